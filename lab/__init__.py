@@ -1,0 +1,1 @@
+"""The number lab: how language models understand numbers, measured, tuned and opened up."""

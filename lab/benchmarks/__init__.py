@@ -1,0 +1,1 @@
+"""Problem sets with rules of their own."""

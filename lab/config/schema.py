@@ -1,0 +1,183 @@
+"""What a config may say. One section a room; a room receives its own section, never the whole config. No torch."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from lab.errors import TaskError
+from lab.numbers.sampling import Cell
+from lab.numbers.tasks import TASKS, Task, task
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class ModelConfig(Section):
+    name: str
+    """smollm2-135m-instruct (embedded, from the package index), a local directory, or a name on the Hugging Face hub."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """auto: bfloat16 where the device computes in it (CUDA, AMX, AVX512-BF16), float32 elsewhere."""
+    quantization: Literal["none", "nf4", "int8"] = "none"
+    """How the frozen weights are stored (bitsandbytes); nf4 with an adapter is QLoRA."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
+class LoraConfig(Section):
+    """Low-rank adapters (Hu et al. 2022) on the linear layers."""
+
+    kind: Literal["lora"] = "lora"
+    rank: int = Field(128, ge=1)
+    alpha: float = Field(32, gt=0)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    targets: list[str] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+class Lengths(Section):
+    """Numbers of digits, both ends included; tasks are hard (at most 20 digits) or easy (at most 100), A.1.6."""
+
+    hard: tuple[int, int]
+    easy: tuple[int, int]
+
+    @field_validator("hard", "easy")
+    @classmethod
+    def _ordered(cls, bounds: tuple[int, int]) -> tuple[int, int]:
+        if not 1 <= bounds[0] <= bounds[1]:
+            raise ValueError("should be [shortest, longest], from 1 digit up")
+        return bounds
+
+    @field_validator("hard")
+    @classmethod
+    def _hard_enough(cls, bounds: tuple[int, int]) -> tuple[int, int]:
+        if bounds[1] > 20:
+            raise ValueError("should not go beyond 20 digits")
+        return bounds
+
+    @field_validator("easy")
+    @classmethod
+    def _easy_enough(cls, bounds: tuple[int, int]) -> tuple[int, int]:
+        if bounds[1] > 100:
+            raise ValueError("should not go beyond 100 digits")
+        return bounds
+
+    def of(self, item: Task) -> range:
+        shortest, longest = self.hard if item.difficulty.longest == 20 else self.easy
+        return range(shortest, longest + 1)
+
+
+class DataConfig(Section):
+    tasks: Literal["all"] | list[str] = "all"
+    """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
+    lengths: Lengths = Lengths(hard=(1, 20), easy=(1, 100))
+    """Lengths to train on."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _known(cls, tasks: Literal["all"] | list[str]) -> Literal["all"] | list[str]:
+        if tasks == "all":
+            return tasks
+        if not tasks or len(set(tasks)) < len(tasks):
+            raise ValueError("should name at least one task, and none twice")
+        for name in tasks:
+            try:
+                task(name)
+            except TaskError as error:
+                raise ValueError(str(error)) from None
+        return tasks
+
+    @property
+    def chosen(self) -> list[Task]:
+        return list(TASKS.values()) if self.tasks == "all" else [task(name) for name in self.tasks]
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [Cell(item, length) for item in self.chosen for length in self.lengths.of(item)]
+
+
+class TrainingConfig(Section):
+    max_steps: int = Field(800, ge=1)
+    """Optimizer steps."""
+    batch_size: int = Field(64, ge=1)
+    """Problems a step."""
+    micro_batch_size: int = Field(32, ge=1)
+    """Problems a forward pass; what is left of a step is accumulated."""
+    learning_rate: float = Field(2e-5, gt=0)
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    warmup_steps: int = Field(100, ge=0)
+    weight_decay: float = Field(0.01, ge=0)
+    optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
+    log_every: int = Field(10, ge=1)
+    """Steps between records of the training loss."""
+    evaluate_every: int = Field(400, ge=1)
+    """Steps between validations; each is a checkpoint too, and the one of lowest validation loss is kept."""
+    valid_problems: int = Field(1024, ge=1)
+    share_prefixes: bool = True
+    """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
+    report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
+
+    @field_validator("micro_batch_size")
+    @classmethod
+    def _fits(cls, micro: int, info: ValidationInfo) -> int:
+        if info.data.get("batch_size", micro) % micro:
+            raise ValueError("should divide batch_size")
+        return micro
+
+
+    @field_validator("evaluate_every")
+    @classmethod
+    def _whole_records(cls, every: int, info: ValidationInfo) -> int:
+        if every % info.data.get("log_every", every):
+            raise ValueError("should be a multiple of log_every, so that a resumed run records the same means")
+        return every
+
+
+class EvaluationConfig(Section):
+    lengths: Lengths = Lengths(hard=(1, 20), easy=(1, 100))
+    """Lengths to test at, inside and outside of training; those that a task is never tested at are passed over."""
+    problems_per_length: int = Field(100, ge=1)
+    """Test problems of each task at each length (fewer where there are fewer)."""
+    batch_size: int = Field(64, ge=1)
+
+
+class FinetuneConfig(Section):
+    name: str
+    """The run directory is <output>/<name>."""
+    seed: int = Field(0, ge=0)
+    """Of problems, initial weights and dropout."""
+    model: ModelConfig
+    adapter: LoraConfig = LoraConfig()
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    output: Path = Path("checkpoints")
+    resume: bool = False
+    """Go on with a run that was cut short."""
+    overwrite: bool = False
+    """Replace a run of the same name."""
+
+    @field_validator("name")
+    @classmethod
+    def _a_folder_name(cls, name: str) -> str:
+        if not name or name in (".", "..") or set(name) & set('/\\\0'):
+            raise ValueError("should be the name of a folder")
+        return name
+
+    @model_validator(mode="after")
+    def _something_to_measure(self) -> Self:
+        tested = [item for item in self.data.chosen if set(self.data.lengths.of(item)) & set(item.tested_lengths)]
+        if not tested:
+            raise ValueError("data.lengths holds no length that is validated; numbers of 1 or 2 digits only train")
+        if not self.test_cells:
+            raise ValueError("evaluation.lengths holds no length at which one of data.tasks is tested")
+        return self
+
+    @property
+    def test_cells(self) -> list[Cell]:
+        """What is tested, in the order of the task table."""
+        return [
+            Cell(item, length)
+            for item in self.data.chosen
+            for length in self.evaluation.lengths.of(item)
+            if length in item.tested_lengths
+        ]

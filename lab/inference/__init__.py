@@ -1,0 +1,1 @@
+"""Prompts in, completions and their cost out."""

@@ -1,0 +1,70 @@
+"""A pretrained causal language model and its tokenizer, on a device, in a dtype, quantized or not."""
+
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.schema import ModelConfig
+from lab.errors import ModelError
+from lab.models.sources import EMBEDDED, locate
+
+FALLBACK = "configs/smollm2_lora.yaml"
+
+
+def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Raises ModelError, in one line, when the weights cannot be had, are damaged, or do not fit the device."""
+    path, device, dtype = locate(config.name), resolve_device(config), resolve_dtype(config)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+        model = AutoModelForCausalLM.from_pretrained(
+            path, dtype=dtype, attn_implementation="sdpa", quantization_config=_quantization(config, dtype)
+        )
+    except Exception as error:  # the hub client, the config parser and safetensors raise dozens of types
+        reason = " ".join(str(error).split())[:160]
+        raise ModelError(
+            f"model {config.name!r} cannot be loaded ({type(error).__name__}: {reason}); "
+            f"without its weights use {FALLBACK}, or model.name={next(iter(EMBEDDED))}"
+        ) from error
+    if config.quantization == "none":
+        model.to(device)  # type: ignore[arg-type]
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model.eval(), tokenizer
+
+
+def describe(model: PreTrainedModel) -> str:
+    """The device and dtype that a run stands on, for its environment.json."""
+    device = model.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
+    return f"{name}, {str(model.dtype).removeprefix('torch.')}"
+
+
+def resolve_device(config: ModelConfig) -> torch.device:
+    """Raises ModelError when CUDA is asked for and not there."""
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise ModelError("model.device is cuda, but torch sees no CUDA device; use auto or cpu")
+    if config.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(config.device)
+
+
+def resolve_dtype(config: ModelConfig) -> torch.dtype:
+    """bfloat16 only pays where the device multiplies in it: a CPU without it is a hundred times slower (measured)."""
+    if config.dtype != "auto":
+        return getattr(torch, config.dtype)
+    fast = resolve_device(config).type == "cuda" or _cpu_multiplies_bfloat16()
+    return torch.bfloat16 if fast else torch.float32
+
+
+def _cpu_multiplies_bfloat16() -> bool:
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def _quantization(config: ModelConfig, dtype: torch.dtype) -> Any:
+    if config.quantization == "nf4":
+        return BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
+        )
+    return BitsAndBytesConfig(load_in_8bit=True) if config.quantization == "int8" else None

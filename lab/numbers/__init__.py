@@ -1,0 +1,1 @@
+"""Exact arithmetic: representations, operations, tasks, sampling, splits, metrics, statistics. No torch."""

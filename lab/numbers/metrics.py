@@ -1,0 +1,70 @@
+"""How good one answer is: exact match, digit match, dlength (Number Cookbook, section 2.3 and A.1.8, Figure 1).
+
+Answers are compared as text, part by part: 07 is not 7, 1.50 is not 1.5, 10/8 is not 5/4.
+"""
+
+from collections.abc import Iterable, Mapping
+from operator import eq
+from typing import NamedTuple
+
+from lab.numbers.representations import Representation, split_parts
+
+
+class Score(NamedTuple):
+    exact_match: bool
+    digit_match: float
+    """Share of the truth's digits that the answer has in the same place, 0 to 1."""
+    dlength: int
+    """Sum over the parts of the absolute difference in digits; 0 is best."""
+
+
+def score(answer: str | None, truth: str, representation: Representation) -> Score:
+    """Score an extracted answer against the truth; both texts are of the representation's grammar.
+
+    Integers, integer parts, numerators, denominators and exponents are aligned at their last digit, decimals at their
+    first. A missing digit is an error, a surplus one is not (it shows in dlength). No answer (None) has no digit
+    right, and a dlength of all the truth's digits. Raises ValueError for a text that is not of the grammar.
+    """
+    if answer == truth:
+        return Score(True, 1.0, 0)
+    parts = split_parts(truth, representation)
+    digits = sum(map(len, parts))
+    if answer is None:
+        return Score(False, 0.0, digits)
+    matches = dlength = 0
+    for given, true, side in zip(split_parts(answer, representation), parts, representation.alignment, strict=True):
+        dlength += abs(len(given) - len(true))
+        matches += sum(map(eq, given, true) if side == "left" else map(eq, given[::-1], true[::-1]))
+    return Score(False, matches / digits, dlength)
+
+
+WELL_LEARNED = {"exact_match": 0.9, "digit_match": 0.9, "dlength": 0.1}
+PERFORMANCE_PRESERVING = {"exact_match": 0.1, "digit_match": 0.5, "dlength": 1.0}
+"""Thresholds that a length passes: at least this exact or digit match, at most this dlength (A.1.8)."""
+
+
+def longest_passing(means: Mapping[int, float], metric: str, thresholds: Mapping[str, float]) -> int:
+    """The largest length whose own mean passes, even if a shorter one fails; 0 if none (the released statistics)."""
+    return max((length for length, mean in means.items() if _passes(mean, metric, thresholds)), default=0)
+
+
+def contiguous_passing(means: Mapping[int, float], metric: str, thresholds: Mapping[str, float]) -> int:
+    """The largest length up to which every measured length passes; 0 if the shortest fails."""
+    longest = 0
+    for length in sorted(means):
+        if not _passes(means[length], metric, thresholds):
+            break
+        longest = length
+    return longest
+
+
+def _passes(mean: float, metric: str, thresholds: Mapping[str, float]) -> bool:
+    return mean <= thresholds[metric] if metric == "dlength" else mean >= thresholds[metric]
+
+
+def mean(scores: Iterable[Score], metric: str) -> float:
+    """Pooled mean over items, not a mean of per-length means; raises ValueError when there are none."""
+    values = [getattr(score, metric) for score in scores]
+    if not values:
+        raise ValueError(f"no scores to take the mean {metric} of")
+    return sum(values) / len(values)

@@ -1,0 +1,186 @@
+"""Problems as a pure function of (seed, split, task, length, index).
+
+Nothing is pre-generated: any problem is computed when it is asked for, and is the same on every machine. Problems
+come in blocks; each block has a counter-based generator of its own (Philox), keyed by a hash of everything that names
+the block. Only the generator's raw words are used, since numpy guarantees those streams for ever, and not the
+distributions built on them.
+
+Raw numbers follow Number Cookbook A.1.7: the first has the full length L, the second a length uniform in L/2..L.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.errors import TaskError
+from lab.numbers.representations import Float, Fraction, Integer, Number, Scientific
+from lab.numbers.splits import Split, split_of
+from lab.numbers.tasks import Task
+
+BLOCK = 128
+_ROUND = 160
+_ROUNDS_WITHOUT_RESULT = 64
+"""A split with no problem among so many candidates is taken to be empty."""
+
+
+class Problem(NamedTuple):
+    """A question and its exact answer, as canonical text."""
+
+    task: str
+    representation: str
+    a: str
+    b: str | None
+    answer: str
+    length: int
+    """Digits of the longest part of the longest operand."""
+
+
+class Cell(NamedTuple):
+    """The problems of one task at one length."""
+
+    task: Task
+    length: int
+
+
+def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
+    """Problem number `index` of an endless stream; raises TaskError when the split is empty at that length."""
+    return block(cell, split, seed, index // BLOCK)[index % BLOCK]
+
+
+def has_problems(cell: Cell, split: Split, seed: int) -> bool:
+    try:
+        return bool(block(cell, split, seed, 0))
+    except TaskError:
+        return False
+
+
+def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[Problem]:
+    """The first `count` problems of the stream without repetition, swapped operands counting as the same.
+
+    Fewer when the space has fewer: drawing stops when nothing new has come for a whole block and for as many draws
+    as have been kept twenty times over.
+    """
+    kept: dict[tuple[str, ...], Problem] = {}
+    number = since_last = 0
+    while len(kept) < count and since_last < max(BLOCK, 20 * len(kept)):
+        try:
+            drawn = block(cell, split, seed, number)
+        except TaskError:
+            break
+        for candidate in drawn:
+            key = tuple(sorted((candidate.a, candidate.b or "")))
+            since_last = since_last + 1 if key in kept else 0
+            kept.setdefault(key, candidate)
+        number += 1
+    return list(kept.values())[:count]
+
+
+class Mixture(Sequence[Problem]):
+    """An endless mixture of cells in equal shares, cut off at `size`.
+
+    Each round visits every cell once, in an order of its own; round r takes problem r of the cell. So any prefix is
+    balanced, and item i costs no more than its block.
+    """
+
+    def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int) -> None:
+        if not cells:
+            raise TaskError("a mixture needs at least one task at one length")
+        self.cells, self.split, self.seed, self.size = list(cells), split, seed, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> Problem:  # type: ignore[override]
+        if not 0 <= index < self.size:
+            raise IndexError(index)
+        number, place = divmod(index, len(self.cells))
+        order = _order(len(self.cells), self.split, self.seed, number)
+        return problem(self.cells[order[place]], self.split, self.seed, number)
+
+
+@lru_cache(maxsize=8)
+def _order(count: int, split: Split, seed: int, number: int) -> list[int]:
+    words = _generator("order", count, split, seed, number).random_raw(count)
+    return np.argsort(words, kind="stable").tolist()
+
+
+@lru_cache(maxsize=8192)
+def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
+    """Problems number * BLOCK to (number + 1) * BLOCK of a cell's stream."""
+    task, length = cell
+    name, solve, representation, tested = task.name, task.solve, task.representation.name, task.tested_lengths
+    problems: list[Problem] = []
+    generator = _generator(task.key, length, split, seed, number)
+    for draws in itertools.count(1):
+        for a, b in questions(task, length, generator):
+            a_text, b_text = str(a), None if b is None else str(b)
+            if split_of(representation, a_text, b_text, length, tested) == split:
+                problems.append(Problem(name, representation, a_text, b_text, str(solve(a, b)), length))
+                if len(problems) == BLOCK:
+                    return problems
+        if not problems and draws == _ROUNDS_WITHOUT_RESULT:
+            raise TaskError(f"{task.key} has no {split} problems of length {length}")
+    raise AssertionError("unreachable")
+
+
+def questions(task: Task, length: int, generator: np.random.Philox) -> Iterator[tuple[Number, Number | None]]:
+    """One round of operands of a task at a length; pairs that make no question are left out."""
+    draw = _DRAW[task.representation]
+    shortest = length if task.same_length else max(1, length // 2)
+    width = 2 * length + 1
+    text = _digit_rows(2 * _ROUND, width, generator)
+    lengths_b = length - shortest + 1
+    words = generator.random_raw(3 * _ROUND).tolist()
+    for i in range(_ROUND):
+        middle = (2 * i + 1) * width
+        a = draw(text[middle - width : middle], length, words[3 * i])
+        word_b = words[3 * i + 1]
+        b = draw(text[middle : middle + width], shortest + (word_b >> 32) % lengths_b, word_b)
+        word = words[3 * i + 2]
+        if a is not None and b is not None and (operands := task.prepare(a, b, word)) is not None:
+            yield operands
+
+
+def _digit_rows(rows: int, width: int, generator: np.random.Philox) -> str:
+    """Rows of random digits end to end; the first and the last digit of a row are not 0.
+
+    A digit is a 32-bit word modulo 10 (or 9): uniform to within 3e-9.
+    """
+    words_RW = generator.random_raw((rows * width + 1) // 2).view(np.uint32)[: rows * width].reshape(rows, width)
+    digits_RW = words_RW % 10
+    digits_RW[:, 0] = words_RW[:, 0] % 9 + 1
+    digits_RW[:, -1] = words_RW[:, -1] % 9 + 1
+    return (digits_RW + ord("0")).astype(np.uint8).tobytes().decode()
+
+
+# Raw numbers of a length, from a row of digits (at least 2 * length + 1 of them) and a word. None is a void draw.
+
+
+def _integer(row: str, length: int, word: int) -> Integer:
+    return Integer(int(row[:length] if length > 1 else row[1]))
+
+
+def _float(row: str, length: int, word: int) -> Float:
+    whole_digits = 1 + word % length
+    return Float(int(row[:whole_digits] + row[-length:]), -length)
+
+
+def _fraction(row: str, length: int, word: int) -> Fraction | None:
+    fraction = Fraction.reduced(int(row[1 : length + 1]), int(row[-1 : -length - 1 : -1]))
+    return fraction if fraction.denominator >= 10 ** (length - 1) else None
+
+
+def _scientific(row: str, length: int, word: int) -> Scientific:
+    return Scientific(int(row[0] + row[-length:]), word % 100 - length)
+
+
+_DRAW = {Integer: _integer, Float: _float, Fraction: _fraction, Scientific: _scientific}
+
+
+def _generator(*name: object) -> np.random.Philox:
+    key = blake2b("/".join(map(str, name)).encode(), digest_size=16).digest()
+    return np.random.Philox(key=int.from_bytes(key))

@@ -1,0 +1,35 @@
+"""Intervals: every figure of the lab carries its n and one of these."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Estimate(NamedTuple):
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
+    """Wilson score interval of a proportion (Wilson 1927), 95 % by default; raises ValueError unless 0 <= successes <= n > 0."""
+    if not 0 <= successes <= n or n == 0:
+        raise ValueError(f"{successes} of {n} is not a proportion")
+    p = successes / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    # The bounds are exactly 0 and 1 at the ends; rounding must not push them past the estimate.
+    return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), n)
+
+
+def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000) -> Estimate:
+    """Percentile bootstrap of a mean (Efron 1979), 95 %; raises ValueError when there are no values."""
+    if len(values) == 0:
+        raise ValueError("no values to take the mean of")
+    sample_N = np.asarray(values, dtype=float)
+    picks_RN = np.random.default_rng(seed).integers(0, len(sample_N), (resamples, len(sample_N)))
+    low, high = np.quantile(sample_N[picks_RN].mean(axis=1), [0.025, 0.975])
+    return Estimate(float(sample_N.mean()), float(low), float(high), len(sample_N))

@@ -1,0 +1,1 @@
+"""Run directories in, tables and figures out. Never touches a live model."""

@@ -1,0 +1,312 @@
+"""Run directories: a folder that says what was run, on what, what came of it, and how far it got.
+
+``config.yaml`` the resolved config · ``command.txt`` a line for each start · ``environment.json`` of the latest start ·
+``status`` one of ``running``, ``finished``, ``failed`` · ``<name>.jsonl`` records · ``<name>.json`` results ·
+``figures/`` · ``model/``.
+
+A process may be killed at any moment: files are replaced whole, and records count once their newline is on disk.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from lab.errors import RunError
+
+PACKAGES = (
+    "torch",
+    "transformers",
+    "peft",
+    "trl",
+    "accelerate",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "bitsandbytes",
+    "transformer-lens",
+    "vllm",
+    "numpy",
+    "pydantic",
+)
+
+
+class Run:
+    """A run directory.
+
+    `Run.open` gives one to write; ``Run(path)`` only looks at one, and is safe while another process writes it.
+    As a context manager it ends with the status ``finished``, or ``failed`` after an exception. An interrupt leaves
+    ``running``, just as a kill would: the run was cut short and can be resumed.
+    """
+
+    def __init__(self, path: Path):
+        self.path = Path(path)
+
+    @classmethod
+    def open(cls, path: Path, config_yaml: str, resume: bool = False, overwrite: bool = False) -> Self:
+        """Start a run at `path`, or take up the one that is there.
+
+        `resume` takes up a run of the same config (its top-level keys ``resume`` and ``overwrite`` aside), after
+        cutting records that were not written whole; where there is nothing it starts. `overwrite` removes what is
+        there once the new directory is ready, provided it is a run. An empty directory is free.
+
+        Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
+        there is not a run directory, or if it cannot be written.
+        """
+        run = cls(path)
+        in_use = cls.check(path, resume, overwrite)
+        with _as_run_error(run.path):
+            if in_use and resume:
+                run._take_up(config_yaml)
+            else:
+                _create(run.path.resolve(), config_yaml, replace=in_use)
+        return run
+
+    @staticmethod
+    def check(path: Path, resume: bool = False, overwrite: bool = False) -> bool:
+        """Whether the name is in use, changing nothing; raises `RunError` where `open` would not let it be used so."""
+        if resume and overwrite:
+            raise RunError(f"{path}: resume and overwrite exclude each other")
+        with _as_run_error(path):
+            in_use = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        if in_use and not (resume or overwrite):
+            raise RunError(f"{path}: is in use; give resume=true to go on with it, overwrite=true to replace it")
+        if in_use and not ((path / "config.yaml").is_file() and (path / "status").is_file()):
+            raise RunError(f"{path}: is not a run directory (no config.yaml and status), so it is left alone")
+        return in_use
+
+    def _take_up(self, config_yaml: str) -> None:
+        old, new = _leaves(self.config), _leaves(config_yaml)
+        changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        if changed:
+            named = [f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in changed[:3]]
+            more = f"; and {len(changed) - 3} more" if len(changed) > 3 else ""
+            raise RunError(f"{self.path}: cannot resume with another config: {'; '.join(named)}{more}")
+        for records in self.path.glob("*.jsonl"):
+            whole = _whole_lines(records.read_bytes())
+            if len(whole) < records.stat().st_size:
+                os.truncate(records, len(whole))
+        self.write_text("command.txt", self._read_text("command.txt") + _command())
+        self.write_json("environment", _environment())
+        self.write_text("status", "running\n")
+
+    @property
+    def status(self) -> str:
+        """``running``, ``finished`` or ``failed``. A run that was killed still says ``running``."""
+        return self._read_text("status").strip()
+
+    @property
+    def config(self) -> str:
+        """The text of the resolved config."""
+        return self._read_text("config.yaml")
+
+    @property
+    def figures(self) -> Path:
+        """The folder of figures. Whoever writes to it creates it, so that it exists only where there are any."""
+        return self.path / "figures"
+
+    @property
+    def model(self) -> Path:
+        """The folder of the trained model, created by whoever saves one."""
+        return self.path / "model"
+
+    def append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+        """Append a line for each of `records` to ``<name>.jsonl``; when this returns, they are on disk.
+
+        Raises `ValueError`, having written nothing, if a number is not finite.
+        """
+        lines = _lines(records)
+        with (self.path / f"{name}.jsonl").open("ab") as file:
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self, name: str) -> list[dict[str, Any]]:
+        """The records of ``<name>.jsonl``, none if there is no such file.
+
+        A last line that was not written whole is ignored; the next `Run.open` with ``resume`` cuts it.
+        Raises `RunError` with file and line if any other line is not JSON.
+        """
+        path = self.path / f"{name}.jsonl"
+        if not path.exists():
+            return []
+        with _as_run_error(path):
+            lines = _whole_lines(path.read_bytes()).split(b"\n")[:-1]
+        records = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise RunError(f"{path}:{number}: not JSON: {error}") from None
+        return records
+
+    def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+        """Replace all records of ``<name>.jsonl``, for a run that goes back to a checkpoint."""
+        _replace(self.path / f"{name}.jsonl", _lines(records))
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write ``<name>.json``, keys sorted. Raises `ValueError` if a number is not finite."""
+        self.write_text(f"{name}.json", json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+    def read_json(self, name: str) -> Any:
+        """The value of ``<name>.json``. Raises `RunError` if there is none or it is not JSON."""
+        try:
+            return json.loads(self._read_text(f"{name}.json"))
+        except ValueError as error:
+            raise RunError(f"{self.path / name}.json: not JSON: {error}") from None
+
+    def write_text(self, file_name: str, text: str) -> None:
+        """Write a text file, which is named with its suffix."""
+        _replace(self.path / file_name, text.encode())
+
+    def record_environment(self, **facts: Any) -> None:
+        """Add `facts` that only the command knows, such as ``device``, to ``environment.json``."""
+        self.write_json("environment", {**self.read_json("environment"), **facts})
+
+    def finish(self) -> None:
+        """Set the status to ``finished``."""
+        self.write_text("status", "finished\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.finish()
+        elif isinstance(error, Exception):
+            self.write_text("status", "failed\n")
+
+    def _read_text(self, file_name: str) -> str:
+        with _as_run_error(self.path / file_name):
+            return (self.path / file_name).read_bytes().decode()
+
+
+def _create(path: Path, config_yaml: str, replace: bool) -> None:
+    """Make a new run directory beside `path` and move it there, if `replace` in the place of the run at `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A hidden neighbour, so that `path` is never seen half written and the moves stay within one file system.
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    discarded = staged.with_name(f"{staged.name}.old")
+    try:
+        staged.mkdir()
+        new = Run(staged)
+        new.write_text("config.yaml", config_yaml)
+        new.write_text("command.txt", _command())
+        new.write_json("environment", _environment())
+        new.write_text("status", "running\n")
+        if replace:
+            path.rename(discarded)
+        # Fails on a directory that is not empty: of two processes that start the same run, one is refused.
+        staged.rename(path)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        if discarded.exists() and not path.exists():
+            discarded.rename(path)
+        raise
+    # The new run stands; a file of the old one that a network file system still holds is no reason to stop.
+    shutil.rmtree(discarded, ignore_errors=True)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write `data` to `path` so that a reader, or a restart, sees the old file or the new one and nothing between."""
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _lines(records: Iterable[dict[str, Any]]) -> bytes:
+    # Escaped to ASCII: an endpoint may answer with half a surrogate pair, which UTF-8 cannot hold.
+    return "".join(json.dumps(record, allow_nan=False) + "\n" for record in records).encode()
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """`data` without a last line that has no newline or is not JSON."""
+    whole = data[: data.rfind(b"\n") + 1]
+    last = whole[:-1].rfind(b"\n") + 1
+    try:
+        json.loads(whole[last:] or b"null")
+    except ValueError:
+        return whole[:last]
+    return whole
+
+
+def _leaves(config_yaml: str) -> dict[str, str]:
+    """Every dotted key of a config and its value as text, but the two that say what to do with an earlier run."""
+    try:
+        config = yaml.safe_load(config_yaml)
+    except yaml.YAMLError as error:
+        raise RunError(f"config.yaml: not YAML: {' '.join(str(error).split())}") from None
+
+    def walk(value: Any, prefix: str) -> Iterator[tuple[str, str]]:
+        if isinstance(value, dict) and value:
+            for key, below in value.items():
+                yield from walk(below, f"{prefix}.{key}" if prefix else str(key))
+        else:
+            yield prefix, json.dumps(value, default=str)
+
+    return {key: value for key, value in walk(config, "") if key not in ("resume", "overwrite")}
+
+
+def _command() -> str:
+    return shlex.join(sys.orig_argv) + "\n"
+
+
+def _environment() -> dict[str, Any]:
+    """What the run stands on. The versions come from package metadata: to import the packages would take seconds."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = None
+    changes = _git("status", "--porcelain", "--untracked-files=no")
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu_count": os.cpu_count(),
+        "packages": versions,
+        "commit": _git("rev-parse", "--verify", "--quiet", "HEAD"),
+        "dirty": None if changes is None else bool(changes),
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says of the checkout that holds this code, or None where there is none."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@contextmanager
+def _as_run_error(path: Path) -> Iterator[None]:
+    """What the file system refuses is the user's to put right."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RunError(f"{path}: not UTF-8 text") from error

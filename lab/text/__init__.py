@@ -1,0 +1,1 @@
+"""Problems to strings to tokens, and back."""

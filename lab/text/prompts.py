@@ -1,0 +1,64 @@
+"""The text of a question: format hint, instruction, the numbers, and "=" (Number Cookbook, A.2).
+
+Spacing follows the text of the published test set ("like 123 . "), so that figures can be compared; the paper prints
+the hints without the space. The instruction of min is spelled as the paper spells it.
+"""
+
+from lab.numbers.sampling import Problem
+from lab.numbers.tasks import TASKS
+
+FORMAT_HINTS = {
+    "integer": "Directly return the answer as an integer without any comma separator, like 123 . ",
+    "float": "Directly return the answer as a float without any comma separator, like 10.4 . ",
+    "fraction": "Directly return the answer as an **irreducible** fraction without any comma separator, like 7/13 . ",
+    "scientific": "Directly return the answer as a scientific notation without any comma separator, like 1.23e4 . "
+    "The float part should be in the range [1, 10). ",
+}
+
+_DIGITWISE = "Compare two numbers digit by digit and return the {} digit at each position, treating any missing digits as 0. "
+
+INSTRUCTIONS = {
+    "add": "Add two numbers: {a} + {b} =",
+    "sub": "Subtract two numbers: {a} - {b} =",
+    "multiply": "Multiply two numbers: {a} * {b} =",
+    "truediv": "Divide two numbers and return the result as a fraction. {a} / {b} =",
+    "floordiv": "Divide two numbers and return the result as an integer. {a} // {b} =",
+    "mod": "Divide two numbers and return the remainder. {a} % {b} =",
+    "max": "Get the maximal number: {a} and {b} =",
+    "min": "Get the minimal number: {a} and {b} =",
+    "digit_max": _DIGITWISE.format("larger") + "{a} and {b} =",
+    "digit_min": _DIGITWISE.format("smaller") + "{a} and {b} =",
+    "digit_add": "The task is to add two given numbers digit by digit and return the result modulo 10 (ignoring carry), "
+    "treating any missing digits as 0. {a} digit add {b} =",
+    "get_digit": "Get the digit at the given position (from left to right, starting from 0). {a} at position {b} =",
+    "length": "The total number of digits of {a} =",
+    "count": "Count the number of the given digit in the given number: {a} count the occurrence time of digit {b} =",
+    "to_float": "Convert the number to float: {a} =",
+    "to_scient": "Convert the number to scientific notation: {a} =",
+    "sig": "Convert the number to scientific notation: {a} and keep significant figures as {b} =",
+}
+
+
+def _pieces(key: str) -> tuple[str, str, str]:
+    """What stands before the first number, between the two, and after the second."""
+    task = TASKS[key]
+    instruction = INSTRUCTIONS.get(task.name) or INSTRUCTIONS[task.name.removesuffix("_easy").removesuffix("_hard")]
+    if key == "truediv_fraction":  # "/" is the division too (A.1.1)
+        instruction = instruction.replace("{a}", "({a})").replace("{b}", "({b})")
+    before, _, rest = (FORMAT_HINTS[task.answer.name] + instruction).partition("{a}")
+    between, _, after = rest.partition("{b}")
+    return before, between, after
+
+
+_PIECES = {(task.name, task.representation.name): _pieces(key) for key, task in TASKS.items()}
+
+
+def prompt(problem: Problem) -> str:
+    """What the model is asked; it ends in "=" without a space."""
+    before, between, after = _PIECES[problem[:2]]
+    return f"{before}{problem.a}{between}{problem.b or ''}{after}"
+
+
+def completion(problem: Problem) -> str:
+    """What a perfect model writes after the prompt: a space and the answer."""
+    return f" {problem.answer}"

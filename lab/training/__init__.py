@@ -1,0 +1,1 @@
+"""A model and a dataset in, a checkpoint out."""

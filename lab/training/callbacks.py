@@ -1,0 +1,62 @@
+"""What a training run tells: its losses to the run directory, its progress to the terminal."""
+
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from lab.progress import progress_bar
+from lab.runs import Run
+
+_RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate", "eval_loss": "valid_loss"}
+
+
+class MetricsFile(TrainerCallback):
+    """A line in metrics.jsonl for each logged step. No times: a resumed run ends with the same bytes."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any
+    ) -> None:
+        record = {name: logs[key] for key, name in _RECORDED.items() if key in logs}
+        if record and state.is_world_process_zero:
+            self.run.append("metrics", [{"step": state.global_step, **record}])
+
+
+class ValidateLastStep(TrainerCallback):
+    """The last step competes for the lowest validation loss, whether or not its number is a round one."""
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> TrainerControl:
+        control.should_evaluate |= state.global_step >= state.max_steps
+        return control
+
+
+class TrainingProgress(TrainerCallback):
+    """A bar over the steps, with the last losses beside it."""
+
+    def __init__(self) -> None:
+        self.bar = progress_bar()
+        self.losses: dict[str, float] = {}
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.bar.start()
+        self.item = self.bar.add_task("training", total=state.max_steps, completed=state.global_step, note="")
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        self.bar.update(self.item, completed=state.global_step)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any
+    ) -> None:
+        self.losses |= {_RECORDED[key]: logs[key] for key in ("loss", "eval_loss") if key in logs}
+        self.bar.update(self.item, note=" ".join(f"{name} {value:.3f}" for name, value in self.losses.items()))
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.bar.stop()

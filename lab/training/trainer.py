@@ -1,0 +1,111 @@
+"""The one training loop: TRL's SFTTrainer on problems that are computed when they are asked for."""
+
+import shutil
+from pathlib import Path
+
+import torch
+from datasets import Dataset
+from peft import PeftModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+from trl import SFTConfig, SFTTrainer
+
+from lab.config.schema import TrainingConfig
+from lab.numbers.sampling import Cell, Mixture, has_problems
+from lab.numbers.splits import Split
+from lab.runs import Run
+from lab.text.examples import EncodedExample, encode, example
+from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
+from lab.training.collation import PrefixTreeCollator
+
+
+def problems(cells: list[Cell], split: Split, seed: int, size: int, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+    """A dataset of indices; each becomes an EncodedExample when it is looked up."""
+    mixture = Mixture(cells, split, seed, size)
+
+    def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
+        encoded = [encode(example(mixture[index]), tokenizer) for index in rows["index"]]
+        return {"prompt_ids": [e.prompt_ids for e in encoded], "completion_ids": [e.completion_ids for e in encoded]}
+
+    return Dataset.from_dict({"index": range(size)}).with_transform(look_up)
+
+
+def train(
+    model: PeftModel,
+    tokenizer: PreTrainedTokenizerBase,
+    config: TrainingConfig,
+    train_cells: list[Cell],
+    seed: int,
+    run: Run,
+) -> None:
+    """Train the adapters; leaves those of lowest validation loss in run.model and the losses in metrics.jsonl.
+
+    Goes on from the last whole checkpoint where there is one. A run that went on ends with the same bytes.
+    """
+    folder = run.path / "checkpoints"
+    last = last_checkpoint(folder)
+    step = int(last.name.rpartition("-")[2]) if last else 0
+    run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
+
+    collate = PrefixTreeCollator(config.share_prefixes)
+    valid_cells = [cell for cell in train_cells if has_problems(cell, "valid", seed)]
+    trainer = SFTTrainer(
+        model=model,
+        args=_arguments(config, folder, seed, model),
+        train_dataset=problems(train_cells, "train", seed, config.max_steps * config.batch_size, tokenizer),
+        eval_dataset=problems(valid_cells, "valid", seed, config.valid_problems, tokenizer),
+        processing_class=tokenizer,
+        data_collator=lambda rows: collate([EncodedExample(r["prompt_ids"], r["completion_ids"]) for r in rows]),
+        callbacks=[MetricsFile(run), ValidateLastStep(), TrainingProgress()],
+    )
+    for parameter in model.parameters():
+        if parameter.requires_grad:  # TRL rounds the adapters of a quantized model to bfloat16
+            parameter.data = parameter.data.float()
+    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    staged = run.path / ".model"
+    shutil.rmtree(staged, ignore_errors=True)
+    model.save_pretrained(str(staged))
+    tokenizer.save_pretrained(str(staged))
+    shutil.rmtree(run.model, ignore_errors=True)
+    staged.rename(run.model)
+    shutil.rmtree(folder)
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that was written whole: the trainer's state is the last file to be written."""
+    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def _arguments(config: TrainingConfig, folder: Path, seed: int, model: PeftModel) -> SFTConfig:
+    return SFTConfig(
+        output_dir=str(folder),
+        max_steps=config.max_steps,
+        per_device_train_batch_size=config.micro_batch_size,
+        per_device_eval_batch_size=config.micro_batch_size,
+        gradient_accumulation_steps=config.batch_size // config.micro_batch_size,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type=config.schedule,
+        warmup_steps=config.warmup_steps,
+        weight_decay=config.weight_decay,
+        optim={"adamw": "adamw_torch", "adamw_8bit": "adamw_8bit"}[config.optimizer],
+        bf16=model.dtype == torch.bfloat16,
+        use_cpu=model.device.type == "cpu",
+        gradient_checkpointing=False,
+        max_length=None,
+        completion_only_loss=False,  # the collator's labels already leave the prompt out
+        dataset_kwargs={"skip_prepare_dataset": True},
+        remove_unused_columns=False,
+        train_sampling_strategy="sequential",  # the mixture is shuffled by construction
+        eval_strategy="steps",
+        eval_steps=config.evaluate_every,
+        save_strategy="steps",
+        save_steps=config.evaluate_every,
+        save_total_limit=1,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_loss",
+        logging_steps=config.log_every,
+        report_to=list(config.report_to) or "none",
+        disable_tqdm=True,
+        seed=seed,
+        data_seed=seed,
+    )
