@@ -6,6 +6,7 @@ directory. A run that was killed goes on with resume=true and ends as if nothing
 """
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,9 +35,11 @@ def finetune(config: FinetuneConfig, path: Path) -> None:
     from lab.reporting import figures, tables
     from lab.training.trainer import train
 
+    warnings.simplefilter("ignore", FutureWarning)  # of transformers and TRL, about each other
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     model, tokenizer = pretrained.load(config.model)
+    adapters.check_targets(model, config.adapter)
     quantized = config.model.quantization != "none"
     problems = nupa.test_problems(config.test_cells, config.seed, config.evaluation.problems_per_length)
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import PERFORMANCE_PRESERVING, WELL_LEARNED, Score, contiguous_passing, longest_passing, score
@@ -13,11 +13,14 @@ from lab.numbers.tasks import TASKS, Task
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import READINGS, decided, extract
-from lab.text.examples import Tokenizer
 from lab.text.prompts import completion, prompt
 
-SURPLUS_TOKENS = 3
-"""Budget beyond the longest answer of a task and length: room for the end of sequence, and for being too long."""
+if TYPE_CHECKING:
+    from transformers.tokenization_utils_base import PreTrainedTokenizerBase as Tokenizer
+
+SURPLUS_TOKENS = 2
+"""Budget beyond the longest answer of a task and length: the end of sequence, and one
+too many, which tells an answer that is too long."""
 
 METRICS = ("exact_match", "digit_match", "dlength")
 
@@ -31,16 +34,15 @@ def task_of(problem: Problem) -> Task:
     return TASKS[f"{problem.task}_{problem.representation}"]
 
 
-def measure(engine: Engine, problems: Sequence[Problem], tokenizer: Tokenizer, run: Run, name: str) -> list[dict]:
+def measure(engine: Engine, problems: Sequence[Problem], tokenizer: "Tokenizer", run: Run, name: str) -> list[dict]:
     """Ask every problem that <name>.jsonl does not hold yet; a batch is on disk before the next one begins.
 
     Returns all samples, in the order of `problems`.
     """
     samples = {sample["index"]: sample for sample in run.read(name)}
-    requests = _requests(problems, tokenizer)
     with progress_bar() as bar:
         item = bar.add_task(name.replace("_", " "), total=len(problems), completed=len(samples), note="")
-        for completions in engine.generate(requests, set(samples)):
+        for completions in engine.generate(requests(problems, tokenizer), set(samples)):
             batch = [_sample(index, problems[index], done) for index, done in completions.items()]
             run.append(name, batch)
             samples |= {sample["index"]: sample for sample in batch}
@@ -48,7 +50,8 @@ def measure(engine: Engine, problems: Sequence[Problem], tokenizer: Tokenizer, r
     return [samples[index] for index in range(len(problems))]
 
 
-def _requests(problems: Sequence[Problem], tokenizer: Tokenizer) -> list[Request]:
+def requests(problems: Sequence[Problem], tokenizer: "Tokenizer") -> list[Request]:
+    """A group a task, and a budget that the longest answer of the task and length fits in."""
     tokens = [len(tokenizer.encode(completion(problem), add_special_tokens=False)) for problem in problems]
     longest: dict[tuple[str, int], int] = defaultdict(int)
     for problem, count in zip(problems, tokens, strict=True):

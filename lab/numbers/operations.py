@@ -107,8 +107,7 @@ def _digit_by_digit(a: Number, b: Number, rule) -> Number:
     if isinstance(a, Float) and isinstance(b, Float):
         unit = min(a.exponent, b.exponent)
         return Float(_columns(a.scaled(unit), b.scaled(unit), rule), unit)
-    assert isinstance(a, Integer) and isinstance(b, Integer)
-    return Integer(_columns(a.value, b.value, rule))
+    return Integer(_columns(a.value, b.value, rule))  # type: ignore[union-attr]
 
 
 def _columns(a: int, b: int, rule) -> int:

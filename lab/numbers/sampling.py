@@ -89,7 +89,8 @@ class Mixture(Sequence[Problem]):
     def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int) -> None:
         if not cells:
             raise TaskError("a mixture needs at least one task at one length")
-        self.cells, self.split, self.seed, self.size = list(cells), split, seed, size
+        self.cells, self.seed, self.size = list(cells), seed, size
+        self.split: Split = split
 
     def __len__(self) -> int:
         return self.size

@@ -15,7 +15,10 @@ class Estimate(NamedTuple):
 
 
 def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
-    """Wilson score interval of a proportion (Wilson 1927), 95 % by default; raises ValueError unless 0 <= successes <= n > 0."""
+    """Score interval of a proportion (Wilson 1927), 95 % by default.
+
+    Raises ValueError unless 0 <= successes <= n and n > 0.
+    """
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} of {n} is not a proportion")
     p = successes / n

@@ -158,7 +158,9 @@ def shortened(number: Number) -> Number:
         return Fraction.reduced(number.numerator % 1000, number.denominator % 1000 or 1)
     if isinstance(number, Float):
         decimals = min(3, number.decimals)
-        return Float(number.scaled(-number.decimals) // 10 ** (number.decimals - decimals) % 10 ** (3 + decimals), -decimals)
+        return Float(
+            number.scaled(-number.decimals) // 10 ** (number.decimals - decimals) % 10 ** (3 + decimals), -decimals
+        )
     surplus = max(0, number.decimals - 3)
     return Scientific(number.coefficient // 10**surplus, number.exponent + surplus)
 

@@ -17,10 +17,8 @@ READINGS: tuple[Reading, ...] = ("strict", "loose")
 
 def extract(text: str, representation: Representation, reading: Reading) -> str | None:
     """The answer as written, or None where there is none."""
-    if reading == "strict":
-        match = representation.pattern.match(text.strip())
-    else:
-        match = representation.pattern.search(text)
+    pattern = representation.pattern
+    match = pattern.match(text.strip()) if reading == "strict" else pattern.search(text)
     return match.group() if match else None
 
 

@@ -15,7 +15,9 @@ FORMAT_HINTS = {
     "The float part should be in the range [1, 10). ",
 }
 
-_DIGITWISE = "Compare two numbers digit by digit and return the {} digit at each position, treating any missing digits as 0. "
+_DIGITWISE = (
+    "Compare two numbers digit by digit and return the {} digit at each position, treating any missing digits as 0. "
+)
 
 INSTRUCTIONS = {
     "add": "Add two numbers: {a} + {b} =",
@@ -28,8 +30,8 @@ INSTRUCTIONS = {
     "min": "Get the minimal number: {a} and {b} =",
     "digit_max": _DIGITWISE.format("larger") + "{a} and {b} =",
     "digit_min": _DIGITWISE.format("smaller") + "{a} and {b} =",
-    "digit_add": "The task is to add two given numbers digit by digit and return the result modulo 10 (ignoring carry), "
-    "treating any missing digits as 0. {a} digit add {b} =",
+    "digit_add": "The task is to add two given numbers digit by digit and return the result modulo 10 "
+    "(ignoring carry), treating any missing digits as 0. {a} digit add {b} =",
     "get_digit": "Get the digit at the given position (from left to right, starting from 0). {a} at position {b} =",
     "length": "The total number of digits of {a} =",
     "count": "Count the number of the given digit in the given number: {a} count the occurrence time of digit {b} =",

@@ -27,11 +27,8 @@ class MetricsFile(TrainerCallback):
 class ValidateLastStep(TrainerCallback):
     """The last step competes for the lowest validation loss, whether or not its number is a round one."""
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> TrainerControl:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         control.should_evaluate |= state.global_step >= state.max_steps
-        return control
 
 
 class TrainingProgress(TrainerCallback):

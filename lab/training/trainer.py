@@ -1,13 +1,17 @@
 """The one training loop: TRL's SFTTrainer on problems that are computed when they are asked for."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from datasets import Dataset
 from peft import PeftModel
+from torch.nn.functional import cross_entropy
+from transformers import PrinterCallback, TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
-from trl import SFTConfig, SFTTrainer
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
 
 from lab.config.schema import TrainingConfig
 from lab.numbers.sampling import Cell, Mixture, has_problems
@@ -15,7 +19,38 @@ from lab.numbers.splits import Split
 from lab.runs import Run
 from lab.text.examples import EncodedExample, encode, example
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
-from lab.training.collation import PrefixTreeCollator
+from lab.training.collation import IGNORED, PrefixTreeCollator
+
+
+class AnswerTrainer(SFTTrainer):
+    """TRL's trainer with the loss on answer tokens alone: the head never sees the other states.
+
+    The head over 49,152 words costs as much as a quarter of SmolLM2's layers; on whole prompts it would be half of a
+    step. TRL's own fused head also measures entropy and accuracy, at a third of the speed on a CPU.
+    """
+
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> torch.Tensor:
+        """Mean negative log-likelihood over the answer tokens of the whole step (`num_items_in_batch` of them)."""
+        labels_T = inputs["shift_labels"][0]
+        answers_A = (labels_T != IGNORED).nonzero()[:, 0]
+        logits_1AV = model(
+            input_ids=inputs["input_ids"],
+            position_ids=inputs["position_ids"],
+            attention_mask=inputs["attention_mask"],
+            logits_to_keep=answers_A,
+            use_cache=False,
+        ).logits
+        total = cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
+        if num_items_in_batch is None:
+            return total / len(answers_A)
+        # The count is of all processes, whose gradients are then averaged.
+        return total * self.accelerator.num_processes / num_items_in_batch
 
 
 def problems(cells: list[Cell], split: Split, seed: int, size: int, tokenizer: PreTrainedTokenizerBase) -> Dataset:
@@ -36,6 +71,7 @@ def train(
     train_cells: list[Cell],
     seed: int,
     run: Run,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Train the adapters; leaves those of lowest validation loss in run.model and the losses in metrics.jsonl.
 
@@ -48,15 +84,16 @@ def train(
 
     collate = PrefixTreeCollator(config.share_prefixes)
     valid_cells = [cell for cell in train_cells if has_problems(cell, "valid", seed)]
-    trainer = SFTTrainer(
+    trainer = AnswerTrainer(
         model=model,
         args=_arguments(config, folder, seed, model),
         train_dataset=problems(train_cells, "train", seed, config.max_steps * config.batch_size, tokenizer),
         eval_dataset=problems(valid_cells, "valid", seed, config.valid_problems, tokenizer),
         processing_class=tokenizer,
         data_collator=lambda rows: collate([EncodedExample(r["prompt_ids"], r["completion_ids"]) for r in rows]),
-        callbacks=[MetricsFile(run), ValidateLastStep(), TrainingProgress()],
+        callbacks=[MetricsFile(run), ValidateLastStep(), TrainingProgress(), *callbacks],
     )
+    trainer.remove_callback(PrinterCallback)
     for parameter in model.parameters():
         if parameter.requires_grad:  # TRL rounds the adapters of a quantized model to bfloat16
             parameter.data = parameter.data.float()

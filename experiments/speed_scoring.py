@@ -1,0 +1,72 @@
+"""Test problems scored a second against the obvious loop over `generate`.
+
+    python experiments/speed_scoring.py [problems per length]
+
+The baseline takes the problems in no order, in left-padded batches of 64, with one fixed budget: twice the digits of
+the longest problem in the test, as the released code has it. Both read the same answers.
+"""
+
+import random
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import torch
+from transformers.utils import logging
+
+from lab.benchmarks.nupa import requests, task_of, test_problems
+from lab.config.loading import load
+from lab.config.schema import FinetuneConfig
+from lab.inference.local import LocalEngine
+from lab.models import pretrained
+from lab.text.answers import extract
+
+CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
+BATCH = 64
+
+
+def obvious(model, tokenizer, prompts: list[str], budget: int) -> list[str]:
+    tokenizer.padding_side = "left"
+    texts = []
+    for start in range(0, len(prompts), BATCH):
+        inputs = tokenizer(prompts[start : start + BATCH], return_tensors="pt", padding=True).to(model.device)
+        with torch.inference_mode():
+            tokens = model.generate(**inputs, max_new_tokens=budget, do_sample=False)
+        texts += tokenizer.batch_decode(tokens[:, inputs.input_ids.shape[1] :], skip_special_tokens=True)
+    return texts
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    config = load(FinetuneConfig, CONFIG, [])
+    model, tokenizer = pretrained.load(config.model)
+    per_length = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    problems = test_problems(config.test_cells, config.seed, per_length)
+    asked = requests(problems, tokenizer)
+    order = random.Random(0).sample(range(len(asked)), len(asked))
+
+    began = time.perf_counter()
+    found = {
+        i: done.text
+        for batch in LocalEngine(model, tokenizer, config.evaluation.batch_size).generate(asked)
+        for i, done in batch.items()
+    }
+    ours = len(asked) / (time.perf_counter() - began)
+    budget = 2 * max(problem.length for problem in problems)
+    began = time.perf_counter()
+    texts = obvious(model, tokenizer, [asked[i].prompt for i in order], budget)
+    plain = len(asked) / (time.perf_counter() - began)
+    kinds = [task_of(problem).answer for problem in problems]
+    same = sum(
+        extract(found[i], kinds[i], "loose") == extract(text, kinds[i], "loose")
+        for i, text in zip(order, texts, strict=True)
+    )
+    print(f"problems/s: lab {ours:.1f}, generate over unsorted batches {plain:.1f}, ratio {ours / plain:.1f}")
+    print(f"the same answer for {same} of {len(asked)} (untuned model; budget of the baseline {budget} tokens)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Many token sequences as one tree: what they have in common at their beginnings is computed once.
+
+NUPA prompts are mostly format hint and instruction, the same for every problem of a task. A causal model's state at a
+token depends on the tokens before it alone, so sequences that begin alike may share the states of that beginning.
+The nodes, in order of first appearance, form one row without padding:
+
+    tokens      H1 H2 T1 T2 7 + 2 =  9 . 4 + 4 = 8 .     one instruction, two problems
+    depths      0  1  2  3  4 5 6 7  8 9 4 5 6 7 8 9     the position that a token has in its sequence
+    a token attends to its ancestors and to itself
+
+Every state is the one that the sequence alone would give, rounding aside. Of the paper's prompts, less than half of
+the tokens remain.
+
+Shapes: T nodes, B sequences, L tokens of the longest one.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+
+class PrefixTree:
+    def __init__(self, sequences: Sequence[Sequence[int]], shareable: Sequence[int] | None = None) -> None:
+        """`shareable` bounds how many tokens of a sequence may be shared; all of them where it is not given."""
+        self.tokens: list[int] = []
+        self.depths: list[int] = []
+        self.parents: list[int] = []
+        self.paths: list[list[int]] = [[] for _ in sequences]
+        """The nodes of each sequence, one a token."""
+        path: list[int] = []
+        # Sorted, a sequence shares with the one before it all that it shares with any.
+        for place in sorted(range(len(sequences)), key=lambda i: tuple(sequences[i])):
+            sequence = sequences[place]
+            limit = len(sequence) if shareable is None else shareable[place]
+            shared = self._shared(path, sequence, limit)
+            path = path[:shared]
+            for depth in range(shared, len(sequence)):
+                self.parents.append(path[-1] if path else -1)
+                path.append(len(self.tokens))
+                self.tokens.append(sequence[depth])
+                self.depths.append(depth)
+            self.paths[place] = path
+
+    def _shared(self, path: list[int], sequence: Sequence[int], limit: int) -> int:
+        for depth, (node, token) in enumerate(zip(path, sequence, strict=False)):
+            if depth == limit or self.tokens[node] != token:
+                return depth
+        return min(len(path), len(sequence), limit)
+
+    def inputs(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
+        """input_ids and position_ids (1, T), attention_mask (1, 1, T, T), True where attention goes (for SDPA)."""
+        mask_TT = torch.eye(len(self.parents), dtype=torch.bool)
+        for node, parent in enumerate(self.parents):
+            if parent >= 0:
+                mask_TT[node, : parent + 1] |= mask_TT[parent, : parent + 1]
+        return {
+            "input_ids": torch.tensor([self.tokens], device=device),
+            "position_ids": torch.tensor([self.depths], device=device),
+            "attention_mask": mask_TT[None, None].to(device),
+        }
+
+    def padded_paths(self, longest: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Nodes of each sequence, padded on the left with node 0, and the mask of what is real: (B, longest) both."""
+        nodes_BL = torch.tensor([[0] * (longest - len(path)) + path for path in self.paths])
+        mask_BL = torch.tensor([[0] * (longest - len(path)) + [1] * len(path) for path in self.paths])
+        return nodes_BL, mask_BL

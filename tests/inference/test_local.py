@@ -1,0 +1,71 @@
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from lab.inference.engine import Request
+from lab.inference.local import LocalEngine
+from lab.numbers.sampling import Cell, problem
+from lab.numbers.tasks import TASKS
+from lab.text.prompts import prompt
+
+
+@pytest.fixture(scope="module")
+def parts(toy_model):
+    return AutoModelForCausalLM.from_pretrained(toy_model, dtype=torch.float32), AutoTokenizer.from_pretrained(
+        toy_model
+    )
+
+
+@pytest.fixture(scope="module")
+def requests():
+    asked = [
+        problem(Cell(TASKS[key], 3 + i % 5), "train", 0, i) for key in ("add_integer", "max_float") for i in range(9)
+    ]
+    return [Request(prompt(p), 4 + i % 7, p.representation) for i, p in enumerate(asked)]
+
+
+def plain(model, tokenizer, request):
+    """The reference: one request at a time through transformers' own generate."""
+    ids = tokenizer(request.prompt, return_tensors="pt")
+    tokens = model.generate(**ids, max_new_tokens=request.max_tokens, do_sample=False)[0, ids.input_ids.shape[1] :]
+    return tokenizer.decode(tokens, skip_special_tokens=True), len(tokens)
+
+
+def collect(engine, requests, done=frozenset()):
+    return {i: completion for batch in engine.generate(requests, set(done)) for i, completion in batch.items()}
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 64])
+def test_batched_generation_writes_what_one_request_at_a_time_does(parts, requests, batch_size):
+    found = collect(LocalEngine(*parts, batch_size), requests)
+    assert len(found) == len(requests)
+    for i, request in enumerate(requests):
+        text, tokens = plain(*parts, request)
+        assert (found[i].text, found[i].completion_tokens) == (text, tokens)
+        assert found[i].prompt_tokens == len(parts[1].encode(request.prompt))
+
+
+def test_what_is_done_is_left_out_and_the_rest_comes_as_in_a_whole_run(parts, requests):
+    engine = LocalEngine(*parts, 4)
+    whole = collect(engine, requests)
+    rest = collect(engine, requests, done={0, 1, 2, 11})
+    assert set(rest) == set(whole) - {0, 1, 2, 11}
+    assert all(rest[i].text == whole[i].text for i in rest)
+
+
+def test_a_request_stops_once_it_is_decided_and_never_past_its_budget(parts, requests):
+    found = collect(LocalEngine(*parts, 4), [r._replace(decided=lambda text: len(text) >= 3) for r in requests])
+    assert {completion.finish_reason for completion in found.values()} <= {"decided", "stop"}
+    assert all(c.completion_tokens <= 12 for c in found.values())
+    whole = collect(LocalEngine(*parts, 4), requests)
+    assert all(
+        c.completion_tokens <= r.max_tokens for c, r in zip([whole[i] for i in range(18)], requests, strict=True)
+    )
+    assert {completion.finish_reason for completion in whole.values()} <= {"length", "stop"}
+
+
+def test_equal_prompts_and_single_tokens_are_no_special_case(parts):
+    requests = [Request("5", 3), Request("5", 3), Request("55", 3)]
+    found = collect(LocalEngine(*parts, 8), requests)
+    assert found[0].text == found[1].text == plain(*parts, requests[0])[0]
+    assert found[2].text == plain(*parts, requests[2])[0]

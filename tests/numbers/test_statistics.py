@@ -1,0 +1,35 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.numbers.statistics import bootstrap_mean, wilson
+
+
+def test_wilson_agrees_with_the_textbook():
+    # Newcombe 1998, table I, case 81 of 263: 0.2553 to 0.3662
+    estimate = wilson(81, 263)
+    assert estimate.low == pytest.approx(0.2553, abs=5e-5)
+    assert estimate.high == pytest.approx(0.3662, abs=5e-5)
+    assert wilson(0, 10).low == 0
+    assert wilson(10, 10).high == 1
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_holds_its_estimate(drawn):
+    estimate = wilson(*drawn)
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+def test_wilson_refuses_what_is_no_proportion():
+    for successes, n in ((3, 2), (-1, 2), (0, 0)):
+        with pytest.raises(ValueError, match="not a proportion"):
+            wilson(successes, n)
+
+
+def test_the_bootstrap_of_a_constant_is_that_constant_and_of_a_spread_holds_the_mean():
+    assert bootstrap_mean([2.0] * 9) == (2.0, 2.0, 2.0, 9)
+    estimate = bootstrap_mean(list(range(100)))
+    assert estimate.low < 49.5 < estimate.high
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * 2.89, rel=0.1)
+    with pytest.raises(ValueError, match="no values"):
+        bootstrap_mean([])

@@ -1,0 +1,151 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.finetune import main
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def arguments(toy_model, tmp_path):
+    """The shipped config, cut down to a toy model and two steps."""
+
+    def build(*more: str) -> list[str]:
+        return [
+            str(ROOT / "configs" / "smollm2_lora.yaml"),
+            f"model.name={toy_model}",
+            f"output={tmp_path}",
+            "name=run",
+            "adapter.rank=2",
+            "data.tasks=[add_integer, max_fraction]",
+            "data.lengths={hard: [1, 3], easy: [1, 5]}",
+            "training.max_steps=2",
+            "training.batch_size=4",
+            "training.micro_batch_size=2",
+            "training.log_every=1",
+            "training.evaluate_every=1",
+            "training.valid_problems=4",
+            "evaluation.lengths={hard: [1, 5], easy: [5, 5]}",
+            "evaluation.problems_per_length=3",
+            *more,
+        ]
+
+    return build
+
+
+def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, capsys):
+    main(arguments())
+    run = tmp_path / "run"
+    printed = capsys.readouterr().out
+    assert "add" in printed
+    assert "after" in printed
+    assert (run / "status").read_text() == "finished\n"
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").open()]
+    assert [row["step"] for row in rows if "valid_loss" in row] == [1, 2]
+    assert [row["step"] for row in rows if "loss" in row] == [1, 2]
+    before, after = ([json.loads(x) for x in (run / f"samples_{when}.jsonl").open()] for when in ("before", "after"))
+    assert [s["index"] for s in before] == [s["index"] for s in after]
+    assert {s["length"] for s in before if s["task"] == "add"} == {3, 4, 5}
+    assert all(
+        (s["strict"]["exact_match"], s["strict"]["given"] == s["answer"]) in ((True, True), (False, False))
+        for s in after
+    )
+    summary = json.loads((run / "summary.json").read_text())
+    figures = summary["after"]["add_integer"]["ranges"]["M"]
+    assert figures["exact_match_strict"]["n"] == 3
+    assert figures["lengths"] == [5, 5]
+    assert (run / "figures" / "before_after.png").stat().st_size > 10_000
+    assert (run / "model" / "adapter_model.safetensors").exists()
+    assert not (run / "checkpoints").exists()
+    assert not [path for path in run.rglob("*") if path.suffix in (".bin", ".pt", ".pth", ".pkl")]
+    assert "cpu" in json.loads((run / "environment.json").read_text())["device"]
+
+    main(arguments("resume=true"))  # a finished run only prints its table again
+    assert (run / "status").read_text() == "finished\n"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("data.tasks=[add_intger]", "no task 'add_intger'; did you mean add_integer"),
+        ("data.lengths.hard=[1, 21]", "should not go beyond 20 digits"),
+        ("data.lengths.hard=[5, 2]", "should be [shortest, longest]"),
+        ("training.max_step=5", "did you mean max_steps"),
+        ("training.max_steps=five", "training.max_steps"),
+        ("training.micro_batch_size=3", "should divide batch_size"),
+        ("model.name=nowhere/at-all", "use configs/smollm2_lora.yaml"),
+        ("model.device=cuda", "no CUDA device"),
+        ("adapter.targets=[no_such_layer]", "no_such_layer"),
+        ("name=a/b", "should be the name of a folder"),
+    ],
+)
+def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(
+    arguments, tmp_path, capsys, override, message, monkeypatch
+):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments(override))
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_config_is_one_line(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["configs/none_such.yaml"])
+    assert stopped.value.code == 2
+    assert "none_such.yaml" in capsys.readouterr().err
+
+
+def test_a_name_in_use_keeps_what_it_has(arguments, tmp_path, capsys):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years of work")
+    for more in ([], ["overwrite=true"], ["resume=true"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments(*more))
+        assert stopped.value.code == 2
+    assert (tmp_path / "run" / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.slow
+def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undisturbed_one(arguments, tmp_path):
+    longer = [
+        "training.max_steps=12",
+        "training.evaluate_every=2",
+        "evaluation.problems_per_length=30",
+        "evaluation.batch_size=8",
+    ]
+    start = [sys.executable, "-m", "lab.finetune", *arguments(*longer)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+
+    def lines(name: str) -> list[str]:
+        path = tmp_path / "run" / f"{name}.jsonl"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def kill_when(command, reached) -> None:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+        deadline = time.time() + 120
+        while not reached() and process.poll() is None and time.time() < deadline:
+            time.sleep(0.005)
+        assert process.poll() is None, "the run ended before it could be killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    kill_when(start, lambda: len(lines("samples_before")) >= 20)
+    scored = len(lines("samples_before"))
+    kill_when([*start, "resume=true"], lambda: len(lines("metrics")) >= 7)
+    assert len(lines("samples_before")) > scored
+    assert (tmp_path / "run" / "status").read_text() == "running\n"
+    subprocess.run([*start, "resume=true"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*start, "name=whole"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    for name in ("summary.json", "metrics.jsonl", "table.md", "model/adapter_model.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -1,0 +1,77 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy
+from transformers import AutoModelForCausalLM
+
+from lab.text.examples import EncodedExample
+from lab.training.collation import IGNORED, PrefixTreeCollator
+
+TWO = [EncodedExample([1, 2, 7, 3], [9, 0]), EncodedExample([1, 2, 4, 3], [8, 0])]
+
+
+def test_a_tree_of_two_worked_out_by_hand():
+    inputs = PrefixTreeCollator()(TWO)
+    assert inputs["input_ids"].tolist() == [[1, 2, 4, 3, 8, 7, 3, 9]]
+    assert inputs["position_ids"].tolist() == [[0, 1, 2, 3, 4, 2, 3, 4]]
+    assert inputs["shift_labels"].tolist() == [[IGNORED] * 3 + [8, 0] + [IGNORED, 9, 0]]
+    assert inputs["attention_mask"][0, 0].int().tolist() == [
+        [1, 0, 0, 0, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0, 0, 0, 0],
+        [1, 1, 1, 0, 0, 0, 0, 0],
+        [1, 1, 1, 1, 0, 0, 0, 0],
+        [1, 1, 1, 1, 1, 0, 0, 0],
+        [1, 1, 0, 0, 0, 1, 0, 0],
+        [1, 1, 0, 0, 0, 1, 1, 0],
+        [1, 1, 0, 0, 0, 1, 1, 1],
+    ]
+
+
+def test_without_sharing_every_example_is_a_branch_of_its_own():
+    inputs = PrefixTreeCollator(share_prefixes=False)(TWO)
+    assert inputs["input_ids"].shape == (1, 10)
+    assert not inputs["attention_mask"][0, 0, 5:, :5].any()
+
+
+def test_a_problem_that_comes_twice_counts_twice():
+    inputs = PrefixTreeCollator()([TWO[0], TWO[0]])
+    assert (inputs["shift_labels"] != IGNORED).sum() == 4
+
+
+examples = st.lists(
+    st.builds(
+        EncodedExample,
+        st.lists(st.integers(1, 3), min_size=1, max_size=8),
+        st.lists(st.integers(1, 250), min_size=1, max_size=4),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@pytest.fixture(scope="module")
+def model(toy_model):
+    return AutoModelForCausalLM.from_pretrained(toy_model, dtype=torch.float64, attn_implementation="sdpa")
+
+
+@settings(max_examples=25, deadline=None)
+@given(examples, st.booleans())
+def test_loss_and_gradients_are_those_of_one_example_at_a_time(model, batch, share):
+    inputs = PrefixTreeCollator(share)(batch)
+    logits_TV = model(
+        input_ids=inputs["input_ids"],
+        position_ids=inputs["position_ids"],
+        attention_mask=inputs["attention_mask"],
+    ).logits[0]
+    tree_loss = cross_entropy(logits_TV, inputs["shift_labels"][0], ignore_index=IGNORED, reduction="sum")
+    plain_loss = torch.zeros((), dtype=torch.float64)
+    for prompt, completion in batch:
+        ids_T = torch.tensor([*prompt, *completion])
+        logits_TV = model(input_ids=ids_T[None, :-1]).logits[0, len(prompt) - 1 :]
+        plain_loss = plain_loss + cross_entropy(logits_TV, ids_T[len(prompt) :], reduction="sum")
+    assert tree_loss.item() == pytest.approx(plain_loss.item(), rel=1e-9)
+    weight = model.model.layers[0].self_attn.q_proj.weight
+    (tree_gradient,) = torch.autograd.grad(tree_loss, weight)
+    (plain_gradient,) = torch.autograd.grad(plain_loss, weight)
+    torch.testing.assert_close(tree_gradient, plain_gradient, rtol=1e-7, atol=1e-9)
