@@ -1,6 +1,6 @@
 """Test problems scored a second against the obvious loop over `generate`.
 
-    python experiments/speed_scoring.py [problems per length]
+    python experiments/speed_scoring.py [problems per range]
 
 The baseline takes the problems in no order, in left-padded batches of 64, with one fixed budget: twice the digits of
 the longest problem in the test, as the released code has it. Both read the same answers.
@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from transformers.utils import logging
 
-from lab.benchmarks.nupa import requests, task_of, test_problems
+from lab.benchmarks.nupa import pick_problems, requests, task_of
 from lab.config.loading import load
 from lab.config.schema import FinetuneConfig
 from lab.inference.local import LocalEngine
@@ -43,8 +43,8 @@ def main() -> None:
     logging.disable_progress_bar()
     config = load(FinetuneConfig, CONFIG, [])
     model, tokenizer = pretrained.load(config.model)
-    per_length = int(sys.argv[1]) if len(sys.argv) > 1 else 4
-    problems = test_problems(config.test_cells, config.seed, per_length)
+    per_range = int(sys.argv[1]) if len(sys.argv) > 1 else 24
+    problems = pick_problems(config.test_cells, config.seed, per_range)
     asked = requests(problems, tokenizer)
     order = random.Random(0).sample(range(len(asked)), len(asked))
 

@@ -41,7 +41,7 @@ def finetune(config: FinetuneConfig, path: Path) -> None:
     model, tokenizer = pretrained.load(config.model)
     adapters.check_targets(model, config.adapter)
     quantized = config.model.quantization != "none"
-    problems = nupa.test_problems(config.test_cells, config.seed, config.evaluation.problems_per_length)
+    problems = nupa.pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range)
 
     with Run.open(path, dump(config), config.resume, config.overwrite) as run:
         run.record_environment(device=pretrained.describe(model))

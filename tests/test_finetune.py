@@ -33,7 +33,7 @@ def arguments(toy_model, tmp_path):
             "training.evaluate_every=1",
             "training.valid_problems=4",
             "evaluation.lengths={hard: [1, 5], easy: [5, 5]}",
-            "evaluation.problems_per_length=3",
+            "evaluation.problems_per_range=6",
             *more,
         ]
 
@@ -121,7 +121,7 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     longer = [
         "training.max_steps=12",
         "training.evaluate_every=2",
-        "evaluation.problems_per_length=30",
+        "evaluation.problems_per_range=60",
         "evaluation.batch_size=8",
     ]
     start = [sys.executable, "-m", "lab.finetune", *arguments(*longer)]

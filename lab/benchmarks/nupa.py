@@ -25,9 +25,17 @@ too many, which tells an answer that is too long."""
 METRICS = ("exact_match", "digit_match", "dlength")
 
 
-def test_problems(cells: Iterable[Cell], seed: int, per_length: int) -> list[Problem]:
-    """The same problems for every model: the first `per_length` distinct ones of each cell's test split."""
-    return [problem for cell in cells for problem in distinct_problems(cell, "test", seed, per_length)]
+def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Problem]:
+    """The same problems for every model: `per_range` distinct ones of each task's range, evenly over its lengths."""
+    ranges: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        ranges[cell.task.key, cell.task.range_of(cell.length)].append(cell)
+    problems = []
+    for members in ranges.values():
+        for place, cell in enumerate(members):
+            count = (place + 1) * per_range // len(members) - place * per_range // len(members)
+            problems += distinct_problems(cell, "test", seed, count)
+    return problems
 
 
 def task_of(problem: Problem) -> Task:

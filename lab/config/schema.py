@@ -134,8 +134,9 @@ class TrainingConfig(Section):
 class EvaluationConfig(Section):
     lengths: Lengths = Lengths()
     """Lengths to test at, inside and outside of training; those that a task is never tested at are passed over."""
-    problems_per_length: int = Field(default=100, ge=1)
-    """Test problems of each task at each length (fewer where there are fewer)."""
+    problems_per_range: int = Field(default=100, ge=1)
+    """Test problems of each task in each of its ranges S, M, L, XL, spread over the lengths (fewer where there are
+    fewer)."""
     batch_size: int = Field(default=128, ge=1)
 
 
@@ -173,7 +174,7 @@ class FinetuneConfig(Section):
 
     @property
     def test_cells(self) -> list[Cell]:
-        """What is tested, in the order of the task table."""
+        """What may be tested, in the order of the task table."""
         return [
             Cell(item, length)
             for item in self.data.chosen

@@ -20,7 +20,7 @@ from lab.inference.engine import Completion, Request
 from lab.models.prefix_tree import PrefixTree
 from lab.text.examples import encode_prompt
 
-_PROMPTS_A_TREE = 32
+_TOKENS_A_TREE = 2048
 _MOSTLY_RUNNING = 0.85
 """Share of a batch below which what is finished is cut out of the cache; cutting costs about half a step."""
 
@@ -92,8 +92,9 @@ class LocalEngine:
         """
         device, longest = self.model.device, max(map(len, prompts))
         tokens, pieces, masks = [], [], []
-        for start in range(0, len(prompts), _PROMPTS_A_TREE):
-            tree = PrefixTree(prompts[start : start + _PROMPTS_A_TREE])
+        count = max(1, _TOKENS_A_TREE // longest)
+        for start in range(0, len(prompts), count):
+            tree = PrefixTree(prompts[start : start + count])
             nodes_BL, mask_BL = (part.to(device) for part in tree.padded_paths(longest))
             cache = DynamicCache(config=self.model.config)
             output = self.model(**tree.inputs(device), past_key_values=cache, logits_to_keep=nodes_BL[:, -1])

@@ -73,7 +73,7 @@ def test_any_problem_can_be_computed_alone(cell, index):
 
 
 @pytest.mark.parametrize("key", ["add_integer", "to_float_fraction", "mod_easy_integer", "max_hard_scientific"])
-def test_a_thousand_distinct_test_problems_where_the_space_has_so_many(key):
+def test_a_thousand_distinct_pick_problems_where_the_space_has_so_many(key):
     for digits in (3, 5):
         if digits in TASKS[key].tested_lengths:
             items = distinct_problems(Cell(TASKS[key], digits), "test", 0, 1000)
