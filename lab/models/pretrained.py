@@ -1,8 +1,10 @@
 """A pretrained causal language model and its tokenizer, on a device, in a dtype, quantized or not."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import model_info, try_to_load_from_cache
 from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -17,6 +19,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     """Raises ModelError, in one line, when the weights cannot be had, are damaged, or do not fit the device."""
     path, device, dtype = locate(config.name), resolve_device(config), resolve_dtype(config)
     try:
+        _check_hub(path)
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModelForCausalLM.from_pretrained(
             path, dtype=dtype, attn_implementation="sdpa", quantization_config=_quantization(config, dtype)
@@ -32,6 +35,12 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model.eval(), tokenizer
+
+
+def _check_hub(path: str) -> None:
+    """Ask the hub once for a model that is neither here nor in its cache: the loader would ask for a minute."""
+    if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "config.json"), str):
+        model_info(path, timeout=10)
 
 
 def describe(model: PreTrainedModel) -> str:

@@ -218,5 +218,9 @@ def split_parts(text: str, representation: Representation) -> list[str]:
 
 
 def length(number: Number) -> int:
-    """Digits of the longest part (appendix A.1.7); a lone padding zero of a decimal part counts as one."""
-    return max(map(len, _SEPARATORS.split(str(number))))
+    """Digits of the longest part (appendix A.1.7); a lone padding zero of a decimal part counts as one.
+
+    The exponent is left out, as in the published test set: 3.2e57 is of length 1, or nothing would be.
+    """
+    parts = _SEPARATORS.split(str(number))
+    return max(map(len, parts[:-1] if isinstance(number, Scientific) else parts))

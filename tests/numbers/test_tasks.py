@@ -98,6 +98,8 @@ def _expected(problem: Problem) -> str:
         return _written(_exact(a), "float")
     if name == "to_scient":
         return _written(_exact(a), "scientific")
+    if name == "sig" and a == "0":
+        return f"0.{'0' * (int(b or '') - 1)}e0"
     if name == "sig":
         with localcontext(prec=int(b or ""), rounding=ROUND_HALF_UP):
             mantissa, _, power = f"{+Decimal(a):.{int(b or '') - 1}e}".partition("e")

@@ -70,8 +70,9 @@ def test_loss_and_gradients_are_those_of_one_example_at_a_time(model, batch, sha
         ids_T = torch.tensor([*prompt, *completion])
         logits_TV = model(input_ids=ids_T[None, :-1]).logits[0, len(prompt) - 1 :]
         plain_loss = plain_loss + cross_entropy(logits_TV, ids_T[len(prompt) :], reduction="sum")
-    assert tree_loss.item() == pytest.approx(plain_loss.item(), rel=1e-9)
+    assert tree_loss.item() == pytest.approx(plain_loss.item(), rel=1e-6)
     weight = model.model.layers[0].self_attn.q_proj.weight
     (tree_gradient,) = torch.autograd.grad(tree_loss, weight)
     (plain_gradient,) = torch.autograd.grad(plain_loss, weight)
-    torch.testing.assert_close(tree_gradient, plain_gradient, rtol=1e-7, atol=1e-9)
+    # The norms of Llama compute in float32 whatever the weights are.
+    torch.testing.assert_close(tree_gradient, plain_gradient, rtol=1e-4, atol=1e-6)
