@@ -64,13 +64,12 @@ class Decimal:
         return self.coefficient * 10 ** (self.exponent - exponent)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+        if type(self) is not type(other):
+            return NotImplemented
+        return self.coefficient == other.coefficient and self.exponent == other.exponent  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[int, int]:
-        return self.coefficient, self.exponent
+        return hash((self.coefficient, self.exponent))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self})"

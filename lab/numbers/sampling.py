@@ -118,7 +118,8 @@ def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
     generator = _generator(task.key, length, split, seed, number)
     for draws in itertools.count(1):
         for a, b in questions(task, length, generator):
-            a_text, b_text = str(a), None if b is None else str(b)
+            a_text = str(a)
+            b_text = None if b is None else str(b)
             if split_of(representation, a_text, b_text, length, tested) == split:
                 problems.append(Problem(name, representation, a_text, b_text, str(solve(a, b)), length))
                 if len(problems) == BLOCK:

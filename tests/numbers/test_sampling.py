@@ -95,7 +95,10 @@ def test_the_test_set_of_a_seed_is_the_same_bytes_on_every_machine():
         for item in distinct_problems(Cell(task, digits), "test", 0, 20)
     ]
     # Of this sampler's first version, on CPython 3.11 and numpy 2.4, x86-64.
-    assert hashlib.sha256("\n".join(lines).encode()).hexdigest() == "6928a1706ef6d4e0cfe5aeb39ff4d9f8fae1f1c0901382e60116d8845256ffe2"
+    assert (
+        hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        == "6928a1706ef6d4e0cfe5aeb39ff4d9f8fae1f1c0901382e60116d8845256ffe2"
+    )
 
 
 def test_a_mixture_visits_every_cell_once_a_round_and_never_the_same_problem_twice():
