@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from lab.errors import TaskError
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import TASKS, Task, task
+from lab.numbers.tasks import EASY, HARD, TASKS, Task, task
 
 
 class Section(BaseModel):
@@ -42,27 +42,16 @@ class Lengths(Section):
 
     @field_validator("hard", "easy")
     @classmethod
-    def _ordered(cls, bounds: tuple[int, int]) -> tuple[int, int]:
+    def _in_range(cls, bounds: tuple[int, int], info: ValidationInfo) -> tuple[int, int]:
+        longest = {"hard": HARD, "easy": EASY}[info.field_name or ""].longest
         if not 1 <= bounds[0] <= bounds[1]:
             raise ValueError("should be [shortest, longest], from 1 digit up")
-        return bounds
-
-    @field_validator("hard")
-    @classmethod
-    def _hard_enough(cls, bounds: tuple[int, int]) -> tuple[int, int]:
-        if bounds[1] > 20:
-            raise ValueError("should not go beyond 20 digits")
-        return bounds
-
-    @field_validator("easy")
-    @classmethod
-    def _easy_enough(cls, bounds: tuple[int, int]) -> tuple[int, int]:
-        if bounds[1] > 100:
-            raise ValueError("should not go beyond 100 digits")
+        if bounds[1] > longest:
+            raise ValueError(f"should not go beyond {longest} digits")
         return bounds
 
     def of(self, item: Task) -> range:
-        shortest, longest = self.hard if item.difficulty.longest == 20 else self.easy
+        shortest, longest = self.hard if item.difficulty is HARD else self.easy
         return range(shortest, longest + 1)
 
 

@@ -1,12 +1,15 @@
 """The one training loop: TRL's SFTTrainer on problems that are computed when they are asked for."""
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from zipfile import ZipFile
 
 import torch
 from datasets import Dataset
 from peft import PeftModel
+from safetensors import safe_open
 from torch.nn.functional import cross_entropy
 from transformers import PrinterCallback, TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -14,6 +17,7 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from lab.config.schema import TrainingConfig
+from lab.errors import ModelError
 from lab.numbers.sampling import Cell, Mixture, has_problems
 from lab.numbers.splits import Split
 from lab.runs import Run
@@ -79,6 +83,8 @@ def train(
     """
     folder = run.path / "checkpoints"
     last = last_checkpoint(folder)
+    if last:
+        check_undamaged(last)
     step = int(last.name.rpartition("-")[2]) if last else 0
     run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
 
@@ -111,6 +117,26 @@ def last_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that was written whole: the trainer's state is the last file to be written."""
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
     return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def check_undamaged(checkpoint: Path) -> None:
+    """Raises ModelError, naming the file, before anything of a damaged checkpoint is used."""
+    for path in sorted(checkpoint.iterdir()):
+        try:
+            match path.suffix:
+                case ".safetensors":
+                    with safe_open(path, "pt"):
+                        pass
+                case ".pt" | ".pth":
+                    with ZipFile(path) as archive:
+                        if archive.testzip():
+                            raise ValueError("its checksum is wrong")
+                case ".json":
+                    json.loads(path.read_text())
+        except Exception as error:  # each format has exceptions of its own
+            raise ModelError(
+                f"checkpoint {path} is damaged ({error}); remove {checkpoint.name} to go on without it"
+            ) from error
 
 
 def _arguments(config: TrainingConfig, folder: Path, seed: int, model: PeftModel) -> SFTConfig:
