@@ -44,5 +44,5 @@ def test_a_flipped_bit_of_the_optimizer_is_found(checkpoint):
     data = bytearray(path.read_bytes())
     data[largest.header_offset + largest.compress_size] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ModelError, match="optimizer.pt is damaged"):
+    with pytest.raises(ModelError, match=r"optimizer\.pt is damaged"):
         check_undamaged(checkpoint)

@@ -1,0 +1,156 @@
+"""What a schema allows, in words: the help of a command, and a line for each thing that a config has wrong."""
+
+import difflib
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+Shape: TypeAlias = dict[str, Any]  # a JSON schema, or a part of one
+
+
+def help_text(schema: type[BaseModel]) -> str:
+    """Every dotted key of `schema` with type, default and attribute docstring; ``*`` stands for an index or a name."""
+    shape = schema.model_json_schema()
+    defs = shape.get("$defs", {})
+    lines = []
+    for key, field, default, condition in _keys(shape, defs):
+        lines.append(" ".join(filter(None, [f"{key}: {_type(field, defs)}", default, condition])))
+        description = _resolve(field, defs).get("description", "")
+        lines += textwrap.wrap(description, width=110, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def problems(
+    schema: type[BaseModel], errors: list[ErrorDetails], origin: Callable[[Sequence[str | int]], str]
+) -> list[str]:
+    """One line for each key that is wrong, in the order of `errors`; `origin` says where a key was written."""
+    shape = schema.model_json_schema()
+    defs = shape.get("$defs", {})
+    everywhere = [key for key, *_ in _keys(shape, defs)]
+    complaints: dict[str, list[str]] = {}
+    for error in errors:
+        key, parent = _locate(error["loc"], shape, defs)
+        context = error.get("ctx", {})
+        value, allowed = error["input"], re.sub(r"^(Input|Value error,|Assertion failed,) ", "", error["msg"])
+        match error["type"]:
+            case "extra_forbidden":
+                here = list(parent.get("properties", {}))
+                elsewhere = [other for other in everywhere if other.rpartition(".")[2] == key[-1]]
+                hint = _did_you_mean(key[-1], here) or _did_you_mean(key[-1], elsewhere, cutoff=0)
+                allowed = f"no such key{hint or '.'} Keys here: {', '.join(here) or 'none'}"
+            case "union_tag_invalid":
+                key, value = [*key, "kind"], context["tag"]
+                allowed = f"should be {context['expected_tags']}{_did_you_mean(value, context['expected_tags'])}"
+            case "union_tag_not_found":
+                key, union = [*key, "kind"], _locate((*error["loc"], "kind"), shape, defs)[1]
+                allowed = f"missing, should be {' | '.join(_variants(union, defs))}"
+            case "missing":
+                allowed = f"missing, should be {_type(parent.get('properties', {}).get(key[-1], {}), defs)}"
+            case "literal_error" | "enum":
+                allowed += _did_you_mean(value, context["expected"])
+        # What lacks a key, or is wrong as a whole, is given as the whole mapping: it would only hide the message.
+        whole = error["type"] == "missing" or (isinstance(value, dict) and error["type"] != "extra_forbidden")
+        shown = ".".join(map(str, key)) + ("" if whole else f" = {show(value)}")
+        place = ": ".join(filter(None, [origin(key), shown]))
+        complaints.setdefault(place, []).append(" ".join(allowed.split()))
+    # A union that is not by kind complains once for each of its types.
+    return [f"{place}: {' or '.join(dict.fromkeys(allowed))}" for place, allowed in complaints.items()]
+
+
+def _locate(loc: Sequence[str | int], shape: Shape, defs: Shape) -> tuple[list[str | int], Shape]:
+    """The key that pydantic's `loc` stands for, without the names of union members, and the shape that holds it."""
+    key: list[str | int] = []
+    parent = shape
+    for part in loc:
+        parent = _resolve(shape, defs)
+        if "discriminator" in parent:
+            shape = _variants(parent, defs).get(str(part), {})
+        elif "anyOf" in parent:
+            shape = {}
+        else:
+            key.append(part)
+            shape = parent.get("properties", {}).get(part) or _element(parent)
+    return key, parent
+
+
+def _did_you_mean(given: Any, allowed: Sequence[str], cutoff: float = 0.6) -> str:
+    """A suggestion from `allowed`, which may be pydantic's text of quoted words; empty if nothing comes close."""
+    words = re.findall(r"'([^']*)'", allowed) if isinstance(allowed, str) else allowed
+    close = difflib.get_close_matches(str(given), words, n=1, cutoff=cutoff)
+    return f", did you mean {close[0]}?" if close else ""
+
+
+def show(value: Any) -> str:
+    return textwrap.shorten(json.dumps(value, ensure_ascii=False, default=str), width=80, placeholder=" ...")
+
+
+# What a schema allows
+
+
+def _resolve(shape: Shape, defs: Shape) -> Shape:
+    """`shape` with its reference followed and its null alternative dropped; its own description and default win."""
+    alternatives = [part for part in shape.get("anyOf", []) if part.get("type") != "null"]
+    if "$ref" in shape:
+        inner = defs[shape["$ref"].rpartition("/")[2]]
+    elif len(alternatives) == 1:
+        [inner] = alternatives
+    else:
+        return shape
+    return {**_resolve(inner, defs), **{name: part for name, part in shape.items() if name not in ("$ref", "anyOf")}}
+
+
+def _variants(shape: Shape, defs: Shape) -> dict[str, Shape]:
+    """The mappings that a union by kind may be, by that kind; none if `shape` is no such union."""
+    mapping = shape.get("discriminator", {}).get("mapping", {})
+    return {tag: _resolve({"$ref": reference}, defs) for tag, reference in mapping.items()}
+
+
+def _element(shape: Shape) -> Shape:
+    """What a list's items or a free mapping's values may be; empty if `shape` is neither."""
+    return next((shape[name] for name in ("items", "additionalProperties") if isinstance(shape.get(name), dict)), {})
+
+
+def _keys(shape: Shape, defs: Shape, prefix: str = "", condition: str = "") -> Iterator[tuple[str, Shape, str, str]]:
+    """(dotted key, shape, default, condition) of every key below `shape`, each but the kinds that conditions name."""
+    for name, field in shape.get("properties", {}).items():
+        if condition and "const" in field:
+            continue
+        inner = _resolve(field, defs)
+        key = prefix + name
+        yield key, field, _default(name, shape, inner, defs), condition
+        while element := _element(inner):
+            key, inner = f"{key}.*", _resolve(element, defs)
+        for tag, variant in _variants(inner, defs).items():
+            yield from _keys(variant, defs, f"{key}.", f"[{key}.kind={tag}]")
+        yield from _keys(inner, defs, f"{key}.", condition)
+
+
+def _default(name: str, parent: Shape, field: Shape, defs: Shape) -> str:
+    if "default" not in field:
+        return "(required)" if name in parent.get("required", []) else "(optional)"
+    default = field["default"]
+    if isinstance(default, dict):
+        own = _variants(field, defs).get(default.get("kind", ""), field).get("properties", {})
+        # The keys below have lines of their own: only what differs from those is worth repeating.
+        default = {k: v for k, v in default.items() if k == "kind" or v != own.get(k, {}).get("default")}
+    return f"= {json.dumps(default, ensure_ascii=False)}"
+
+
+def _type(shape: Shape, defs: Shape) -> str:
+    if "anyOf" in shape:
+        return " | ".join(_type(part, defs) for part in shape["anyOf"])
+    shape = _resolve(shape, defs)
+    if variants := _variants(shape, defs):
+        return f"mapping of kind {' | '.join(variants)}"
+    if "enum" in shape or "const" in shape:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in shape.get("enum", [shape.get("const")]))
+    if element := _element(shape):
+        return f"{'list' if shape['type'] == 'array' else 'mapping'} of {_type(element, defs)}"
+    name = str(shape.get("type", "any")).replace("object", "mapping").replace("array", "list")
+    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    return " ".join([name, *(f"{sign} {shape[bound]}" for bound, sign in signs.items() if bound in shape)])
