@@ -57,7 +57,7 @@ class StepTimes(TrainerCallback):
 
 def plain(config: FinetuneConfig, folder: str) -> StepTimes:
     model, tokenizer = pretrained.load(config.model)
-    model = adapters.attach(model, config.adapter, quantized=False, seed=config.seed)
+    model = adapters.attach(model, config.adapter, config.seed)
     size = config.training.max_steps * config.training.batch_size
     items = [example(problem) for problem in Mixture(config.data.cells, "train", config.seed, size)]
     rows = {"prompt": [item.prompt for item in items], "completion": [item.completion for item in items]}
@@ -88,7 +88,7 @@ def plain(config: FinetuneConfig, folder: str) -> StepTimes:
 
 def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     model, tokenizer = pretrained.load(config.model)
-    model = adapters.attach(model, config.adapter, quantized=False, seed=config.seed)
+    model = adapters.attach(model, config.adapter, config.seed)
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
     trainer.train(model, tokenizer, config.training, config.data.cells, config.seed, run, [times])
@@ -98,7 +98,7 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
 def operations_per_step(config: FinetuneConfig) -> float:
     """Multiply-adds counted as two: what one of our steps computes, forward and backward, attention included."""
     model, tokenizer = pretrained.load(config.model)
-    model = adapters.attach(model, config.adapter, quantized=False, seed=config.seed)
+    model = adapters.attach(model, config.adapter, config.seed)
     batch = config.training.batch_size
     mixture = Mixture(config.data.cells, "train", config.seed, batch)
     inputs = PrefixTreeCollator()([encode(example(problem), tokenizer) for problem in mixture])

@@ -5,6 +5,7 @@ problems, prints one table (task x representation x range: before, after, n, int
 directory. A run that was killed goes on with resume=true and ends as if nothing had happened.
 """
 
+import shutil
 import sys
 import warnings
 from collections.abc import Sequence
@@ -48,9 +49,11 @@ def finetune(config: FinetuneConfig, path: Path) -> None:
         batch_size = config.evaluation.batch_size
         before = nupa.measure(LocalEngine(model, tokenizer, batch_size), problems, tokenizer, run, "samples_before")
         if not run.model.exists():
-            tuned = adapters.attach(model, config.adapter, quantized, config.seed)
+            tuned = adapters.attach(model, config.adapter, config.seed)
             train(tuned, tokenizer, config.training, config.data.cells, config.seed, run)
+            del tuned, model  # of a large model there is room for one
             model, tokenizer = pretrained.load(config.model)
+        shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
         after = nupa.measure(LocalEngine(tuned, tokenizer, batch_size), problems, tokenizer, run, "samples_after")
 

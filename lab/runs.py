@@ -7,6 +7,7 @@
 A process may be killed at any moment: files are replaced whole, and records count once their newline is on disk.
 """
 
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -69,9 +70,11 @@ class Run:
         in_use = cls.check(path, resume, overwrite)
         with _as_run_error(run.path):
             if in_use and resume:
+                run._lock()
                 run._take_up(config_yaml)
             else:
                 _create(run.path.resolve(), config_yaml, replace=in_use)
+                run._lock()
         return run
 
     @staticmethod
@@ -86,6 +89,14 @@ class Run:
         if in_use and not ((path / "config.yaml").is_file() and (path / "status").is_file()):
             raise RunError(f"{path}: is not a run directory (no config.yaml and status), so it is left alone")
         return in_use
+
+    def _lock(self) -> None:
+        """Held until the process ends; raises `RunError` while another process holds it."""
+        self._held = (self.path / ".lock").open("w")
+        try:
+            fcntl.lockf(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise RunError(f"{self.path}: another process is writing it") from None
 
     def _take_up(self, config_yaml: str) -> None:
         old, new = _leaves(self.config), _leaves(config_yaml)

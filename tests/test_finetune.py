@@ -21,6 +21,7 @@ def arguments(toy_model, tmp_path):
         return [
             str(ROOT / "configs" / "smollm2_lora.yaml"),
             f"model.name={toy_model}",
+            "model.device=cpu",
             f"output={tmp_path}",
             "name=run",
             "adapter.rank=2",
@@ -79,7 +80,7 @@ def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, c
         ("data.lengths.hard=[5, 2]", "should be [shortest, longest]"),
         ("training.max_step=5", "did you mean max_steps"),
         ("training.max_steps=five", "training.max_steps"),
-        ("training.micro_batch_size=3", "should divide batch_size"),
+        ("training.micro_batch_size=3", "micro_batch_size should divide batch_size"),
         ("model.name=nowhere/at-all", "use configs/smollm2_lora.yaml"),
         ("model.device=cuda", "no CUDA device"),
         ("adapter.targets=[no_such_layer]", "no_such_layer"),
@@ -89,7 +90,7 @@ def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, c
 def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(
     arguments, tmp_path, capsys, override, message, monkeypatch
 ):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(SystemExit) as stopped:
         main(arguments(override))
     assert stopped.value.code == 2

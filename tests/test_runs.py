@@ -39,7 +39,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def test_a_new_run_says_what_it_is(path):
     run = Run.open(path, CONFIG)
-    assert sorted(tree(path)) == ["command.txt", "config.yaml", "environment.json", "status"]
+    assert sorted(tree(path)) == [".lock", "command.txt", "config.yaml", "environment.json", "status"]
     assert run.config == CONFIG
     assert run.status == "running"
     assert "pytest" in (path / "command.txt").read_text()
@@ -370,3 +370,22 @@ def test_to_look_at_a_run_creates_nothing(path):
     assert not run.figures.exists()
     assert not run.model.exists()
     assert json.loads((path / "environment.json").read_text()) == run.read_json("environment")
+
+
+def test_a_run_that_another_process_writes_is_left_to_it(path):
+    code = f"""
+import sys, time
+from pathlib import Path
+from lab.runs import Run
+run = Run.open(Path({str(path)!r}), {CONFIG!r})
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "ready\n"
+        with pytest.raises(RunError, match="another process is writing it"):
+            Run.open(path, CONFIG, resume=True)
+        other.stdin.close()
+    Run.open(path, CONFIG, resume=True)

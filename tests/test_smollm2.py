@@ -35,7 +35,7 @@ def loaded():
 def test_the_embedded_model_has_a_token_for_each_digit_and_knows_its_english(loaded):
     model, tokenizer = loaded
     assert [tokenizer.decode([i]) for i in encode_prompt("= 1287", tokenizer)][-4:] == ["1", "2", "8", "7"]
-    ids = tokenizer("The capital of France is", return_tensors="pt")
+    ids = tokenizer("The capital of France is", return_tensors="pt").to(model.device)
     with torch.inference_mode():
         assert tokenizer.decode(model(**ids).logits[0, -1].argmax()) == " Paris"
 

@@ -18,9 +18,8 @@ from lab.text.prompts import completion, prompt
 if TYPE_CHECKING:
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase as Tokenizer
 
-SURPLUS_TOKENS = 2
-"""Budget beyond the longest answer of a task and length: the end of sequence, and one
-too many, which tells an answer that is too long."""
+SURPLUS_TOKENS = 8
+"""Budget beyond the longest answer of a task and length: words before the answer, digits too many, the end."""
 
 METRICS = ("exact_match", "digit_match", "dlength")
 

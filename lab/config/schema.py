@@ -58,8 +58,8 @@ class Lengths(Section):
 class DataConfig(Section):
     tasks: Literal["all"] | list[str] = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
-    lengths: Lengths = Lengths()
-    """Lengths to train on."""
+    lengths: Lengths = Lengths(hard=(1, 8), easy=(1, 20))
+    """Lengths to train on; the default is the paper's, the ranges S and M."""
 
     @field_validator("tasks")
     @classmethod
@@ -105,19 +105,15 @@ class TrainingConfig(Section):
     """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
 
-    @field_validator("micro_batch_size")
-    @classmethod
-    def _fits(cls, micro: int, info: ValidationInfo) -> int:
-        if info.data.get("batch_size", micro) % micro:
-            raise ValueError("should divide batch_size")
-        return micro
-
-    @field_validator("evaluate_every")
-    @classmethod
-    def _whole_records(cls, every: int, info: ValidationInfo) -> int:
-        if every % info.data.get("log_every", every):
-            raise ValueError("should be a multiple of log_every, so that a resumed run records the same means")
-        return every
+    @model_validator(mode="after")
+    def _whole_parts(self) -> Self:
+        if self.batch_size % self.micro_batch_size:
+            raise ValueError("micro_batch_size should divide batch_size")
+        if self.evaluate_every % self.log_every:
+            raise ValueError(
+                "evaluate_every should be a multiple of log_every, so that resumed runs log the same means"
+            )
+        return self
 
 
 class EvaluationConfig(Section):
@@ -132,7 +128,7 @@ class EvaluationConfig(Section):
 class FinetuneConfig(Section):
     name: str
     """The run directory is <output>/<name>."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**32)
     """Of problems, initial weights and dropout."""
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model, prepare_model_for_kbit_training
+from peft import PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
 from lab.config.schema import LoraConfig
@@ -19,11 +19,9 @@ def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
         raise ModelError(f"adapter.targets {unknown}: the model has no such layers; it has {', '.join(sorted(layers))}")
 
 
-def attach(model: PreTrainedModel, config: LoraConfig, quantized: bool, seed: int) -> PeftModel:
+def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
     """A model whose only trainable weights are new adapters, kept in float32."""
     torch.manual_seed(seed)
-    if quantized:
-        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     lora = PeftLoraConfig(
         r=config.rank,
         lora_alpha=config.alpha,  # type: ignore[arg-type]

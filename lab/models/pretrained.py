@@ -12,7 +12,7 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models.sources import EMBEDDED, locate
 
-FALLBACK = "configs/smollm2_lora.yaml"
+_ADVICE = f"without its weights use configs/smollm2_lora.yaml, or model.name={next(iter(EMBEDDED))}"
 
 
 def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -22,16 +22,18 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
         _check_hub(path)
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModelForCausalLM.from_pretrained(
-            path, dtype=dtype, attn_implementation="sdpa", quantization_config=_quantization(config, dtype)
+            path,
+            dtype=dtype,
+            attn_implementation="sdpa",
+            quantization_config=_quantization(config, dtype),
+            device_map={"": device},
         )
     except Exception as error:  # the hub client, the config parser and safetensors raise dozens of types
         reason = " ".join(str(error).split())[:160]
         raise ModelError(
             f"model {config.name!r} cannot be loaded ({type(error).__name__}: {reason}); "
-            f"without its weights use {FALLBACK}, or model.name={next(iter(EMBEDDED))}"
+            + (f"remove {path} to fetch it again" if config.name in EMBEDDED else _ADVICE)
         ) from error
-    if config.quantization == "none":
-        model.to(device)  # type: ignore[arg-type]
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model.eval(), tokenizer

@@ -18,7 +18,7 @@ import numpy as np
 
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Fraction, Integer, Number, Scientific
-from lab.numbers.splits import Split, split_of
+from lab.numbers.splits import Split, split_of, unordered
 from lab.numbers.tasks import Task
 
 BLOCK = 128
@@ -64,7 +64,7 @@ def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[P
     Fewer when the space has fewer: drawing stops when nothing new has come for a whole block and for as many draws
     as have been kept twenty times over.
     """
-    kept: dict[tuple[str, ...], Problem] = {}
+    kept: dict[tuple[str, str], Problem] = {}
     number = since_last = 0
     while len(kept) < count and since_last < max(BLOCK, 20 * len(kept)):
         try:
@@ -72,7 +72,7 @@ def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[P
         except TaskError:
             break
         for candidate in drawn:
-            key = tuple(sorted((candidate.a, candidate.b or "")))
+            key = unordered(candidate.a, candidate.b)
             since_last = since_last + 1 if key in kept else 0
             kept.setdefault(key, candidate)
         number += 1
@@ -83,7 +83,8 @@ class Mixture(Sequence[Problem]):
     """An endless mixture of cells in equal shares, cut off at `size`.
 
     Each round visits every cell once, in an order of its own; round r takes problem r of the cell. So any prefix is
-    balanced, and item i costs no more than its block.
+    balanced, and item i costs no more than its block. A stream is endless and a space is not: the shortest lengths
+    repeat themselves.
     """
 
     def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int) -> None:
@@ -115,6 +116,8 @@ def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
     task, length = cell
     name, solve, representation, tested = task.name, task.solve, task.representation.name, task.tested_lengths
     problems: list[Problem] = []
+    if split != "train" and length not in tested:
+        raise TaskError(f"{task.key} has no {split} problems of length {length}")
     generator = _generator(task.key, length, split, seed, number)
     for draws in itertools.count(1):
         for a, b in questions(task, length, generator):

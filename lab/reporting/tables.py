@@ -32,19 +32,16 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
 
 
 def _percent(estimate: dict[str, float]) -> str:
-    return f"{100 * estimate['value']:.0f}"
+    return "{value:.0f} ({low:.0f}-{high:.0f})".format(
+        **{name: 100 * estimate[name] for name in ("value", "low", "high")}
+    )
 
 
-def _interval(estimate: dict[str, float]) -> str:
-    return f"{100 * estimate['low']:.0f}-{100 * estimate['high']:.0f}"
-
-
-_COLUMNS = ("task", "representation", "range", "digits", "n", "before %", "95 %", "after %", "95 %")
+_COLUMNS = ("task", "representation", "range", "digits", "n", "before % (95 %)", "after % (95 %)")
 
 
 def _cells(row: Change) -> tuple[str, ...]:
-    figures = (_percent(row.before), _interval(row.before), _percent(row.after), _interval(row.after))
-    return row.task, row.representation, row.range, row.lengths, str(row.n), *figures
+    return row.task, row.representation, row.range, row.lengths, str(row.n), _percent(row.before), _percent(row.after)
 
 
 def terminal(rows: list[Change], title: str) -> Table:
@@ -58,5 +55,5 @@ def terminal(rows: list[Change], title: str) -> Table:
 
 
 def markdown(rows: list[Change]) -> str:
-    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---|---|---|" + "---:|" * 6]
+    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---|---|---|" + "---:|" * 4]
     return "\n".join(lines + ["| " + " | ".join(_cells(row)) + " |" for row in rows]) + "\n"

@@ -32,7 +32,7 @@ class ValidateLastStep(TrainerCallback):
 
 
 class TrainingProgress(TrainerCallback):
-    """A bar over the steps, with the last losses beside it."""
+    """A bar over the steps, with the last losses beside it; whoever trains shows it."""
 
     def __init__(self) -> None:
         self.bar = progress_bar()
@@ -41,7 +41,6 @@ class TrainingProgress(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self.bar.start()
         self.item = self.bar.add_task("training", total=state.max_steps, completed=state.global_step, note="")
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -52,8 +51,3 @@ class TrainingProgress(TrainerCallback):
     ) -> None:
         self.losses |= {_RECORDED[key]: logs[key] for key in ("loss", "eval_loss") if key in logs}
         self.bar.update(self.item, note=" ".join(f"{name} {value:.3f}" for name, value in self.losses.items()))
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self.bar.stop()

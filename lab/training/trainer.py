@@ -88,22 +88,29 @@ def train(
     step = int(last.name.rpartition("-")[2]) if last else 0
     run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
 
+    arguments = _arguments(config, folder, seed, model)
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # several GPUs in one process would cut a tree in pieces; one is used
+    progress = TrainingProgress()
     collate = PrefixTreeCollator(config.share_prefixes)
-    valid_cells = [cell for cell in train_cells if has_problems(cell, "valid", seed)]
+    valid_cells = [
+        cell for cell in train_cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)
+    ]
     trainer = AnswerTrainer(
         model=model,
-        args=_arguments(config, folder, seed, model),
+        args=arguments,
         train_dataset=problems(train_cells, "train", seed, config.max_steps * config.batch_size, tokenizer),
         eval_dataset=problems(valid_cells, "valid", seed, config.valid_problems, tokenizer),
         processing_class=tokenizer,
         data_collator=lambda rows: collate([EncodedExample(r["prompt_ids"], r["completion_ids"]) for r in rows]),
-        callbacks=[MetricsFile(run), ValidateLastStep(), TrainingProgress(), *callbacks],
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks],
     )
     trainer.remove_callback(PrinterCallback)
     for parameter in model.parameters():
         if parameter.requires_grad:  # TRL rounds the adapters of a quantized model to bfloat16
             parameter.data = parameter.data.float()
-    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    with progress.bar:
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
     staged = run.path / ".model"
     shutil.rmtree(staged, ignore_errors=True)
     model.save_pretrained(str(staged))
@@ -115,12 +122,22 @@ def train(
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that was written whole: the trainer's state is the last file to be written."""
-    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if _is_json(path)]
     return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        return bool(json.loads(path.read_text()))
+    except ValueError:
+        return False
 
 
 def check_undamaged(checkpoint: Path) -> None:
     """Raises ModelError, naming the file, before anything of a damaged checkpoint is used."""
+    for name in ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt"):
+        if not (checkpoint / name).is_file():
+            raise ModelError(f"checkpoint {checkpoint} has no {name}; remove {checkpoint.name} to go on without it")
     for path in sorted(checkpoint.iterdir()):
         try:
             match path.suffix:
@@ -131,8 +148,6 @@ def check_undamaged(checkpoint: Path) -> None:
                     with ZipFile(path) as archive:
                         if archive.testzip():
                             raise ValueError("its checksum is wrong")
-                case ".json":
-                    json.loads(path.read_text())
         except Exception as error:  # each format has exceptions of its own
             raise ModelError(
                 f"checkpoint {path} is damaged ({error}); remove {checkpoint.name} to go on without it"

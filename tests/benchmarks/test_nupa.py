@@ -34,7 +34,7 @@ class Oracle:
             yield {i: Completion(text, 1, len(text), 0.0, "stop") for i, text in texts.items()}
 
 
-def pick_problems_are_spread_evenly_over_the_lengths_of_each_range():
+def test_problems_are_spread_evenly_over_the_lengths_of_each_range():
     problems = pick_problems(CELLS, 0, 10)
     counts = Counter((p.task, p.length) for p in problems)
     assert counts["add", 3] == counts["add", 4] == 5  # S
@@ -72,4 +72,4 @@ def test_what_is_on_disk_is_not_asked_again_and_the_summary_counts_everything(tm
     assert [(row.task, row.range, row.n) for row in rows] == [
         (task, name, 10) for task in ("add", "max") for name in ("S", "M", "L")
     ]
-    assert "| max | fraction | S | 3-4 | 10 | 100 | 72-100 | 100 | 72-100 |" in markdown(rows)
+    assert "| max | fraction | S | 3-4 | 10 | 100 (72-100) | 100 (72-100) |" in markdown(rows)

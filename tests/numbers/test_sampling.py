@@ -73,7 +73,7 @@ def test_any_problem_can_be_computed_alone(cell, index):
 
 
 @pytest.mark.parametrize("key", ["add_integer", "to_float_fraction", "mod_easy_integer", "max_hard_scientific"])
-def test_a_thousand_distinct_pick_problems_where_the_space_has_so_many(key):
+def test_a_thousand_distinct_test_problems_where_the_space_has_so_many(key):
     for digits in (3, 5):
         if digits in TASKS[key].tested_lengths:
             items = distinct_problems(Cell(TASKS[key], digits), "test", 0, 1000)
@@ -101,7 +101,7 @@ def test_the_test_set_of_a_seed_is_the_same_bytes_on_every_machine():
     )
 
 
-def test_a_mixture_visits_every_cell_once_a_round_and_never_the_same_problem_twice():
+def test_a_mixture_visits_every_cell_once_a_round():
     chosen = [Cell(TASKS[key], digits) for key in ("add_integer", "max_float") for digits in (3, 4, 5)]
     mixture = Mixture(chosen, "train", 0, 60)
     rounds = [[(p.task, p.length) for p in (mixture[i] for i in range(6 * r, 6 * r + 6))] for r in range(10)]
