@@ -3,13 +3,15 @@
     python experiments/speed_data.py
 
 The mix is the paper's training mix: all 53 tasks, hard ones at 1-8 digits, easy ones at 1-20. The baseline makes the
-same four additions the obvious way, one at a time with the standard library (random, fractions, decimal).
+same four additions and the split the obvious way, one at a time with the standard library (random, fractions, decimal,
+hashlib).
 """
 
 import random
 import time
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from hashlib import sha256
 
 from lab.config.schema import DataConfig, Lengths
 from lab.numbers.metrics import score
@@ -58,7 +60,8 @@ def obvious_additions(cells: list[Cell], seed: int) -> list[str]:
             else:
                 with localcontext(prec=250):
                     total = str((Decimal(a) + Decimal(b)).normalize())
-            texts.append(f"Add two numbers: {a} + {b} = {total}")
+            if sha256("|".join(sorted((a, b))).encode()).digest()[0] >= 32:  # the split, as a set of its own needs it
+                texts.append(f"Add two numbers: {a} + {b} = {total}")
     return texts
 
 
@@ -71,7 +74,7 @@ def main() -> None:
     ours = per_second(lambda seed: examples(additions, 10 + seed))
     obvious = per_second(lambda seed: obvious_additions(additions, seed))
     print(f"text samples a second, all 53 tasks:      {everything:>9,.0f}   (released code, as reported: 3,600)")
-    print(f"additions a second: lab {ours:,.0f}, standard library {obvious:,.0f}, ratio {ours / obvious:.1f}")
+    print(f"additions a second: lab {ours:,.0f}, standard library {obvious:,.0f}, ratio {ours / obvious:.2f}")
 
     draw = random.Random(0)
     predictions = []

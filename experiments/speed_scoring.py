@@ -1,6 +1,6 @@
 """Test problems scored a second against the obvious loop over `generate`.
 
-    python experiments/speed_scoring.py [problems per range]
+    python experiments/speed_scoring.py [problems per range] [run directory of a tuned model]
 
 The baseline takes the problems in no order, in left-padded batches of 64, with one fixed budget: twice the digits of
 the longest problem in the test, as the released code has it. Both read the same answers.
@@ -19,7 +19,7 @@ from lab.benchmarks.nupa import pick_problems, requests, task_of
 from lab.config.loading import load
 from lab.config.schema import FinetuneConfig
 from lab.inference.local import LocalEngine
-from lab.models import pretrained
+from lab.models import adapters, pretrained
 from lab.text.answers import extract
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
@@ -43,6 +43,9 @@ def main() -> None:
     logging.disable_progress_bar()
     config = load(FinetuneConfig, CONFIG, [])
     model, tokenizer = pretrained.load(config.model)
+    tuned = len(sys.argv) > 2
+    if tuned:
+        model = adapters.for_inference(adapters.load(model, Path(sys.argv[2]) / "model"), quantized=False)
     per_range = int(sys.argv[1]) if len(sys.argv) > 1 else 24
     problems = pick_problems(config.test_cells, config.seed, per_range)
     asked = requests(problems, tokenizer)
@@ -65,7 +68,8 @@ def main() -> None:
         for i, text in zip(order, texts, strict=True)
     )
     print(f"problems/s: lab {ours:.1f}, generate over unsorted batches {plain:.1f}, ratio {ours / plain:.1f}")
-    print(f"the same answer for {same} of {len(asked)} (untuned model; budget of the baseline {budget} tokens)")
+    which = "tuned" if tuned else "untuned"
+    print(f"the same answer for {same} of {len(asked)} ({which} model; the baseline's budget is {budget} tokens)")
 
 
 if __name__ == "__main__":
