@@ -1,6 +1,7 @@
 """A key-value cache with room to grow.
 
-The cache of transformers is copied whole for every generated token; on a CPU that costs a third of generation.
+The cache of transformers is copied whole for every generated token; in a profile on a CPU that was a third of
+generation.
 """
 
 from collections.abc import Sequence
