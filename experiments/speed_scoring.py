@@ -15,11 +15,12 @@ from pathlib import Path
 import torch
 from transformers.utils import logging
 
-from lab.benchmarks.nupa import pick_problems, requests, task_of
+from lab.benchmarks.nupa import Nupa, pick_problems
 from lab.config.loading import load
 from lab.config.schema import FinetuneConfig
 from lab.inference.local import LocalEngine
 from lab.models import adapters, pretrained
+from lab.numbers.sampling import task_of
 from lab.text.answers import extract
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
@@ -48,19 +49,16 @@ def main() -> None:
         model = adapters.for_inference(adapters.load(model, Path(sys.argv[2]) / "model"), quantized=False)
     per_range = int(sys.argv[1]) if len(sys.argv) > 1 else 24
     problems = pick_problems(config.test_cells, config.seed, per_range)
-    asked = requests(problems, tokenizer)
+    engine = LocalEngine(model, tokenizer, config.evaluation.batch_size)
+    asked = Nupa(problems).requests(engine)
     order = random.Random(0).sample(range(len(asked)), len(asked))
 
     began = time.perf_counter()
-    found = {
-        i: done.text
-        for batch in LocalEngine(model, tokenizer, config.evaluation.batch_size).generate(asked)
-        for i, done in batch.items()
-    }
+    found = {i: done.text for batch in engine.generate(asked) for i, done in batch.items()}
     ours = len(asked) / (time.perf_counter() - began)
     budget = 2 * max(problem.length for problem in problems)
     began = time.perf_counter()
-    texts = obvious(model, tokenizer, [asked[i].prompt for i in order], budget)
+    texts = obvious(model, tokenizer, [str(asked[i].prompt) for i in order], budget)
     plain = len(asked) / (time.perf_counter() - began)
     kinds = [task_of(problem).answer for problem in problems]
     same = sum(

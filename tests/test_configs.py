@@ -1,20 +1,32 @@
+import re
 from pathlib import Path
 
 import pytest
 
+from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
-from lab.config.schema import FinetuneConfig
+from lab.config.schema import FinetuneConfig, RunConfig, chosen
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "configs").glob("*.yaml"))
 
 
+def schema_of(path: Path) -> type[RunConfig]:
+    """The command that a config is for, by what only its own configs have."""
+    text = path.read_text()
+    extended = re.search("^extends: (.*)$", text, re.MULTILINE)
+    if extended:
+        return schema_of(path.parent / extended[1])
+    return EvaluateConfig if "\nbenchmark:" in text else FinetuneConfig
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_shipped_config_loads_and_survives_its_own_dump(path, tmp_path):
-    config = load(FinetuneConfig, path, [])
+    schema = schema_of(path)
+    config = load(schema, path, [])
     again = tmp_path / "again.yaml"
     again.write_text(dump(config))
-    assert load(FinetuneConfig, again, []) == config
+    assert load(schema, again, []) == config
     assert config.name == path.stem
 
 
@@ -25,18 +37,18 @@ def test_the_papers_config_is_the_papers_setting():
     training = config.training
     assert (training.max_steps, training.batch_size, training.warmup_steps) == (800, 64, 100)
     assert (training.learning_rate, training.weight_decay, training.schedule) == (2e-5, 0.01, "cosine")
-    assert len(config.data.chosen) == 53
+    assert len(chosen(config.data.tasks)) == 53
 
 
 def test_the_default_spans_the_four_representations():
     config = load(FinetuneConfig, ROOT / "configs" / "smollm2_lora.yaml", [])
-    assert len(config.data.chosen) == 12
-    assert len({task.representation for task in config.data.chosen}) == 4
+    assert len(chosen(config.data.tasks)) == 12
+    assert len({task.representation for task in chosen(config.data.tasks)}) == 4
 
 
 def test_configs_are_read_without_torch():
     import subprocess
     import sys
 
-    code = "import sys, lab.config.schema, lab.config.loading; sys.exit('torch' in sys.modules)"
+    code = "import sys, lab.config.evaluation, lab.config.loading; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -60,7 +60,7 @@ def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, c
     )
     summary = json.loads((run / "summary.json").read_text())
     figures = summary["after"]["add_integer"]["ranges"]["M"]
-    assert figures["exact_match_strict"]["n"] == 6
+    assert figures["strict"]["exact_match"]["n"] == 6
     assert figures["lengths"] == [5, 5]
     assert (run / "figures" / "before_after.png").stat().st_size > 10_000
     assert (run / "model" / "adapter_model.safetensors").exists()

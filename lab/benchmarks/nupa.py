@@ -1,127 +1,176 @@
-"""The NUPA test (Number Cookbook, section 2): problems out, scored samples in a run directory, summaries of them."""
+"""The NUPA test (Number Cookbook, section 2): which problems, how an answer is scored, what the scores amount to."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self, TypeVar
 
+from lab.benchmarks.benchmark import Sample
+from lab.benchmarks.nupa_files import read_published
+from lab.config.evaluation import NupaConfig
+from lab.errors import TaskError
 from lab.inference.engine import Completion, Engine, Request
-from lab.numbers.metrics import PERFORMANCE_PRESERVING, WELL_LEARNED, Score, contiguous_passing, longest_passing, score
-from lab.numbers.sampling import Cell, Problem, distinct_problems
+from lab.numbers.metrics import PERFORMANCE_PRESERVING, WELL_LEARNED, contiguous_passing, longest_passing, score
+from lab.numbers.sampling import Cell, Problem, distinct_problems, problem, task_of
 from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.numbers.tasks import TASKS, Task
-from lab.progress import progress_bar
-from lab.runs import Run
+from lab.numbers.taxonomy import classify
 from lab.text.answers import READINGS, decided, extract
-from lab.text.prompts import completion, prompt
+from lab.text.prompts import completion
+from lab.text.settings import Setting, question
 
-if TYPE_CHECKING:
-    from transformers.tokenization_utils_base import PreTrainedTokenizerBase as Tokenizer
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
-SURPLUS_TOKENS = 8
+SURPLUS_TOKENS: dict[Setting, int] = {"base": 8, "chat": 64, "api": 64}
 """Budget beyond the longest answer of a task and length: words before the answer, digits too many, the end."""
 
 METRICS = ("exact_match", "digit_match", "dlength")
 
+DOMAINS = {"S+M": ("S", "M"), "L+XL": ("L", "XL")}
+"""In-domain and out-of-domain: the paper trains on S and M, and tests beyond them too."""
+
+SUMS = ("add_integer", "sub_integer")
+"""Tasks whose wrong answers have an error class."""
+
+
+class Nupa:
+    """A `Benchmark`: the same problems, in the same order, for every model and setting."""
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        setting: Setting = "base",
+        shots: int = 0,
+        surplus_tokens: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.problems = problems
+        self.setting: Setting = setting
+        self.surplus = SURPLUS_TOKENS[setting] if surplus_tokens is None else surplus_tokens
+        tasks = {task_of(item).key: task_of(item) for item in problems}
+        self.examples = {key: solved_examples(task, shots, seed) for key, task in tasks.items()}
+
+    @classmethod
+    def from_config(cls, config: NupaConfig, seed: int) -> Self:
+        """Raises TaskError when a published file cannot be read or holds none of the config's tasks."""
+        cells, per_range = config.cells(), config.problems_per_range
+        if config.published is None:
+            problems = pick_problems(cells, seed, per_range)
+        else:
+            problems = pick_published(read_published(config.published), cells, per_range)
+        return cls(problems, config.setting, config.shots, config.surplus_tokens, seed)
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def requests(self, engine: Engine) -> list[Request]:
+        """A group a task, and a budget that the longest answer of the task and length fits in."""
+        longest: dict[tuple[str, int], int] = defaultdict(int)
+        for item in self.problems:
+            cell = task_of(item).key, item.length
+            longest[cell] = max(longest[cell], engine.count_tokens(completion(item)))
+        return [self._request(item, longest[task_of(item).key, item.length]) for item in self.problems]
+
+    def _request(self, item: Problem, answer_tokens: int) -> Request:
+        task = task_of(item)
+        request = Request(question(item, self.setting, self.examples[task.key]), answer_tokens + self.surplus, task.key)
+        if self.setting == "base":
+            return request._replace(decided=partial(decided, representation=task.answer))
+        return request
+
+    def facts(self, index: int) -> Sample:
+        return self.problems[index]._asdict()
+
+    def score(self, index: int, completion: Completion) -> Sample:
+        """The score in both readings; `error` is the class of a sum's error (lab/numbers/taxonomy.py)."""
+        item = self.problems[index]
+        task = task_of(item)
+        readings = {}
+        for reading in READINGS:
+            given = extract(completion.text, task.answer, reading, self.setting)
+            scored = score(given, item.answer, task.answer)
+            if task.key in SUMS:
+                scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))
+            readings[reading] = {"given": given, **scored._asdict()}
+        return readings
+
+    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
+        """Figures by task, in the order of the task table."""
+        by_task = _grouped(samples, lambda sample: f"{sample['task']}_{sample['representation']}")
+        return {key: _task_summary(task, by_task[key]) for key, task in TASKS.items() if key in by_task}
+
 
 def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Problem]:
     """The same problems for every model: `per_range` distinct ones of each task's range, evenly over its lengths."""
-    ranges: dict[tuple[str, str], list[Cell]] = defaultdict(list)
-    for cell in cells:
-        ranges[cell.task.key, cell.task.range_of(cell.length)].append(cell)
-    problems = []
-    for members in ranges.values():
-        for place, cell in enumerate(members):
-            count = (place + 1) * per_range // len(members) - place * per_range // len(members)
-            problems += distinct_problems(cell, "test", seed, count)
+    return _even(cells, per_range, lambda cell, count: distinct_problems(cell, "test", seed, count))
+
+
+def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_range: int) -> list[Problem]:
+    """As `pick_problems` does, but the first ones of a file; raises TaskError when there is none."""
+    found = _grouped(published, lambda item: (task_of(item).key, item.length))
+    problems = _even(cells, per_range, lambda cell, count: found.get((cell.task.key, cell.length), [])[:count])
+    if not problems:
+        raise TaskError("the published file holds no problem of benchmark.tasks at benchmark.lengths")
     return problems
 
 
-def task_of(problem: Problem) -> Task:
-    return TASKS[f"{problem.task}_{problem.representation}"]
+def _even(cells: Iterable[Cell], per_range: int, draw: Callable[[Cell, int], list[Problem]]) -> list[Problem]:
+    problems = []
+    for members in _grouped(cells, lambda cell: (cell.task.key, cell.task.range_of(cell.length))).values():
+        for place, cell in enumerate(members):
+            count = (place + 1) * per_range // len(members) - place * per_range // len(members)
+            problems += draw(cell, count)
+    return problems
 
 
-def measure(engine: Engine, problems: Sequence[Problem], tokenizer: "Tokenizer", run: Run, name: str) -> list[dict]:
-    """Ask every problem that <name>.jsonl does not hold yet; a batch is on disk before the next one begins.
-
-    Returns all samples, in the order of `problems`.
-    """
-    samples = {sample["index"]: sample for sample in run.read(name)}
-    with progress_bar() as bar:
-        item = bar.add_task(name.replace("_", " "), total=len(problems), completed=len(samples), note="")
-        for completions in engine.generate(requests(problems, tokenizer), set(samples)):
-            batch = [_sample(index, problems[index], done) for index, done in completions.items()]
-            run.append(name, batch)
-            samples |= {sample["index"]: sample for sample in batch}
-            bar.update(item, completed=len(samples))
-    return [samples[index] for index in range(len(problems))]
+def solved_examples(task: Task, count: int, seed: int) -> list[Problem]:
+    """Training problems of as many lengths, evenly spaced from the shortest that is tested to the longest of M."""
+    shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
+    lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]
+    return [problem(Cell(task, length), "train", seed, place) for place, length in enumerate(lengths)]
 
 
-def requests(problems: Sequence[Problem], tokenizer: "Tokenizer") -> list[Request]:
-    """A group a task, and a budget that the longest answer of the task and length fits in."""
-    tokens = [len(tokenizer.encode(completion(problem), add_special_tokens=False)) for problem in problems]
-    longest: dict[tuple[str, int], int] = defaultdict(int)
-    for problem, count in zip(problems, tokens, strict=True):
-        cell = task_of(problem).key, problem.length
-        longest[cell] = max(longest[cell], count)
-    return [
-        Request(
-            prompt(problem),
-            longest[task_of(problem).key, problem.length] + SURPLUS_TOKENS,
-            task_of(problem).key,
-            partial(decided, representation=task_of(problem).answer),
-        )
-        for problem in problems
-    ]
-
-
-def _sample(index: int, problem: Problem, done: Completion) -> dict[str, Any]:
-    """One line of a samples file: the problem, what came, and its score in both readings."""
-    answer = task_of(problem).answer
-    readings = {}
-    for reading in READINGS:
-        given = extract(done.text, answer, reading)
-        readings[reading] = {"given": given, **score(given, problem.answer, answer)._asdict()}
-    return {"index": index, **problem._asdict(), **done._asdict(), **readings}
-
-
-def summarize(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Figures by task: each range's metrics with n and 95 % interval, and how many digits the model carries."""
-    by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for sample in samples:
-        by_task[f"{sample['task']}_{sample['representation']}"].append(sample)
-    return {key: _task_summary(TASKS[key], members) for key, members in by_task.items()}
-
-
-def _task_summary(task: Task, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    by_range: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for sample in samples:
-        by_range[task.range_of(sample["length"])].append(sample)
+def _task_summary(task: Task, samples: Sequence[Sample]) -> dict[str, Any]:
+    by_range = _grouped(samples, lambda sample: task.range_of(sample["length"]))
+    domains = {name: [s for part in parts for s in by_range.get(part, [])] for name, parts in DOMAINS.items()}
+    by_length = _grouped(samples, lambda sample: sample["length"])
     return {
-        "ranges": {name: _figures(members) for name, members in by_range.items()},
-        "digits": {metric: _digits(samples, metric) for metric in METRICS},
-    }
-
-
-def _figures(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    scores = {reading: [_score(sample[reading]) for sample in samples] for reading in READINGS}
-    lengths = sorted({sample["length"] for sample in samples})
-    return {
-        "lengths": [lengths[0], lengths[-1]],
-        **{
-            f"exact_match_{reading}": wilson(sum(s.exact_match for s in scores[reading]), len(samples))._asdict()
-            for reading in READINGS
+        "ranges": {name: figures(members) for name, members in by_range.items()},
+        "domains": {name: figures(members) for name, members in domains.items() if members},
+        "digits": {
+            reading: {metric: _digits(by_length, reading, metric) for metric in METRICS} for reading in READINGS
         },
-        **{metric: bootstrap_mean([getattr(s, metric) for s in scores["strict"]])._asdict() for metric in METRICS[1:]},
+        **({"errors": _errors(by_range)} if task.key in SUMS else {}),
     }
 
 
-def _digits(samples: Sequence[dict[str, Any]], metric: str) -> dict[str, int]:
-    """Well-learned and performance-preserving digits (A.1.8), by strict reading."""
-    values: dict[int, list[float]] = defaultdict(list)
-    for sample in samples:
-        values[sample["length"]].append(sample["strict"][metric])
-    means = {length: sum(members) / len(members) for length, members in values.items()}
+def figures(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Lengths, counts, and each metric in each reading with n and 95 % interval.
+
+    What an endpoint never answered is counted apart; without any answer the metrics are left out.
+    """
+    scored = [sample for sample in samples if not sample["error"]]
+    lengths = sorted({sample["length"] for sample in samples})
+    counts = {"lengths": [lengths[0], lengths[-1]], "asked": len(samples), "api_errors": len(samples) - len(scored)}
+    if not scored:
+        return counts
+    return counts | {
+        reading: {
+            "exact_match": wilson(sum(s[reading]["exact_match"] for s in scored), len(scored))._asdict(),
+            **{metric: bootstrap_mean([s[reading][metric] for s in scored])._asdict() for metric in METRICS[1:]},
+        }
+        for reading in READINGS
+    }
+
+
+def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str) -> dict[str, int]:
+    """Well-learned and performance-preserving digits (A.1.8)."""
+    means = {}
+    for length, members in by_length.items():
+        values = [sample[reading][metric] for sample in members if not sample["error"]]
+        if values:
+            means[length] = sum(values) / len(values)
     return {
         "well_learned": longest_passing(means, metric, WELL_LEARNED),
         "well_learned_contiguous": contiguous_passing(means, metric, WELL_LEARNED),
@@ -130,5 +179,16 @@ def _digits(samples: Sequence[dict[str, Any]], metric: str) -> dict[str, int]:
     }
 
 
-def _score(record: dict[str, Any]) -> Score:
-    return Score(record["exact_match"], record["digit_match"], record["dlength"])
+def _errors(by_range: Mapping[str, Sequence[Sample]]) -> dict[str, dict[str, int]]:
+    """How often each class of error came in each range, by strict reading."""
+    return {
+        name: dict(Counter("api_error" if sample["error"] else sample["strict"]["error"] for sample in members))
+        for name, members in by_range.items()
+    }
+
+
+def _grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    groups: dict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups

@@ -1,9 +1,9 @@
 """What a config may say. One section a room; a room receives its own section, never the whole config. No torch."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from lab.errors import TaskError
 from lab.numbers.sampling import Cell
@@ -34,6 +34,27 @@ class LoraConfig(Section):
     targets: list[str] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
+def _known(names: Literal["all"] | list[str]) -> Literal["all"] | list[str]:
+    if names == "all":
+        return names
+    if not names or len(set(names)) < len(names):
+        raise ValueError("should name at least one task, and none twice")
+    for name in names:
+        try:
+            task(name)
+        except TaskError as error:
+            raise ValueError(str(error)) from None
+    return names
+
+
+Tasks: TypeAlias = Annotated[Literal["all"] | list[str], AfterValidator(_known)]
+"""Names of tasks of lab/numbers/tasks.py, or all of them."""
+
+
+def chosen(names: Tasks) -> list[Task]:
+    return list(TASKS.values()) if names == "all" else [task(name) for name in names]
+
+
 class Lengths(Section):
     """Numbers of digits, both ends included; tasks are hard (at most 20 digits) or easy (at most 100), A.1.6."""
 
@@ -54,34 +75,20 @@ class Lengths(Section):
         shortest, longest = self.hard if item.difficulty is HARD else self.easy
         return range(shortest, longest + 1)
 
+    def tested(self, tasks: Tasks) -> list[Cell]:
+        """What may be tested, in the order of `tasks`."""
+        return [Cell(item, n) for item in chosen(tasks) for n in self.of(item) if n in item.tested_lengths]
+
 
 class DataConfig(Section):
-    tasks: Literal["all"] | list[str] = "all"
+    tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: Lengths = Lengths(hard=(1, 8), easy=(1, 20))
     """Lengths to train on; the default is the paper's, the ranges S and M."""
 
-    @field_validator("tasks")
-    @classmethod
-    def _known(cls, tasks: Literal["all"] | list[str]) -> Literal["all"] | list[str]:
-        if tasks == "all":
-            return tasks
-        if not tasks or len(set(tasks)) < len(tasks):
-            raise ValueError("should name at least one task, and none twice")
-        for name in tasks:
-            try:
-                task(name)
-            except TaskError as error:
-                raise ValueError(str(error)) from None
-        return tasks
-
-    @property
-    def chosen(self) -> list[Task]:
-        return list(TASKS.values()) if self.tasks == "all" else [task(name) for name in self.tasks]
-
     @property
     def cells(self) -> list[Cell]:
-        return [Cell(item, length) for item in self.chosen for length in self.lengths.of(item)]
+        return [Cell(item, length) for item in chosen(self.tasks) for length in self.lengths.of(item)]
 
 
 class TrainingConfig(Section):
@@ -125,16 +132,13 @@ class EvaluationConfig(Section):
     batch_size: int = Field(default=128, ge=1)
 
 
-class FinetuneConfig(Section):
+class RunConfig(Section):
+    """What the config of every command begins with."""
+
     name: str
     """The run directory is <output>/<name>."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Of problems, initial weights and dropout."""
-    model: ModelConfig
-    adapter: LoraConfig = LoraConfig()
-    data: DataConfig = DataConfig()
-    training: TrainingConfig = TrainingConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
+    """Of problems, initial weights, dropout and sampling."""
     output: Path = Path("checkpoints")
     resume: bool = False
     """Go on with a run that was cut short."""
@@ -148,10 +152,21 @@ class FinetuneConfig(Section):
             raise ValueError("should be the name of a folder")
         return name
 
+    @property
+    def path(self) -> Path:
+        return self.output / self.name
+
+
+class FinetuneConfig(RunConfig):
+    model: ModelConfig
+    adapter: LoraConfig = LoraConfig()
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
     @model_validator(mode="after")
     def _something_to_measure(self) -> Self:
-        tested = [item for item in self.data.chosen if set(self.data.lengths.of(item)) & set(item.tested_lengths)]
-        if not tested:
+        if not self.data.lengths.tested(self.data.tasks):
             raise ValueError("data.lengths holds no length that is validated; numbers of 1 or 2 digits only train")
         if not self.test_cells:
             raise ValueError("evaluation.lengths holds no length at which one of data.tasks is tested")
@@ -159,10 +174,4 @@ class FinetuneConfig(Section):
 
     @property
     def test_cells(self) -> list[Cell]:
-        """What may be tested, in the order of the task table."""
-        return [
-            Cell(item, length)
-            for item in self.data.chosen
-            for length in self.evaluation.lengths.of(item)
-            if length in item.tested_lengths
-        ]
+        return self.evaluation.lengths.tested(self.data.tasks)

@@ -1,22 +1,24 @@
-"""Greedy generation with a local model.
+"""Generation with a local model.
 
 Three things make it several times faster than `generate` over unsorted batches, with the same tokens:
 requests of a group stay together, like lengths in it; their prompts are read as prefix trees, without padding;
 and each request has a budget of its own and leaves the batch soon after it is finished.
 
-Shapes: B requests of a batch (fewer as they finish), L tokens of the longest so far, T nodes of a tree.
+Shapes: B requests of a batch (fewer as they finish), L tokens of the longest so far, T nodes of a tree, V words of
+the vocabulary.
 """
 
 import itertools
 import time
 from collections.abc import Iterator, Sequence, Set
+from hashlib import blake2b
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.inference.cache import layers, roomy_cache
-from lab.inference.engine import Completion, Request
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.models.prefix_tree import PrefixTree
 from lab.text.examples import encode_prompt
 
@@ -30,14 +32,20 @@ class LocalEngine:
         self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
         self.eos = tokenizer.eos_token_id
 
-    def generate(self, requests: Sequence[Request], done: Set[int] = frozenset()) -> Iterator[dict[int, Completion]]:
+    def count_tokens(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
         """See `Engine`. A batch that is not all done is computed as a whole."""
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
         for batch in self._batches(requests, prompts):
             if done >= set(batch):
                 continue
             began = time.perf_counter()
-            results = self._complete([requests[i] for i in batch], [prompts[i] for i in batch])
+            choosers = [_Chooser(sampling, i) for i in batch] if sampling.temperature else []
+            results = self._complete([requests[i] for i in batch], [prompts[i] for i in batch], choosers)
             seconds = (time.perf_counter() - began) / len(batch)
             yield {
                 i: Completion(text, len(prompts[i]), tokens, seconds, reason)
@@ -57,13 +65,19 @@ class LocalEngine:
         return [order[start:end] for start, end in itertools.pairwise(bounds)]
 
     @torch.inference_mode()
-    def _complete(self, requests: list[Request], prompts: list[list[int]]) -> list[tuple[str, int, str]]:
-        """Text, number of generated tokens and reason to finish, of each request."""
+    def _complete(
+        self, requests: list[Request], prompts: list[list[int]], choosers: list["_Chooser"]
+    ) -> list[tuple[str, int, str]]:
+        """Text, number of generated tokens and reason to finish, of each request; greedy without choosers."""
         written: list[list[int]] = [[] for _ in requests]
         results: list[tuple[str, int, str] | None] = [None] * len(requests)
         running = list(range(len(requests)))
-        next_B, cache, mask_BL = self._read(prompts, max(request.max_tokens for request in requests))
+        logits_BV, cache, mask_BL = self._read(prompts, max(request.max_tokens for request in requests))
         while True:
+            if choosers:
+                next_B = torch.stack([choosers[row](logits_BV[place]) for place, row in enumerate(running)])
+            else:
+                next_B = logits_BV.argmax(-1)
             for row, token in zip(running, next_B.tolist(), strict=True):
                 if results[row] is None:
                     results[row] = self._finished(requests[row], written[row], token)
@@ -83,22 +97,23 @@ class LocalEngine:
                 past_key_values=cache,
                 logits_to_keep=1,
             )
-            next_B = output.logits[:, -1].argmax(-1)
+            logits_BV = output.logits[:, -1]
 
     def _read(self, prompts: list[list[int]], room: int) -> tuple[torch.Tensor, DynamicCache, torch.Tensor]:
-        """The first generated token of each prompt, the cache after the prompts, and its mask (B, L).
+        """The logits after each prompt, the cache of the prompts, and its mask (B, L).
 
         A few prompts at a time: the attention of a tree grows with the square of its nodes.
         """
         device, longest = self.model.device, max(map(len, prompts))
-        tokens, pieces, masks = [], [], []
-        count = max(1, _TOKENS_A_TREE // longest)
+        shared = _common_start(prompts)
+        logits, pieces, masks = [], [], []
+        count = max(1, (_TOKENS_A_TREE - shared) // max(1, longest - shared))
         for start in range(0, len(prompts), count):
             tree = PrefixTree(prompts[start : start + count])
             nodes_BL, mask_BL = (part.to(device) for part in tree.padded_paths(longest))
             cache = DynamicCache(config=self.model.config)
             output = self.model(**tree.inputs(device), past_key_values=cache, logits_to_keep=nodes_BL[:, -1])
-            tokens.append(output.logits[0].argmax(-1))
+            logits.append(output.logits[0])
             masks.append(mask_BL)
             # (1, heads, T, width) to (B, heads, L, width): to each prompt the states along its own path
             pieces.append(
@@ -107,7 +122,7 @@ class LocalEngine:
                     for keys, values in layers(cache)
                 ]
             )
-        return torch.cat(tokens), roomy_cache(pieces, room), torch.cat(masks)
+        return torch.cat(logits), roomy_cache(pieces, room), torch.cat(masks)
 
     def _finished(self, request: Request, written: list[int], token: int) -> tuple[str, int, str] | None:
         """The result once `token` has come, or None while the request goes on; `written` grows by the token."""
@@ -119,3 +134,25 @@ class LocalEngine:
         if request.decided(text):
             return text, len(written), "decided"
         return (text, len(written), "length") if len(written) >= request.max_tokens else None
+
+
+def _common_start(prompts: list[list[int]]) -> int:
+    """How many tokens all prompts begin with: the least and the greatest of them share no more than any two do."""
+    pairs = zip(min(prompts), max(prompts), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+class _Chooser:
+    """Draws the tokens of one request, from a stream of its own: the same whatever else is in its batch."""
+
+    def __init__(self, sampling: Sampling, index: int) -> None:
+        self.temperature, self.top_p = sampling.temperature, sampling.top_p
+        digest = blake2b(f"{sampling.seed}/{index}".encode(), digest_size=8).digest()
+        self.generator = torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
+
+    def __call__(self, logits_V: torch.Tensor) -> torch.Tensor:
+        """Nucleus sampling (Holtzman et al. 2020): of the likeliest tokens, as few as hold `top_p` together."""
+        sorted_V, tokens_V = torch.softmax(logits_V.float() / self.temperature, -1).sort(descending=True)
+        before_V = sorted_V.cumsum(-1) - sorted_V
+        place = torch.multinomial((sorted_V * (before_V < self.top_p)).cpu(), 1, generator=self.generator)
+        return tokens_V[place[0]]

@@ -3,7 +3,7 @@
 Answers are compared as text, part by part: 07 is not 7, 1.50 is not 1.5, 10/8 is not 5/4.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from operator import eq
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ class Score(NamedTuple):
     """Share of the truth's digits that the answer has in the same place, 0 to 1."""
     dlength: int
     """Sum over the parts of the absolute difference in digits; 0 is best."""
+    error: str | None = None
+    """Class of the error of an integer sum (lab/numbers/taxonomy.py); None elsewhere."""
 
 
 def score(answer: str | None, truth: str, representation: Representation) -> Score:
@@ -60,11 +62,3 @@ def contiguous_passing(means: Mapping[int, float], metric: str, thresholds: Mapp
 
 def _passes(mean: float, metric: str, thresholds: Mapping[str, float]) -> bool:
     return mean <= thresholds[metric] if metric == "dlength" else mean >= thresholds[metric]
-
-
-def mean(scores: Iterable[Score], metric: str) -> float:
-    """Pooled mean over items, not a mean of per-length means; raises ValueError when there are none."""
-    values = [getattr(score, metric) for score in scores]
-    if not values:
-        raise ValueError(f"no scores to take the mean {metric} of")
-    return sum(values) / len(values)

@@ -19,7 +19,7 @@ import numpy as np
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Fraction, Integer, Number, Scientific
 from lab.numbers.splits import Split, split_of, unordered
-from lab.numbers.tasks import Task
+from lab.numbers.tasks import TASKS, Task
 
 BLOCK = 128
 _ROUND = 160
@@ -37,6 +37,10 @@ class Problem(NamedTuple):
     answer: str
     length: int
     """Digits of the longest part of the longest operand."""
+
+
+def task_of(problem: Problem) -> Task:
+    return TASKS[f"{problem.task}_{problem.representation}"]
 
 
 class Cell(NamedTuple):
@@ -106,7 +110,7 @@ class Mixture(Sequence[Problem]):
 
 @lru_cache(maxsize=8)
 def _order(count: int, split: Split, seed: int, number: int) -> list[int]:
-    words = _generator("order", count, split, seed, number).random_raw(count)
+    words = philox("order", count, split, seed, number).random_raw(count)
     return np.argsort(words, kind="stable").tolist()
 
 
@@ -118,7 +122,7 @@ def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
     problems: list[Problem] = []
     if split != "train" and length not in tested:
         raise TaskError(f"{task.key} has no {split} problems of length {length}")
-    generator = _generator(task.key, length, split, seed, number)
+    generator = philox(task.key, length, split, seed, number)
     for draws in itertools.count(1):
         for a, b in questions(task, length, generator):
             a_text = str(a)
@@ -185,7 +189,8 @@ def _scientific(row: str, length: int, word: int) -> Scientific:
 _DRAW = {Integer: _integer, Float: _float, Fraction: _fraction, Scientific: _scientific}
 
 
-def _generator(*name: object) -> np.random.Philox:
+def philox(*name: object) -> np.random.Philox:
+    """A generator of its own for everything that has a name. Use its raw words: numpy keeps those streams for ever."""
     digest = blake2b("/".join(map(str, name)).encode(), digest_size=16).digest()
     # The low word of the big-endian digest first: what Philox makes of the number itself, much slower.
     return np.random.Philox(key=np.frombuffer(digest[::-1], "<u8"))

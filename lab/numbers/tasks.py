@@ -207,6 +207,13 @@ class Task:
         return f"{self.name}_{self.representation.name}"
 
     @property
+    def second(self) -> Representation | None:
+        """What the second operand is, if there is one (Table 4): a position, digit or number of figures is short."""
+        if self.name in ("length", "to_float", "to_scient"):
+            return None
+        return Integer if self.name in ("get_digit", "count", "sig") else self.representation
+
+    @property
     def tested_lengths(self) -> range:
         """Shorter numbers belong to training, "to make sure that unit rules can be included" (A.1.8)."""
         if self.representation is Fraction:

@@ -1,36 +1,139 @@
-"""Figures of a run directory, for paper and screen (matplotlib)."""
+"""Figures of run directories, for paper and screen (matplotlib)."""
 
+import math
+from collections.abc import Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
-from lab.reporting.tables import Change
+from lab.numbers.tasks import TASKS
+from lab.numbers.taxonomy import OUTCOMES
+from lab.reporting.nupa import Change
 
 matplotlib.use("Agg")
+
+Summaries = Mapping[str, Mapping[str, Any]]
+
+COLORS = ("#0a6ebd", "#d9822b", "#3a9a5b", "#8a5fbf", "#c0392b", "#7f7f7f", "#17a2b8", "#b5a642")
+OUTCOME_COLORS = ("#4c9f70", "#d9822b", "#e8c15a", "#8a5fbf", "#c0504d", "#b0b0b0")
 
 
 def before_after(rows: list[Change], title: str, path: Path) -> None:
     """A line a task and range, from the untuned model's exact match to the tuned one's, with 95 % intervals."""
+    with _figure(path, figsize=(8, 0.26 * len(rows) + 1.4)) as figure:
+        axes = figure.subplots()
+        places = range(len(rows), 0, -1)
+        for estimates, label, color in (("before", "untuned", "#9a9a9a"), ("after", "tuned", COLORS[0])):
+            found = [getattr(row, estimates) for row in rows]
+            values = [e["value"] for e in found]
+            axes.errorbar(values, places, xerr=_errors(found), fmt="o", ms=4, lw=1, color=color, label=label, zorder=3)
+        for place, row in zip(places, rows, strict=True):
+            axes.plot([row.before["value"], row.after["value"]], [place, place], color="#d5e3ee", lw=5, zorder=1)
+        axes.set_yticks(
+            list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows], fontsize=7
+        )
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(0.3, len(rows) + 0.7)
+        axes.set_xlabel("exact match, strict reading (95 % Wilson interval)")
+        axes.set_title(title, fontsize=10)
+        axes.grid(axis="x", color="#eeeeee")
+        axes.legend(loc="lower right", fontsize=8)
+
+
+def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, path: Path) -> None:
+    """The paper's Figures 5-7: a small chart a task, a group of bars a range, a bar a model, with 95 % intervals.
+
+    dlength is shown as log2(dlength + 1), as in Figure 7.
+    """
+    scale = (lambda value: math.log2(value + 1)) if metric == "dlength" else float
+    tasks = [task for key, task in TASKS.items() if any(key in summary for summary in summaries.values())]
+    columns = min(6, len(tasks))
+    rows = -(-len(tasks) // columns)
+    with _figure(path, figsize=(2.3 * columns, 1.55 * rows + 0.7)) as figure:
+        grid = figure.subplots(rows, columns, sharey=metric != "dlength", squeeze=False).ravel()
+        width = 0.8 / len(summaries)
+        for axes, task in zip(grid, tasks, strict=False):
+            ranges = list(task.difficulty.ranges)
+            for number, (label, summary) in enumerate(summaries.items()):
+                parts = summary.get(task.key, {"ranges": {}})["ranges"]
+                found = {name: part[reading][metric] for name, part in parts.items() if reading in part}
+                scaled = [{key: scale(e[key]) for key in ("value", "low", "high")} for e in found.values()]
+                places = [ranges.index(name) + (number + 0.5) * width - 0.4 for name in found]
+                axes.bar(
+                    places,
+                    [e["value"] for e in scaled],
+                    width,
+                    yerr=_errors(scaled) if scaled else None,
+                    color=COLORS[number % len(COLORS)],
+                    error_kw={"lw": 0.7, "ecolor": "#444444"},
+                    label=label,
+                )
+            axes.set_title(f"{task.name} {task.representation.name}", fontsize=7.5)
+            axes.set_xticks(range(len(ranges)), ranges, fontsize=7)
+            axes.tick_params(axis="y", labelsize=7)
+            if metric != "dlength":
+                axes.set_ylim(0, 1)
+        for axes in grid[len(tasks) :]:
+            axes.set_visible(False)
+        figure.suptitle(title, fontsize=10)
+        handles, labels = grid[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
+
+
+def accuracy_by_digits(summaries: Summaries, title: str, path: Path) -> None:
+    """A line a model: right sums against digits, strict reading solid with its 95 % interval, loose dashed."""
+    with _figure(path, figsize=(7, 3.8)) as figure:
+        axes = figure.subplots()
+        for number, (label, summary) in enumerate(summaries.items()):
+            color = COLORS[number % len(COLORS)]
+            digits = sorted(map(int, summary["by_digits"]))
+            strict, loose = ([summary["by_digits"][str(n)][reading] for n in digits] for reading in ("strict", "loose"))
+            axes.plot(digits, [e["value"] for e in strict], "o-", ms=3, lw=1.4, color=color, label=label)
+            axes.plot(digits, [e["value"] for e in loose], "--", lw=1, color=color, label=f"{label}, loose")
+            axes.fill_between(
+                digits, [e["low"] for e in strict], [e["high"] for e in strict], color=color, alpha=0.15, lw=0
+            )
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_xlabel("digits")
+        axes.set_ylabel("right sums (95 % Wilson interval)")
+        axes.set_title(title, fontsize=10)
+        axes.grid(color="#eeeeee")
+        axes.legend(fontsize=8)
+
+
+def outcomes_by_digits(summary: Mapping[str, Any], title: str, path: Path) -> None:
+    """Bars stacked to 100 %, one for each number of digits: right sums, classes of error, answers without a number."""
+    with _figure(path, figsize=(7, 3.8)) as figure:
+        axes = figure.subplots()
+        digits = sorted(map(int, summary["by_digits"]))
+        bottom = [0.0] * len(digits)
+        for name, color in zip(OUTCOMES, OUTCOME_COLORS, strict=True):
+            shares = [100 * summary["by_digits"][str(n)]["outcome_shares"][name]["value"] for n in digits]
+            axes.bar(digits, shares, 0.85, bottom=bottom, color=color, label=name)
+            bottom = [below + share for below, share in zip(bottom, shares, strict=True)]
+        axes.set_ylim(0, 100)
+        axes.set_xlabel("digits")
+        axes.set_ylabel("% of what was answered")
+        axes.set_title(title, fontsize=10)
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+@contextmanager
+def _figure(path: Path, figsize: tuple[float, float]):
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(8, 0.26 * len(rows) + 1.4), layout="constrained")
-    places = range(len(rows), 0, -1)
-    for estimates, label, color in (("before", "untuned", "#9a9a9a"), ("after", "tuned", "#0a6ebd")):
-        found = [getattr(row, estimates) for row in rows]
-        errors = [[e["value"] - e["low"] for e in found], [e["high"] - e["value"] for e in found]]
-        values = [e["value"] for e in found]
-        axes.errorbar(values, places, xerr=errors, fmt="o", ms=4, lw=1, color=color, label=label, zorder=3)
-    for place, row in zip(places, rows, strict=True):
-        axes.plot([row.before["value"], row.after["value"]], [place, place], color="#d5e3ee", lw=5, zorder=1)
-    axes.set_yticks(list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows], fontsize=7)
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylim(0.3, len(rows) + 0.7)
-    axes.set_xlabel("exact match, strict reading (95 % Wilson interval)")
-    axes.set_title(title, fontsize=10)
-    axes.grid(axis="x", color="#eeeeee")
-    axes.legend(loc="lower right", fontsize=8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=140)
-    pyplot.close(figure)
+    figure = pyplot.figure(figsize=figsize, layout="constrained")
+    try:
+        yield figure
+        for axes in figure.axes:
+            axes.spines[["top", "right"]].set_visible(False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=130)
+    finally:
+        pyplot.close(figure)
+
+
+def _errors(estimates: list[dict[str, float]]) -> list[list[float]]:
+    return [[e["value"] - e["low"] for e in estimates], [e["high"] - e["value"] for e in estimates]]

@@ -1,28 +1,51 @@
-"""The answer in what a model wrote after "=": two readings, reported as two figures.
+"""The answer in what a model wrote: two readings, reported as two figures.
 
 strict  the completion, stripped, must start with the answer (the released code's reading)
 loose   the first match anywhere (the paper's reading, A.2)
+
+A chat model answers in a message of its own, without the prompt's "=" before it. There the strict reading begins after
+"The answer is", where the paper's system message asks for those words, and the loose one after them or after the first
+"=", where there are any, since "12 + 30 = 42" answers 42.
 
 A match is as long as the grammar allows. Digits are ASCII; a signed exponent is not of the grammar, so 1.5e-8 is no
 scientific number (the released code drops the sign).
 """
 
+import re
 from typing import Literal
 
 from lab.numbers.representations import Representation
+from lab.text.settings import Setting
 
 Reading = Literal["strict", "loose"]
 READINGS: tuple[Reading, ...] = ("strict", "loose")
 
+_ANNOUNCED = re.compile("the answer is:?", re.IGNORECASE)
+_THOUGHTS = re.compile(r"\s*<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 
-def extract(text: str, representation: Representation, reading: Reading) -> str | None:
+
+def extract(text: str, representation: Representation, reading: Reading, setting: Setting = "base") -> str | None:
     """The answer as written, or None where there is none."""
+    announced = _ANNOUNCED.search(text) if setting != "base" else None
+    if announced and (setting == "api" or reading == "loose"):
+        text = text[announced.end() :]
+    elif setting != "base" and reading == "loose" and "=" in text:
+        text = text.partition("=")[2]
     pattern = representation.pattern
     match = pattern.match(text.strip()) if reading == "strict" else pattern.search(text)
     return match.group() if match else None
 
 
 def decided(text: str, representation: Representation) -> bool:
-    """Whether nothing that could follow changes either reading: an answer has come, and something after it."""
+    """Whether nothing that could follow changes either reading of a text that the prompt's "=" precedes.
+
+    An answer has come, and something after it.
+    """
     match = representation.pattern.search(text)
     return match is not None and match.end() < len(text)
+
+
+def without_thoughts(text: str) -> tuple[str, str]:
+    """The text without the <think> block that it begins with, and that block; one that never ends takes it all."""
+    thoughts = _THOUGHTS.match(text)
+    return (text[thoughts.end() :], thoughts.group(1)) if thoughts else (text, "")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lab.numbers.sampling import Problem
 from lab.text.prompts import completion, prompt
+from lab.text.settings import Prompt
 
 if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none of it
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase as Tokenizer
@@ -25,9 +26,15 @@ def example(problem: Problem) -> Example:
     return Example(prompt(problem), completion(problem), problem)
 
 
-def encode_prompt(text: str, tokenizer: "Tokenizer") -> list[int]:
-    """The same tokens in training and in generation, with whatever the tokenizer starts a text with."""
-    return tokenizer.encode(text, add_special_tokens=True)
+def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
+    """The same tokens in training and in generation: a text with whatever the tokenizer starts one with, messages in
+    its chat template.
+    """
+    if isinstance(prompt, str):
+        return tokenizer.encode(prompt, add_special_tokens=True)
+    messages = [message._asdict() for message in prompt]
+    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    return tokenizer.encode(str(text), add_special_tokens=False)
 
 
 def encode(item: Example, tokenizer: "Tokenizer") -> EncodedExample:

@@ -4,8 +4,10 @@ Spacing follows the text of the published test set ("like 123 . "), so that figu
 the hints without the space. The instruction of min is spelled as the paper spells it.
 """
 
+import re
+
 from lab.numbers.sampling import Problem
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import TASKS, Task
 
 FORMAT_HINTS = {
     "integer": "Directly return the answer as an integer without any comma separator, like 123 . ",
@@ -64,3 +66,23 @@ def prompt(problem: Problem) -> str:
 def completion(problem: Problem) -> str:
     """What a perfect model writes after the prompt: a space and the answer."""
     return f" {problem.answer}"
+
+
+def parse(text: str, task: Task, length: int) -> Problem | None:
+    """The problem of `task` that a text asks, whatever follows its "="; None if it asks none.
+
+    The answer is computed, not read. `length` is taken as given.
+    """
+    before, between, after = _PIECES[task.name, task.representation.name]
+    first = task.representation.pattern.pattern
+    second = task.second.pattern.pattern if task.second else ""
+    asked = re.match(f"{re.escape(before)}({first}){re.escape(between)}({second}){re.escape(after)}", text)
+    if not asked:
+        return None
+    try:
+        a = task.representation.parse(asked[1])
+        b = task.second.parse(asked[2]) if task.second else None
+        answer = str(task.solve(a, b))
+    except (ValueError, IndexError, ZeroDivisionError):  # 3/0, digit 9 of a number of 4, a result without a notation
+        return None
+    return Problem(task.name, task.representation.name, str(a), None if b is None else str(b), answer, length)

@@ -1,37 +1,46 @@
 from collections import Counter
 
-from lab.benchmarks.nupa import SURPLUS_TOKENS, measure, pick_problems, requests, summarize
-from lab.inference.engine import Completion
+import pytest
+
+from lab.benchmarks.benchmark import Subset, measure
+from lab.benchmarks.nupa import SURPLUS_TOKENS, Nupa, pick_problems, solved_examples
+from lab.inference.engine import GREEDY, Completion
 from lab.numbers.sampling import Cell
+from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
-from lab.reporting.tables import changes, markdown
+from lab.reporting.nupa import change_table, changes, tables
 from lab.runs import Run
-from lab.text.prompts import completion
+from lab.text.prompts import completion, prompt
 
 CELLS = [Cell(TASKS[key], n) for key in ("add_integer", "max_fraction") for n in (3, 4, 5, 9)]
 
 
-class OneTokenACharacter:
-    eos_token_id = 0
-
-    def encode(self, text, *, add_special_tokens=True):
-        return [ord(character) for character in text]
-
-
 class Oracle:
-    """An engine that answers everything right, but for the additions, where it is one digit short."""
+    """An engine that answers everything right, but for the additions, where it is one digit short.
 
-    def __init__(self, problems):
-        self.problems = problems
+    It answers four questions at a time, a token a character; those of `broken` never.
+    """
+
+    def __init__(self, problems, broken=()):
+        self.problems, self.broken = problems, broken
         self.asked = []
 
-    def generate(self, asked, done=frozenset()):
-        for start in range(0, len(asked), 4):
-            batch = [i for i in range(start, min(start + 4, len(asked))) if i not in done]
+    def count_tokens(self, text):
+        return len(text)
+
+    def generate(self, requests, sampling=GREEDY, done=frozenset()):
+        for start in range(0, len(requests), 4):
+            batch = [i for i in range(start, min(start + 4, len(requests))) if i not in done]
             self.asked += batch
-            texts = {i: completion(self.problems[i]) for i in batch}
-            texts |= {i: text[:-1] for i, text in texts.items() if self.problems[i].task == "add"}
-            yield {i: Completion(text, 1, len(text), 0.0, "stop") for i, text in texts.items()}
+            yield {i: self.answer(i) for i in batch}
+
+    def answer(self, index):
+        if index in self.broken:
+            return Completion("", 0, 0, 0.0, "api_error", error="503 out of order")
+        text = completion(self.problems[index])
+        if self.problems[index].task == "add":
+            text = text[:-1]
+        return Completion(text, 1, len(text), 0.0, "stop")
 
 
 def test_problems_are_spread_evenly_over_the_lengths_of_each_range():
@@ -46,30 +55,109 @@ def test_problems_are_spread_evenly_over_the_lengths_of_each_range():
 
 def test_a_budget_holds_the_longest_answer_of_its_task_and_length():
     problems = pick_problems(CELLS, 0, 10)
-    for problem, request in zip(problems, requests(problems, OneTokenACharacter()), strict=True):  # type: ignore[arg-type]
-        longest = max(len(completion(p)) for p in problems if (p.task, p.length) == (problem.task, problem.length))
-        assert request.max_tokens == longest + SURPLUS_TOKENS
+    for setting, surplus in SURPLUS_TOKENS.items():
+        requests = Nupa(problems, setting).requests(Oracle(problems))
+        for problem, request in zip(problems, requests, strict=True):
+            longest = max(len(completion(p)) for p in problems if (p.task, p.length) == (problem.task, problem.length))
+            assert request.max_tokens == longest + surplus
+    assert Nupa(problems, surplus_tokens=4000).requests(Oracle(problems))[0].max_tokens > 4000
 
 
 def test_what_is_on_disk_is_not_asked_again_and_the_summary_counts_everything(tmp_path):
     problems = pick_problems(CELLS, 0, 10)
-    oracle = Oracle(problems)
+    oracle, benchmark = Oracle(problems), Nupa(problems)
     run = Run.open(tmp_path / "run", "name: x\n")
-    samples = measure(oracle, problems, OneTokenACharacter(), run, "samples")  # type: ignore[arg-type]
+    samples = measure(benchmark, oracle, run)
     assert oracle.asked == list(range(60))
     run.rewrite("samples", run.read("samples")[:10])
     oracle.asked = []
-    assert measure(oracle, problems, OneTokenACharacter(), run, "samples") == samples  # type: ignore[arg-type]
+    assert measure(benchmark, oracle, run) == samples
     assert oracle.asked == list(range(10, 60))
 
-    summary = summarize(samples)
-    assert summary["max_fraction"]["ranges"]["S"]["exact_match_strict"]["value"] == 1
-    assert summary["max_fraction"]["digits"]["exact_match"]["well_learned_contiguous"] == 9
+    summary = benchmark.summarize(samples)
+    assert summary["max_fraction"]["ranges"]["S"]["strict"]["exact_match"]["value"] == 1
+    assert summary["max_fraction"]["digits"]["strict"]["exact_match"]["well_learned_contiguous"] == 9
     add = summary["add_integer"]["ranges"]["L"]
-    assert add["exact_match_loose"]["value"] == 0
-    assert add["dlength"]["value"] == 1
+    assert add["loose"]["exact_match"]["value"] == 0
+    assert add["strict"]["dlength"]["value"] == 1
+    assert summary["add_integer"]["domains"]["S+M"]["strict"]["exact_match"]["n"] == 20
+    assert sum(sum(counts.values()) for counts in summary["add_integer"]["errors"].values()) == 30
+    assert "errors" not in summary["max_fraction"]
     rows = changes(summary, summary)
     assert [(row.task, row.range, row.n) for row in rows] == [
         (task, name, 10) for task in ("add", "max") for name in ("S", "M", "L")
     ]
-    assert "| max | fraction | S | 3-4 | 10 | 100 (72-100) | 100 (72-100) |" in markdown(rows)
+    assert "| max | fraction | S | 3-4 | 10 | 100 (72-100) | 100 (72-100) |" in change_table(rows, "").markdown()
+
+
+def test_what_an_endpoint_never_answered_is_counted_apart_and_asked_again_on_resuming(tmp_path):
+    problems = pick_problems(CELLS, 0, 10)
+    benchmark, run = Nupa(problems), Run.open(tmp_path / "run", "name: x\n")
+    samples = measure(benchmark, Oracle(problems, broken=range(25, 40)), run)
+    assert [sample["index"] for sample in samples if sample["error"]] == list(range(25, 40))
+    summary = benchmark.summarize(samples)
+    add_l, max_s = summary["add_integer"]["ranges"]["L"], summary["max_fraction"]["ranges"]["S"]
+    assert (add_l["asked"], add_l["api_errors"], add_l["strict"]["exact_match"]["n"]) == (10, 5, 5)
+    assert (max_s["asked"], max_s["api_errors"]) == (10, 10)
+    assert "strict" not in max_s
+    assert summary["add_integer"]["errors"]["L"]["api_error"] == 5
+    text = tables({"x": summary})["exact_match_strict"].markdown()
+    assert "| max_fraction | x |  | 100 (72-100) | 100 (72-100) |  | 100 (72-100) | 100 (72-100) | 20 |" in text
+
+    whole = Oracle(problems)
+    again = measure(benchmark, whole, run)
+    assert whole.asked == list(range(25, 40))
+    assert not any(sample["error"] for sample in again)
+    assert len(run.read("samples")) == 60
+
+
+@pytest.mark.parametrize("key", TASKS)
+def test_solved_examples_are_of_five_lengths_and_never_of_the_test(key):
+    task = TASKS[key]
+    examples = solved_examples(task, 5, seed=0)
+    lengths = [item.length for item in examples]
+    assert len(set(lengths)) == 5
+    assert lengths == sorted(lengths)
+    assert lengths[-1] == task.difficulty.ranges["M"][-1]
+    for item in examples:
+        split = split_of(item.representation, item.a, item.b, item.length, task.tested_lengths)
+        assert split == "train"
+
+
+def test_the_examples_stand_before_the_question_as_lines_or_as_turns():
+    problems = pick_problems(CELLS[:2], 0, 1)
+    first, item = Nupa(problems, "base", shots=5).requests(Oracle(problems))[0].prompt, problems[0]
+    lines = first.split("\n")
+    assert len(lines) == 6
+    assert lines[-1] == prompt(item)
+    assert all("=" in line and not line.endswith("=") for line in lines[:-1])
+    chat = Nupa(problems, "chat", shots=2).requests(Oracle(problems))[0].prompt
+    assert [message.role for message in chat] == ["user", "assistant"] * 2 + ["user"]
+    api = Nupa(problems, "api", shots=1).requests(Oracle(problems))[0].prompt
+    assert [message.role for message in api] == ["system", "user", "assistant", "user"]
+    assert api[0].content.endswith('must strictly match the format r"\\d+".')
+    assert api[2].content.startswith("The answer is ")
+
+
+def test_a_limit_takes_questions_from_everywhere():
+    problems = pick_problems(CELLS, 0, 10)
+    some = Subset(Nupa(problems), 6)
+    assert [some.facts(i)["length"] for i in range(len(some))] == [3, 5, 9] * 2
+    assert len(some.requests(Oracle(problems))) == 6
+    assert len(Subset(Nupa(problems), 1000)) == 60
+
+
+def test_errors_of_sums_have_their_class_and_other_tasks_have_none():
+    problems = pick_problems(CELLS, 0, 10)
+    benchmark = Nupa(problems)
+    index = next(i for i, p in enumerate(problems) if p.task == "add" and 0 < int(p.answer[-1]) < 9)
+    answer = int(problems[index].answer)
+
+    def error(text, place=index):
+        return benchmark.score(place, Completion(text, 1, 1, 0.0, "stop"))["strict"]["error"]
+
+    assert error(f" {answer}") == "correct"
+    assert error(f" {answer + 1}") == "carry_1d"
+    assert error(f" {answer - 1}") == "sub_1d"
+    assert error(" nothing") == "parse_error"
+    assert error(" 1/2", next(i for i, p in enumerate(problems) if p.task == "max")) is None

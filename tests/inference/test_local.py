@@ -32,7 +32,7 @@ def plain(model, tokenizer, request):
 
 
 def collect(engine, requests, done=frozenset()):
-    return {i: completion for batch in engine.generate(requests, set(done)) for i, completion in batch.items()}
+    return {i: completion for batch in engine.generate(requests, done=set(done)) for i, completion in batch.items()}
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 64])

@@ -8,7 +8,6 @@ from lab.numbers.metrics import (
     Score,
     contiguous_passing,
     longest_passing,
-    mean,
     score,
 )
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
@@ -73,11 +72,3 @@ def test_the_largest_passing_length_may_skip_failing_ones_and_the_contiguous_may
     assert longest_passing({3: 0.2}, "exact_match", WELL_LEARNED) == 0
     assert longest_passing({3: 0.05, 4: 0.3}, "dlength", WELL_LEARNED) == 3
     assert longest_passing({3: 0.05, 4: 0.3}, "dlength", PERFORMANCE_PRESERVING) == 4
-
-
-def test_a_range_mean_is_pooled_over_items():
-    scores = [Score(True, 1.0, 0)] * 3 + [Score(False, 0.5, 2)]
-    assert mean(scores, "exact_match") == 0.75
-    assert mean(scores, "dlength") == 0.5
-    with pytest.raises(ValueError, match="no scores"):
-        mean([], "dlength")

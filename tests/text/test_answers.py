@@ -1,9 +1,15 @@
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.numbers.metrics import score
 from lab.numbers.representations import REPRESENTATIONS, Float, Fraction, Integer, Scientific
-from lab.text.answers import READINGS, decided, extract
+from lab.numbers.sampling import Cell, block, task_of
+from lab.numbers.tasks import TASKS
+from lab.numbers.taxonomy import classify
+from lab.text.answers import READINGS, decided, extract, without_thoughts
 
 
 @pytest.mark.parametrize(
@@ -44,3 +50,61 @@ def test_once_decided_nothing_that_follows_changes_either_reading(begun, rest, r
     if decided(begun, representation):
         for reading in READINGS:
             assert extract(begun + rest, representation, reading) == extract(begun, representation, reading)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "strict", "loose"),
+    [
+        ("1287", "chat", "1287", "1287"),
+        ("744 + 543 = 1287", "chat", "744", "1287"),
+        ("The answer is 1287.", "chat", None, "1287"),
+        ("The answer is 1287.", "api", "1287", "1287"),
+        ("The answer is: 1287", "api", "1287", "1287"),
+        ("744 + 543 = 1287. The answer is 1287", "api", "1287", "1287"),
+        ("1287", "api", "1287", "1287"),  # obeys the format, not the words around it
+        ("The answer is [1287]", "api", None, "1287"),
+        ("I cannot.", "api", None, None),
+    ],
+)
+def test_a_chat_model_answers_after_its_own_words(text, setting, strict, loose):
+    assert extract(text, Integer, "strict", setting) == strict
+    assert extract(text, Integer, "loose", setting) == loose
+
+
+def test_thoughts_are_no_part_of_the_answer():
+    assert without_thoughts("<think>12 + 30\nis 42</think>\n42") == ("\n42", "12 + 30\nis 42")
+    assert without_thoughts("\n<think>it never ends: 41") == ("", "it never ends: 41")
+    assert without_thoughts("42 <think>too late</think>") == ("42 <think>too late</think>", "")
+
+
+@pytest.mark.slow
+def test_a_million_random_texts_raise_nothing_and_score_in_range():
+    draw = random.Random(0)
+    alphabet = "0123456789" * 3 + "./e+-= x,\\n\t{}boxed\u0663\u00b2\ud800\U0001d7d9\x00"
+    problems = [block(Cell(TASKS[key], 5), "test", 0, 0)[0] for key in KEYS]
+    for number in range(1_000_000):
+        text = "".join(draw.choices(alphabet, k=draw.randrange(24)))
+        problem = problems[number % len(problems)]
+        answer = task_of(problem).answer
+        for reading in READINGS:
+            given = extract(text, answer, reading, ("base", "chat", "api")[number % 3])
+            exact, digits, dlength, _ = score(given, problem.answer, answer)
+            assert 0 <= digits <= 1
+            assert dlength >= 0
+            assert exact == (given == problem.answer)
+            assert not exact or (digits == 1 and dlength == 0)
+            if given is not None and answer is Integer:
+                kind = classify(given, problem.answer)
+                assert (kind == "correct") == (int(given) == int(problem.answer))
+
+
+KEYS = ("add_integer", "sub_float", "multiply_easy_fraction", "to_scient_integer")
+
+
+@given(st.text(max_size=60), st.sampled_from(KEYS))
+def test_any_text_has_a_score(text, key):
+    problem = block(Cell(TASKS[key], 5), "test", 0, 0)[0]
+    answer = task_of(problem).answer
+    for reading in READINGS:
+        found = score(extract(text, answer, reading), problem.answer, answer)
+        assert 0 <= found.digit_match <= 1

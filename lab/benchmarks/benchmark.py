@@ -1,0 +1,91 @@
+"""What every benchmark is, and the one loop that asks, scores and records."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling
+from lab.progress import progress_bar
+from lab.runs import Run
+from lab.text.answers import without_thoughts
+
+Sample = dict[str, Any]
+"""One line of a samples file: index, prompt, what came and its cost, and how it scored."""
+
+
+class Benchmark(Protocol):
+    """Questions in a fixed order, how an answer to one is scored, and what the scores amount to."""
+
+    def __len__(self) -> int: ...
+
+    def requests(self, engine: Engine) -> list[Request]: ...
+
+    def facts(self, index: int) -> Sample:
+        """What a sample says of its question: operands, answer."""
+        ...
+
+    def score(self, index: int, completion: Completion) -> Sample:
+        """What a sample says of its answer; only asked for completions that came."""
+        ...
+
+    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]: ...
+
+
+class Subset:
+    """So many questions of a benchmark, spread evenly over it."""
+
+    def __init__(self, whole: Benchmark, size: int) -> None:
+        self.whole = whole
+        size = min(size, len(whole))
+        self.places = [len(whole) * number // size for number in range(size)]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def requests(self, engine: Engine) -> list[Request]:
+        requests = self.whole.requests(engine)
+        return [requests[place] for place in self.places]
+
+    def facts(self, index: int) -> Sample:
+        return self.whole.facts(self.places[index])
+
+    def score(self, index: int, completion: Completion) -> Sample:
+        return self.whole.score(self.places[index], completion)
+
+    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
+        return self.whole.summarize(samples)
+
+
+def measure(
+    benchmark: Benchmark, engine: Engine, run: Run, name: str = "samples", sampling: Sampling = GREEDY
+) -> list[Sample]:
+    """Ask every question that <name>.jsonl does not hold an answer to; what has come is on disk before the rest.
+
+    Questions that an endpoint failed to answer in an earlier start are asked again. Returns all samples, in the
+    benchmark's order.
+    """
+    recorded = run.read(name)
+    answered = {sample["index"]: sample for sample in recorded if not sample["error"]}
+    if len(answered) < len(recorded):
+        run.rewrite(name, answered.values())
+    asked = benchmark.requests(engine)
+    with progress_bar() as bar:
+        item = bar.add_task(name.replace("_", " "), total=len(asked), completed=len(answered), note="")
+        for completions in engine.generate(asked, sampling, set(answered)):
+            batch = [_sample(benchmark, index, asked[index], done) for index, done in completions.items()]
+            run.append(name, batch)
+            answered |= {sample["index"]: sample for sample in batch}
+            bar.update(item, completed=len(answered))
+    return [answered[index] for index in range(len(asked))]
+
+
+def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion) -> Sample:
+    text, thoughts = without_thoughts(completion.text)
+    completion = completion._replace(text=text, reasoning=completion.reasoning or thoughts)
+    scored = {} if completion.error else benchmark.score(index, completion)
+    return {
+        "index": index,
+        **benchmark.facts(index),
+        "prompt": request.prompt if isinstance(request.prompt, str) else [m._asdict() for m in request.prompt],
+        **completion._asdict(),
+        **scored,
+    }

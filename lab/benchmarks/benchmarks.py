@@ -1,0 +1,18 @@
+"""From a benchmark's config to the benchmark."""
+
+from lab.benchmarks.benchmark import Benchmark, Subset
+from lab.benchmarks.carry_free import CarryFree
+from lab.benchmarks.nupa import Nupa
+from lab.benchmarks.two_integers import TwoIntegers
+from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+
+
+def open_benchmark(
+    config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int, limit: int | None = None
+) -> Benchmark:
+    """Raises TaskError when a file of published problems cannot be used."""
+    if isinstance(config, NupaConfig):
+        whole: Benchmark = Nupa.from_config(config, seed)
+    else:
+        whole = TwoIntegers(config, seed) if isinstance(config, TwoIntegersConfig) else CarryFree(config, seed)
+    return whole if limit is None else Subset(whole, limit)

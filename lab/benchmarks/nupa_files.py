@@ -1,0 +1,127 @@
+"""NUPA problems in files: the published JSON layout, read and written, and a Hugging Face dataset.
+
+Published layout: {task name: {digits: [text, ...]}}. A text is the whole prompt with its answer. A task's name is the
+task, both operand types and the answer's type: add_Integer_Integer_Integer, length_Float_none_int.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lab.errors import TaskError
+from lab.numbers.representations import Float, Fraction, Integer, Scientific
+from lab.numbers.sampling import Problem, task_of
+from lab.numbers.tasks import TASKS, Task
+from lab.text.prompts import completion, parse, prompt
+
+_TYPES = {Integer: "Integer", Float: "Float", Fraction: "Fraction", Scientific: "ScientificNotation"}
+
+
+def published_name(task: Task) -> str:
+    """Table 4 and 5: a short integer, such as a position or a count, is an int."""
+    short_second, short_answer = (
+        task.name in ("get_digit", "count", "sig"),
+        task.name in ("get_digit", "length", "count"),
+    )
+    second = "int" if short_second else "none" if task.second is None else _TYPES[task.second]
+    return f"{task.name}_{_TYPES[task.representation]}_{second}_{'int' if short_answer else _TYPES[task.answer]}"
+
+
+PUBLISHED_NAMES = {published_name(task): task for task in TASKS.values()}
+
+
+def read_published(path: Path) -> list[Problem]:
+    """The problems of a file, with exact answers: some of sig are published wrong (55445 as 5.544e4).
+
+    Raises TaskError for a file that is not of the layout, naming task, digits and text.
+    """
+    try:
+        groups = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TaskError(f"{path}: {' '.join(str(error).split())}") from None
+    if not _of_the_layout(groups):
+        raise TaskError(f"{path}: not of the layout {{task: {{digits: [text, ...]}}}}")
+    problems = []
+    for name, by_digits in groups.items():
+        if name not in PUBLISHED_NAMES:
+            raise TaskError(f"{path}: no task {name!r}; names are like {', '.join(list(PUBLISHED_NAMES)[:3])}")
+        for digits, texts in by_digits.items():
+            for text in texts:
+                item = parse(str(text), PUBLISHED_NAMES[name], int(digits))
+                if item is None:
+                    raise TaskError(
+                        f"{path}: {name}, {digits} digits: not a question of this task: {str(text)[:160]!r}"
+                    )
+                problems.append(item)
+    return problems
+
+
+def _of_the_layout(groups: object) -> bool:
+    return isinstance(groups, dict) and all(
+        isinstance(by_digits, dict)
+        and all(digits.isdecimal() and isinstance(texts, list) for digits, texts in by_digits.items())
+        for by_digits in groups.values()
+    )
+
+
+def write_published(problems: Iterable[Problem], path: Path) -> None:
+    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for item in problems:
+        groups[published_name(task_of(item))][str(item.length)].append(prompt(item) + completion(item))
+    path.write_text(json.dumps(groups, indent=1), encoding="utf-8")
+
+
+CARD = """\
+---
+license: apache-2.0
+language: [en]
+pretty_name: NUPA test, exact
+task_categories: [text-generation]
+size_categories: [{size}]
+configs:
+- config_name: default
+  data_files:
+  - split: test
+    path: data/test.parquet
+---
+# NUPA test problems
+
+{count} test problems of {tasks} tasks of the Number Cookbook (arXiv 2411.03766), made by the number lab from seed
+{seed} with exact arithmetic. Numbers are non-negative. Nothing of the paper's released code or data is in here.
+
+| column | what it is |
+|---|---|
+| task, representation | one of the 53 tasks, such as add and integer |
+| a, b | operands as canonical text; b is null where a task has one |
+| answer | the exact answer; significant figures round half up |
+| length | digits of the longest part of the longest operand |
+| range | S, M, L or XL (appendix A.1.6) |
+| prompt, completion | what a base model is given, and what a perfect one writes after it |
+
+An answer counts when its text is the same; digit match and dlength compare part by part, integer parts from the right
+and decimals from the left (section 2.3).
+"""
+
+
+def write_dataset(problems: Sequence[Problem], seed: int, folder: Path) -> None:
+    """A Hugging Face dataset: data/test.parquet and its card, for `datasets.load_dataset(folder)`."""
+    from datasets import Dataset
+
+    rows = [
+        {
+            **item._asdict(),
+            "range": task_of(item).range_of(item.length),
+            "prompt": prompt(item),
+            "completion": completion(item),
+        }
+        for item in problems
+    ]
+    (folder / "data").mkdir(parents=True)
+    Dataset.from_list(rows).to_parquet(folder / "data" / "test.parquet")
+    size = next(name for limit, name in _SIZES if len(rows) < limit)
+    tasks = len({task_of(item).key for item in problems})
+    (folder / "README.md").write_text(CARD.format(size=size, count=len(rows), tasks=tasks, seed=seed))
+
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"), (10**12, "n>1M"))

@@ -1,0 +1,254 @@
+"""Generation by any OpenAI-compatible endpoint.
+
+`concurrency` requests are in flight at once. Whatever may pass (a busy or failing server, a lost connection, an answer
+that cannot be read, an empty one) is met by one policy: wait, and ask again, `attempts` times in all. What does not
+pass becomes an api_error of its own and the run goes on. Only what no request could get past ends it: a refused key, an
+unknown model, an address without a server.
+"""
+
+import asyncio
+import atexit
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+from typing import Any
+
+import httpx2  # what openai speaks HTTP with
+import openai
+import tenacity
+
+from lab.config.evaluation import EndpointConfig
+from lab.errors import ConfigError, ModelError
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
+
+_CONNECT_SECONDS = 10
+_LONGEST_REASON = 300
+_SHORTEST_SECRET = 8
+"""Shorter keys, such as the EMPTY of a local server, are no secrets, and could be part of an answer by chance."""
+
+
+class EndpointEngine:
+    def __init__(self, config: EndpointConfig) -> None:
+        """Raises ConfigError when the variable that should hold the key does not."""
+        self.config = config
+        self._key = _key(config.api_key_env)
+        self._budget = "max_tokens"
+        self._reached = False
+        for name in ("openai", "httpx2"):  # they would report every request
+            logging.getLogger(name).setLevel(logging.WARNING)
+
+    def count_tokens(self, text: str) -> int:
+        """Its characters: an upper bound, as no character of an answer takes more than one token."""
+        return len(text)
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        """See `Engine`; a completion comes as soon as it is there.
+
+        Raises ModelError when the endpoint refuses the key, does not know the model, or cannot be reached.
+        """
+        todo = {i: request for i, request in enumerate(requests) if i not in done}
+        ready: dict[int, Completion] = {}
+        arrived = asyncio.Event()
+        # leaving it cancels what is under way, should the caller stop early
+        with asyncio.Runner() as runner, _closed_at_exit(runner):
+            answering = runner.get_loop().create_task(self._answer_all(todo, sampling, ready, arrived))
+            answering.add_done_callback(lambda _: arrived.set())
+            while not answering.done():
+                runner.run(arrived.wait())
+                arrived.clear()
+                if ready and self._reached:  # until then a failure may be the address's, not the question's
+                    batch = dict(ready)
+                    ready.clear()
+                    yield batch
+            if error := answering.result():
+                raise error
+
+    async def _answer_all(
+        self, todo: dict[int, Request], sampling: Sampling, ready: dict[int, Completion], arrived: asyncio.Event
+    ) -> Exception | None:
+        """Fills `ready`; returns the error that ended it early, if one did."""
+        waiting, workers = iter(todo.items()), min(self.config.concurrency, len(todo))
+
+        async def work(client: openai.AsyncOpenAI) -> None:
+            for i, request in waiting:
+                ready[i] = await self._answer(client, self._body(request, sampling, i))
+                arrived.set()
+                if not self._reached and len(ready) == workers:
+                    what = f"the endpoint {self.config.base_url} cannot be reached ({ready[i].error})"
+                    raise ModelError(f"{what}; is its server up, and engine.base_url right?")
+
+        try:
+            async with self._client() as client, asyncio.TaskGroup() as group:
+                for _ in range(workers):
+                    group.create_task(work(client))
+        except ExceptionGroup as errors:
+            return errors.exceptions[0]
+
+    def _client(self) -> openai.AsyncOpenAI:
+        # `_attempt` takes the time of an attempt; what a client limits is the silence between two packets
+        timeout = openai.Timeout(None, connect=min(_CONNECT_SECONDS, self.config.timeout / 2))
+        key = self._key or "none"
+        return openai.AsyncOpenAI(base_url=self.config.base_url, api_key=key, timeout=timeout, max_retries=0)
+
+    def _body(self, request: Request, sampling: Sampling, index: int) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self.config.model, "temperature": sampling.temperature}
+        if sampling.top_p != 1:
+            body["top_p"] = sampling.top_p
+        if sampling.temperature > 0:
+            # one for each request: from one for all, a server may draw the same luck for every question
+            digest = blake2b(f"{sampling.seed}/{index}".encode(), digest_size=4).digest()
+            body["seed"] = int.from_bytes(digest, "big") >> 1
+        if isinstance(request.prompt, str):
+            return body | {"prompt": request.prompt, "max_tokens": request.max_tokens}
+        messages = [message._asdict() for message in request.prompt]
+        return body | {"messages": messages, self._budget: request.max_tokens}
+
+    async def _answer(self, client: openai.AsyncOpenAI, body: dict[str, Any]) -> Completion:
+        """The first completion of all attempts, or an api_error whose seconds are those of all attempts and waits."""
+        began = time.perf_counter()
+        ask = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(self.config.attempts),
+            wait=self._wait,
+            retry=tenacity.retry_if_exception(_may_pass) | tenacity.retry_if_result(_says_nothing),
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),  # as the last attempt ended
+        )
+        try:
+            completion: Completion = await ask(self._attempt, client, body)
+        except (openai.APIError, _UnusableError) as error:
+            reason = self._reason(error)
+            if isinstance(error, openai.APIStatusError) and error.status_code in (401, 403, 404):
+                raise ModelError(self._refusal(error.status_code, reason)) from None
+            if not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+                self._reached = True
+            return Completion("", 0, 0, time.perf_counter() - began, "api_error", error=reason)
+        self._reached = True
+        return completion
+
+    def _wait(self, state: tenacity.RetryCallState) -> float:
+        """Seconds until the next attempt: as many as the server asks for, else a random number that grows."""
+        longest = self.config.longest_wait
+        asked = _retry_after(state.outcome.exception() if state.outcome else None)
+        return tenacity.wait_random_exponential(max=longest)(state) if asked is None else min(max(0.0, asked), longest)
+
+    async def _attempt(self, client: openai.AsyncOpenAI, body: dict[str, Any]) -> Completion:
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.config.timeout):
+                answer = await self._post(client, body)
+        except TimeoutError:
+            raise _UnusableError(f"no answer within {self.config.timeout:g} s") from None
+        except (ValueError, RecursionError) as error:  # openai lets those of its decoder through
+            raise _UnusableError(f"not JSON: {error}") from None
+        try:  # openai does not check what it parses
+            return self._read(answer, time.perf_counter() - began)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
+            raise _UnusableError(f"not a completion: {answer}") from None
+
+    async def _post(self, client: openai.AsyncOpenAI, body: dict[str, Any]) -> Any:
+        if "prompt" in body:
+            return await client.completions.create(**body)
+        try:
+            return await client.chat.completions.create(**body)
+        except openai.BadRequestError as error:
+            if "max_tokens" not in body or not _wants_another_budget(error):
+                raise
+        self._budget = "max_completion_tokens"  # of the requests to come
+        body[self._budget] = body.pop("max_tokens")  # and of this one, its further attempts too
+        return await client.chat.completions.create(**body)
+
+    def _read(self, answer: Any, seconds: float) -> Completion:
+        choice = answer.choices[0]
+        said, finish = getattr(choice, "message", choice), choice.finish_reason or "stop"
+        text = said.content if said is not choice else choice.text
+        reasoning = getattr(said, "reasoning_content", None) or getattr(said, "reasoning", None) or ""
+        if text is None and (reasoning or finish == "length"):
+            text = ""  # all was thought, and nothing said: servers that part the two report null
+        if not isinstance(text, str):
+            raise TypeError
+        asked, written = (int(getattr(answer.usage, f"{kind}_tokens", None) or 0) for kind in ("prompt", "completion"))
+        text, finish, reasoning = (self._redacted(str(part)) for part in (text, finish, reasoning))
+        return Completion(text, asked, written, seconds, finish, reasoning)
+
+    def _reason(self, error: Exception) -> str:
+        """One line without the key."""
+        cause = error.__cause__ or error
+        if isinstance(error, openai.APIStatusError):
+            said = error.body.get("message") if isinstance(error.body, dict) else None
+            text = f"{error.status_code}: {said or error.body}"
+        else:
+            text = str(error) if cause is error else f"{type(cause).__name__}: {cause}"
+        line = " ".join(self._redacted(text).split()).rstrip(": ")
+        return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]} ..."
+
+    def _refusal(self, status: int, reason: str) -> str:
+        where, variable = f"the endpoint {self.config.base_url}", self.config.api_key_env
+        if status == 404:
+            return f"{where} has no model {self.config.model} ({reason}); see engine.base_url and engine.model"
+        if variable is None:
+            return f"{where} wants a key ({reason}); name the variable that holds it in engine.api_key_env"
+        return f"{where} refuses the key of the environment variable {variable} ({reason}); put a valid one there"
+
+    def _redacted(self, text: str) -> str:
+        return text if len(self._key) < _SHORTEST_SECRET else text.replace(self._key, "***")
+
+
+class _UnusableError(Exception):
+    """An answer without a completion in it, or none in time."""
+
+
+@contextmanager
+def _closed_at_exit(runner: asyncio.Runner) -> Iterator[None]:
+    """For a generator that someone still holds as Python ends; closed any later, asyncio waits for a thread forever."""
+    atexit.register(runner.close)
+    try:
+        yield
+    finally:
+        atexit.unregister(runner.close)
+
+
+def _key(variable: str | None) -> str:
+    if variable is None:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise ConfigError(f"engine.api_key_env: the environment variable {variable} should hold a key, and is not set")
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"engine.api_key_env: the environment variable {variable} holds what no HTTP header can")
+    return key
+
+
+def _may_pass(error: BaseException) -> bool:
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code in (408, 409, 429) or error.status_code >= 500
+    return isinstance(error, openai.APIError | _UnusableError)
+
+
+def _says_nothing(completion: Completion) -> bool:
+    """It may be a failure that the server kept to itself, unless the budget went into thought."""
+    return not completion.text and completion.finish_reason != "length"
+
+
+def _retry_after(error: BaseException | None) -> float | None:
+    """Seconds until the time that the server names, if it names one; negative when that has passed."""
+    value = error.response.headers.get("retry-after") if isinstance(error, openai.APIStatusError) else None
+    if value is not None:
+        with suppress(ValueError):
+            return float(value)
+        with suppress(ValueError):
+            return parsedate_to_datetime(value).timestamp() - time.time()
+    return None
+
+
+def _wants_another_budget(error: openai.BadRequestError) -> bool:
+    """Whether it says "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead" or the like.
+
+    That a max_tokens is too large is said otherwise, and stays an error.
+    """
+    said = f"{error.code} {error.param} {error}".lower()
+    return "max_tokens" in said and any(word in said for word in ("unsupported", "not supported", "instead"))

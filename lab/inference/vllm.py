@@ -1,0 +1,70 @@
+"""Generation by vLLM, for models that want a GPU or several (the extra `vllm`)."""
+
+import importlib
+import itertools
+import time
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+from lab.config.evaluation import VllmConfig
+from lab.errors import ModelError
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.text.examples import encode_prompt
+
+
+class VllmEngine:
+    def __init__(self, config: VllmConfig) -> None:
+        """Raises ModelError, in one line, when vLLM is not installed or cannot load the model."""
+        try:
+            vllm: Any = importlib.import_module("vllm")  # not this file
+        except ImportError as error:
+            raise ModelError(f"{error}; pip install number-lab[vllm], or take engine.kind=local") from error
+        self.config, self._sampling_params = config, vllm.SamplingParams
+        try:
+            self._model = vllm.LLM(
+                model=config.model,
+                tensor_parallel_size=config.tensor_parallel,
+                gpu_memory_utilization=config.memory_share,
+                max_model_len=config.max_model_len,
+            )
+        except Exception as error:  # of the hub, CUDA and vLLM's own, in dozens of types
+            reason = " ".join(str(error).split())[:160]
+            raise ModelError(f"vLLM cannot load {config.model!r} ({type(error).__name__}: {reason})") from error
+        self.tokenizer = self._model.get_tokenizer()
+        self.description = f"vllm {vllm.__version__}, tensor parallel {config.tensor_parallel}"
+
+    def count_tokens(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        """See `Engine`. vLLM shares common prefixes and forms its batches itself; ours only bound what a kill loses."""
+        left = iter([index for index in range(len(requests)) if index not in done])
+        while batch := list(itertools.islice(left, self.config.batch_size)):
+            began = time.perf_counter()
+            outputs = self._model.generate(
+                [{"prompt_token_ids": encode_prompt(requests[i].prompt, self.tokenizer)} for i in batch],
+                [self._parameters(requests[i], sampling, i) for i in batch],
+                use_tqdm=False,
+            )
+            seconds = (time.perf_counter() - began) / len(batch)
+            yield {
+                i: Completion(
+                    output.outputs[0].text,
+                    len(output.prompt_token_ids),
+                    len(output.outputs[0].token_ids),
+                    seconds,
+                    output.outputs[0].finish_reason or "stop",
+                )
+                for i, output in zip(batch, outputs, strict=True)
+            }
+
+    def _parameters(self, request: Request, sampling: Sampling, index: int):
+        """A seed of its own for every request, so that what else is in a batch, or already done, changes nothing."""
+        return self._sampling_params(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=request.max_tokens,
+            seed=sampling.seed * 1_000_003 + index if sampling.temperature else None,
+        )

@@ -1,0 +1,45 @@
+"""Any model by one name: embedded, on disk, on the hub, or what a run of the lab left behind."""
+
+import json
+from pathlib import Path
+
+import yaml
+from transformers import PreTrainedModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.schema import ModelConfig
+from lab.errors import ModelError
+from lab.models import adapters, pretrained
+
+
+def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Like `pretrained.load`, and `name` may also be a run directory or a folder of adapters (PEFT).
+
+    The base model of a run is loaded as the run's config says, but for what `config` says itself.
+    Raises ModelError when a run has no model (yet), or when its base cannot be had.
+    """
+    folder = Path(config.name)
+    is_run = (folder / "config.yaml").is_file()
+    if is_run:
+        folder = folder / "model"
+        if not folder.is_dir():
+            raise ModelError(f"{config.name}: this run has no model; it was cut short before, or trains none")
+    if not (folder / "adapter_config.json").is_file():
+        return pretrained.load(config.model_copy(update={"name": str(folder)}) if is_run else config)
+    base = _base_of_run(config) if is_run else _base_of_adapter(config, folder)
+    model, tokenizer = pretrained.load(base)
+    return adapters.for_inference(adapters.load(model, folder), base.quantization != "none"), tokenizer
+
+
+def _base_of_run(config: ModelConfig) -> ModelConfig:
+    trained_on = ModelConfig(**yaml.safe_load((Path(config.name) / "config.yaml").read_text())["model"])
+    said = {key: getattr(config, key) for key in config.model_fields_set - {"name"}}
+    return trained_on.model_copy(update=said)
+
+
+def _base_of_adapter(config: ModelConfig, folder: Path) -> ModelConfig:
+    try:
+        name = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
+    except (ValueError, KeyError) as error:
+        raise ModelError(f"{folder}/adapter_config.json names no base model: {error}") from None
+    return config.model_copy(update={"name": name})

@@ -1,0 +1,125 @@
+"""How a sum is wrong: the error classes of carry-free addition, and what else can be seen in the digits.
+
+The classes are those of the carry-free benchmark ("测试大模型的基础计算能力"). The decision procedure of `classify`
+agrees with its authors' own labels on 2,593 of 2,593 wrong answers.
+
+Numbers are text throughout: a model may answer with 100,000 digits, and int() refuses more than 4,300.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Literal, get_args
+
+ErrorClass = Literal["correct", "carry_1d", "sub_1d", "order_2d", "value_nd"]
+CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
+"""In the order in which pictures stack them."""
+
+OUTCOMES = (*CLASSES, "parse_error")
+"""The classes, and that no number could be read."""
+
+INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def classify(given: str, truth: str) -> ErrorClass:
+    """The class of an answer, by value: leading zeros and a plus sign change nothing.
+
+    carry_1d, sub_1d: one run of digits differs, by 1 to 8 upwards or downwards, as after a carry that was made up or
+    missed; the run may be long (900 for 899). order_2d: two neighbours are swapped. value_nd: anything else.
+
+    Raises ValueError unless both are ASCII integers and `truth` is not negative.
+    """
+    negative, digits, true = _parsed(given, truth)
+    if digits == true and not negative:
+        return "correct"
+    run = None if negative else _differing_run(digits, true)
+    if run is None:
+        return "value_nd"
+    if set(run[0]) == set(run[1]):
+        return "order_2d" if len(run[0]) == 2 else "value_nd"
+    difference = _small_difference(*run)
+    if difference is None:
+        return "value_nd"
+    return "carry_1d" if difference > 0 else "sub_1d"
+
+
+def unit_step(given: str, truth: str) -> bool:
+    """Whether one run of digits differs, and by 1: the plain carry too many, or the one that was missed.
+
+    Raises ValueError as `classify` does.
+    """
+    negative, digits, true = _parsed(given, truth)
+    run = None if negative or digits == true else _differing_run(digits, true)
+    return run is not None and _small_difference(*run) in (1, -1)
+
+
+def same_value(given: str, truth: str) -> bool:
+    """Whether both are the same number; raises ValueError as `classify` does."""
+    return classify(given, truth) == "correct"
+
+
+def off_by_one(given: str, truth: str) -> bool:
+    """Whether the numbers differ by 1, whatever that does to their digits; raises ValueError as `classify` does."""
+    negative, digits, true = _parsed(given, truth)
+    width = max(len(digits), len(true))
+    return _small_difference(digits.zfill(width), true.zfill(width), -1 if negative else 1) in (1, -1)
+
+
+def rounded(given: str, truth: str) -> bool:
+    """Whether the answer is the truth rounded or cut to fewer significant figures, zeros in the place of the rest.
+
+    A half may go either way. Raises ValueError as `classify` does.
+    """
+    negative, digits, true = _parsed(given, truth)
+    # One figure must be left. All zeros of the answer count: what is rounded to fewer places is rounded to these too.
+    places = min(len(digits) - len(digits.rstrip("0")), len(true) - 1)
+    if negative or places < 1 or digits == true:
+        return False
+    kept, head, tail = digits[:-places], true[:-places], true[-places:]
+    width = max(len(kept), len(head))
+    return kept == head or (tail >= "5" and _small_difference(kept.zfill(width), head.zfill(width)) == 1)
+
+
+def wrong_length(given: str, truth: str) -> bool:
+    """Whether the answer has more or fewer digits, leading zeros apart; raises ValueError as `classify` does."""
+    _, digits, true = _parsed(given, truth)
+    return len(digits) != len(true)
+
+
+TAGS: dict[str, Callable[[str, str], bool]] = {
+    "off_by_one": off_by_one,
+    "rounded": rounded,
+    "wrong_length": wrong_length,
+    "unit_step": unit_step,
+}
+"""What may be seen in a wrong sum beside its class; any number of them can hold."""
+
+
+def _parsed(given: str, truth: str) -> tuple[bool, str, str]:
+    """Whether the answer is below 0, its digits and the truth's, without leading zeros."""
+    for text in (given, truth):
+        if not INTEGER.fullmatch(text):
+            raise ValueError(f"{text[:50]!r} is not an ASCII integer")
+    digits, true = (text.lstrip("+-").lstrip("0") or "0" for text in (given, truth))
+    if truth[0] == "-" and true != "0":
+        raise ValueError(f"the truth, {truth[:50]}, is negative")
+    return given[0] == "-" and digits != "0", digits, true
+
+
+def _differing_run(given: str, true: str) -> tuple[str, str] | None:
+    """What differs in digits aligned at their end, of both, if it is one unbroken run; they must differ."""
+    width = max(len(given), len(true))
+    given, true = given.zfill(width), true.zfill(width)
+    differing = [place for place, (g, t) in enumerate(zip(given, true, strict=True)) if g != t]
+    first, end = differing[0], differing[-1] + 1
+    return (given[first:end], true[first:end]) if len(differing) == end - first else None
+
+
+def _small_difference(given: str, true: str, sign: int = 1) -> int | None:
+    """sign * given - true for texts of the same length, or None where it is not within -8..8 (bounds are strict)."""
+    difference = 0
+    for g, t in zip(given, true, strict=True):
+        difference = 10 * difference + sign * int(g) - int(t)
+        # What follows moves it by 9 at most, or with a sign further away: it cannot come back.
+        if abs(difference) > 8:
+            return None
+    return difference

@@ -1,0 +1,112 @@
+"""The benchmarks as tasks of Inspect: the same questions, the same scores.
+
+    inspect eval lab/nupa -T tasks=add_integer,max_float --model openai-api/SERVICE/MODEL
+    inspect eval lab/two_integers lab/carry_free --model openai-api/SERVICE/MODEL
+
+-T gives the arguments of the functions below. Ask less with them and leave --limit alone, which takes the shortest
+numbers. A task has one budget, a token a character; --max-tokens 8192 gives more, to a model that thinks for instance.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    ContentReasoning,
+    GenerateConfig,
+    ModelOutput,
+)
+from inspect_ai.scorer import Score, Scorer, Target, grouped, mean, scorer, stderr
+from inspect_ai.solver import TaskState
+
+from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+from lab.inference.engine import Completion
+from lab.plugins.lm_eval import VERSION, Untokenized, completed, figures, open_cached
+from lab.text.settings import Prompt
+
+# Inspect puts the package's name before a task's only where it knows the package to be installed. It does not know
+# that of an editable install whose distribution (number-lab) is named otherwise.
+_NAMESPACE = "" if {"site-packages", "dist-packages"} & set(Path(__file__).parts) else "lab/"
+
+_MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+
+
+@task(name=f"{_NAMESPACE}nupa")
+def nupa(
+    tasks: str | list[str] = "all",
+    problems_per_range: int = 25,
+    setting: Literal["base", "chat", "api"] = "chat",
+    shots: int = 0,
+    seed: int = 0,
+) -> Task:
+    """NUPA (Number Cookbook). The setting base is raw text: it takes a provider such as openai-api-completions."""
+    names = tasks if tasks == "all" or isinstance(tasks, list) else [tasks]
+    config = {"tasks": names, "problems_per_range": problems_per_range, "setting": setting, "shots": shots}
+    return _task(NupaConfig.model_validate(config), seed)
+
+
+@task(name=f"{_NAMESPACE}two_integers")
+def two_integers(problems: int = 100, seed: int = 0) -> Task:
+    """The sum of two integers of 2-30 digits, and nothing but the sum."""
+    return _task(TwoIntegersConfig(problems=problems), seed)
+
+
+@task(name=f"{_NAMESPACE}carry_free")
+def carry_free(problems_per_length: int = 200, language: Literal["zh", "en"] = "zh", seed: int = 0) -> Task:
+    """Sums of two integers of 2-22 digits in which no column carries."""
+    return _task(CarryFreeConfig(problems_per_length=problems_per_length, language=language), seed)
+
+
+def _task(config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int) -> Task:
+    """Figures by task for NUPA, by digits for the others."""
+    text = config.model_dump_json()
+    benchmark = open_cached(text, seed)
+    requests = benchmark.requests(Untokenized())
+    samples = []
+    for index, request in enumerate(requests):
+        facts = benchmark.facts(index)
+        metadata = {**facts, "index": index, "group": request.group or f"{facts['digits']}_digits"}
+        samples.append(Sample(_input(request.prompt), target=facts["answer"], id=index + 1, metadata=metadata))
+    return Task(
+        samples,
+        scorer=readings(text, seed),
+        metrics={"*": [mean(), stderr(), grouped(mean(), "group", all=False)]},
+        config=GenerateConfig(temperature=0, max_tokens=max(request.max_tokens for request in requests)),
+        version=VERSION,
+    )
+
+
+@scorer(metrics={"*": [mean(), stderr()]})
+def readings(benchmark: str, seed: int) -> Scorer:
+    """The figures of a score as its value; all that the benchmark says of the answer as its metadata.
+
+    `benchmark` is its config in JSON, so that a log says what is needed to score it again.
+    """
+    opened = open_cached(benchmark, seed)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        scored = opened.score(state.metadata["index"], _completion(state.output))
+        return Score(value=figures(scored), answer=scored["strict"]["given"], metadata=scored)
+
+    return score
+
+
+def _input(prompt: Prompt) -> str | list[ChatMessage]:
+    if isinstance(prompt, str):
+        return prompt
+    return [_MESSAGES[message.role](content=message.content) for message in prompt]
+
+
+def _completion(output: ModelOutput) -> Completion:
+    if output.empty:
+        return completed(output.completion)
+    content = output.message.content
+    parts = [] if isinstance(content, str) else content
+    reasoning = "".join(part.reasoning for part in parts if isinstance(part, ContentReasoning))
+    cut_short = output.stop_reason in ("max_tokens", "model_length")
+    return completed(output.completion, reasoning, "length" if cut_short else "stop")

@@ -1,0 +1,214 @@
+"""The benchmarks as tasks of lm-evaluation-harness: the same questions, the same scores.
+
+    FOLDER=$(python -m lab.evaluate --lm-eval-tasks)
+    lm_eval --model hf --model_args pretrained=MODEL --include_path $FOLDER --tasks nupa_add_integer,nupa_max_float
+
+nupa_<task>      the 53 tasks of lab/numbers/tasks.py, as raw text to go on from (the base setting)
+nupa             all of them
+two_integers     a user's message, so that a chat model needs --apply_chat_template
+carry_free       likewise
+
+--metadata '{"problems_per_range": 100, "shots": 5, "problem_seed": 1}' changes what is asked (see OPTIONS). Ask less
+with it and leave --limit alone, which takes the shortest numbers. A task has one budget for all its lengths, a token a
+character; --gen_kwargs max_gen_toks=4096 gives more, to a model that thinks for instance.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import yaml
+from pydantic import Field, TypeAdapter
+
+from lab.benchmarks.benchmark import Benchmark, Sample
+from lab.benchmarks.benchmarks import open_benchmark
+from lab.benchmarks.nupa import Nupa, pick_problems
+from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.models.sources import cache_folder
+from lab.numbers.sampling import Cell
+from lab.numbers.tasks import TASKS
+from lab.text.answers import without_thoughts
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+Config: TypeAlias = Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
+
+VERSION = 1
+"""To be raised when a question or a score changes."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "nupa": {"problems_per_range": 25, "shots": 0},
+    "two_integers": {"problems": 100},
+    "carry_free": {"problems_per_length": 200, "language": "zh"},
+}
+"""What --metadata may change of each benchmark, beside `problem_seed` (of a plain `seed`, vLLM has one of its own)."""
+
+NUPA_METRICS = {"exact_match_strict": True, "exact_match_loose": True, "digit_match": True, "dlength": False}
+SUM_METRICS = {"success_strict": True, "success_loose": True}
+"""Whether more is better. Digit match and dlength are those of the strict reading."""
+
+
+# What lm-eval calls. ---------------------------------------------------------------------------------------------
+
+
+def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) -> "dict[str, Dataset]":
+    """`custom_dataset`: lm-eval passes it dataset_kwargs and all metadata, the arguments of the model among them."""
+    from datasets import Dataset
+
+    options = {name: metadata[name] for name in OPTIONS[benchmark["kind"]]}
+    config = json.dumps({**benchmark, **options})
+    opened = open_cached(config, problem_seed)
+    docs = [
+        {
+            "benchmark": config,
+            "problem_seed": problem_seed,
+            "index": index,
+            "prompt": request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content,
+            **opened.facts(index),
+        }
+        for index, request in enumerate(opened.requests(Untokenized()))
+    ]
+    return {"test": Dataset.from_list(docs)}
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, float]:
+    benchmark = open_cached(doc["benchmark"], doc["problem_seed"])
+    return figures(benchmark.score(doc["index"], completed(results[0] or "")))
+
+
+# What both plugins need. -----------------------------------------------------------------------------------------
+
+
+class Untokenized:
+    """In place of an engine, as the tool has its own: no character of an answer takes more than one token."""
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        raise NotImplementedError
+
+
+@cache
+def open_cached(config: str, seed: int) -> Benchmark:
+    """The benchmark of a config in JSON, the form in which it travels with the questions to where they are scored."""
+    return open_benchmark(TypeAdapter(Config).validate_json(config), seed)
+
+
+def completed(text: str, reasoning: str = "", finish_reason: str = "stop") -> Completion:
+    """An answer of the tool's engine, its cost unknown."""
+    text, thoughts = without_thoughts(text)
+    return Completion(text, 0, 0, 0.0, finish_reason, reasoning or thoughts)
+
+
+def figures(scored: Sample) -> dict[str, float]:
+    """The numbers of a score: NUPA_METRICS or SUM_METRICS."""
+    strict, loose = scored["strict"], scored["loose"]
+    if "success" in strict:
+        return {"success_strict": float(strict["success"]), "success_loose": float(loose["success"])}
+    return {
+        "exact_match_strict": float(strict["exact_match"]),
+        "exact_match_loose": float(loose["exact_match"]),
+        "digit_match": strict["digit_match"],
+        "dlength": float(strict["dlength"]),
+    }
+
+
+def budget(benchmark: Benchmark) -> int:
+    return max(request.max_tokens for request in benchmark.requests(Untokenized()))
+
+
+# The folder of tasks. --------------------------------------------------------------------------------------------
+
+
+def tasks_folder() -> Path:
+    """The folder for --include_path, in the cache folder; written when it is missing or not of this version."""
+    folder = cache_folder() / "lm_eval_tasks"
+    files = {f"{name}.yaml": yaml.dump(config, Dumper=_Dumper, sort_keys=False) for name, config in _configs().items()}
+    if {path.name: path.read_text() for path in folder.glob("*")} != files:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+            fresh = Path(scratch) / "fresh"
+            fresh.mkdir()
+            for name, text in files.items():
+                (fresh / name).write_text(text)
+            if folder.exists():
+                folder.rename(Path(scratch) / "stale")
+            fresh.rename(folder)
+    return folder
+
+
+def _configs() -> dict[str, dict[str, Any]]:
+    """A config by name: one a task, and that of the group."""
+    nupa = {f"nupa_{key}": _nupa_task(key) for key in TASKS}
+    group = {
+        "group": "nupa",
+        "task": list(nupa),
+        "aggregate_metric_list": [
+            {"metric": name, "aggregation": "mean", "weight_by_size": False} for name in NUPA_METRICS
+        ],
+        "metadata": {"version": VERSION, "description": "NUPA (Number Cookbook): the mean over its tasks"},
+    }
+    sums = {
+        config.kind: _task(
+            config.kind, {"kind": config.kind}, budget(open_benchmark(config, seed=0)), SUM_METRICS, description
+        )
+        for config, description in (
+            (TwoIntegersConfig(problems=1), "The sum of two integers of 2-30 digits, and nothing but the sum"),
+            (CarryFreeConfig(problems_per_length=1), "Sums of two integers in which no column carries"),
+        )
+    }
+    return {**nupa, "nupa": group, **sums}
+
+
+def _nupa_task(key: str) -> dict[str, Any]:
+    task = TASKS[key]
+    # Far more of the longest problems than a run asks: the budget holds for any seed and number of problems.
+    longest = Nupa(pick_problems([Cell(task, task.tested_lengths[-1])], seed=0, per_range=100))
+    description = f"NUPA (Number Cookbook): {task.name}, {task.representation.name}"
+    return _task(f"nupa_{key}", {"kind": "nupa", "tasks": [key]}, budget(longest), NUPA_METRICS, description)
+
+
+def _task(
+    name: str, benchmark: dict[str, Any], max_tokens: int, metrics: Mapping[str, bool], description: str
+) -> dict[str, Any]:
+    return {
+        "task": name,
+        "custom_dataset": _Function("lab.plugins.lm_eval.questions"),
+        "dataset_kwargs": {"benchmark": benchmark},
+        "test_split": "test",
+        "output_type": "generate_until",
+        "doc_to_text": "prompt",
+        "doc_to_target": "answer",
+        "process_results": _Function("lab.plugins.lm_eval.process_results"),
+        # Otherwise --num_fewshot would show other questions of the test; those of `shots` are of the training split.
+        "num_fewshot": 0,
+        "generation_kwargs": {"until": [], "do_sample": False, "temperature": 0.0, "max_gen_toks": max_tokens},
+        "metric_list": [
+            {"metric": metric, "aggregation": "mean", "higher_is_better": higher} for metric, higher in metrics.items()
+        ],
+        # A description at the top level would stand before every prompt.
+        "metadata": {
+            "version": VERSION,
+            "description": description,
+            "problem_seed": 0,
+            **OPTIONS[benchmark["kind"]],
+        },
+    }
+
+
+class _Function(str):
+    """The full name of a function, which lm-eval imports."""
+
+
+class _Dumper(yaml.SafeDumper): ...
+
+
+_Dumper.add_representer(_Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))

@@ -1,0 +1,143 @@
+"""NUPA summaries as tables: what the paper shows in Figures 5-7 and Tables 7-10, and what tuning changed.
+
+A summary is what lab/benchmarks/nupa.py makes of the samples of one model in one setting; several of them, by label,
+stand side by side.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lab.numbers.tasks import TASKS, Task
+from lab.numbers.taxonomy import OUTCOMES
+from lab.reporting.published import PUBLISHED, Published
+from lab.reporting.tables import NOT_MEASURED, Table, number, percent
+
+Summary = Mapping[str, Any]
+
+METRICS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
+READINGS = ("strict", "loose")
+PARTS = ("S", "M", "L", "XL", "S+M", "L+XL")
+
+
+class Change(NamedTuple):
+    """One task in one range, before and after tuning: exact match, strict reading, with its interval."""
+
+    task: str
+    representation: str
+    range: str
+    lengths: str
+    n: int
+    before: dict[str, float]
+    after: dict[str, float]
+
+
+def changes(before: Summary, after: Summary) -> list[Change]:
+    """Rows in the order of the task table; both summaries are of the same problems."""
+    rows = []
+    for task in _tasks(before):
+        for name, figures in before[task.key]["ranges"].items():
+            shortest, longest = figures["lengths"]
+            old, new = (part[task.key]["ranges"][name]["strict"]["exact_match"] for part in (before, after))
+            lengths = f"{shortest}-{longest}" if shortest < longest else str(shortest)
+            rows.append(Change(task.name, task.representation.name, name, lengths, old["n"], old, new))
+    return rows
+
+
+def change_table(rows: list[Change], title: str) -> Table:
+    columns = ("task", "representation", "range", "digits", "n", "before % (95 %)", "after % (95 %)")
+    cells = [
+        (row.task, row.representation, row.range, row.lengths, str(row.n), percent(row.before), percent(row.after))
+        for row in rows
+    ]
+    better = frozenset(place for place, row in enumerate(rows) if row.after["low"] > row.before["high"])
+    return Table(title, columns, cells, 3, better)
+
+
+def tables(summaries: Mapping[str, Summary], with_published: bool = False) -> dict[str, Table]:
+    """All tables, by file name; `with_published` adds the paper's own rows, of those tables that are legible."""
+    published = PUBLISHED if with_published else []
+    by_name = {
+        f"{metric}_{reading}": by_range(summaries, metric, reading, published)
+        for metric in METRICS
+        for reading in READINGS
+    }
+    by_name |= {f"digits_by_{metric}": digits(summaries, metric, published) for metric in METRICS}
+    return by_name | {"readings": readings(summaries), "errors_of_sums": errors(summaries)}
+
+
+def by_range(summaries: Mapping[str, Summary], metric: str, reading: str, published: list[Published]) -> Table:
+    """Figures 5-7 and Table 10: a row a task and model. S+M and L+XL pool the items of both ranges."""
+    show = number if metric == "dlength" else percent
+    rows = []
+    for task in _tasks(*summaries.values()):
+        for label, summary in summaries.items():
+            if task.key in summary:
+                parts = {**summary[task.key]["ranges"], **summary[task.key]["domains"]}
+                cells = [show(parts.get(part, {}).get(reading, {}).get(metric)) for part in PARTS]
+                answered = sum(part["asked"] - part["api_errors"] for part in summary[task.key]["ranges"].values())
+                rows.append((task.key, label, *cells, str(answered)))
+        for row in published:
+            if (row.task, row.metric) == (task.key, metric) and row.ranges:
+                shots = f", {row.shots}-shot" if row.shots else ""
+                cells = [f"{100 * row.ranges[part]:.0f}" if part in row.ranges else NOT_MEASURED for part in PARTS]
+                rows.append((task.key, f"{row.model}{shots} (paper, {row.source})", *cells, NOT_MEASURED))
+    title = f"NUPA, {METRICS[metric]} (95 % interval), {reading} reading"
+    return Table(title, ("task", "model", *PARTS, "n"), rows, 2)
+
+
+def digits(summaries: Mapping[str, Summary], metric: str, published: list[Published]) -> Table:
+    """Tables 7-9: well-learned / performance-preserving digits, strict reading.
+
+    The largest length that passes; in brackets the largest up to which every measured length passes.
+    """
+    papers = [row for row in published if row.metric == metric and row.digits]
+    models = list(dict.fromkeys((row.model, row.source) for row in papers))
+    known = {(row.model, row.source, row.task): row.digits for row in papers}
+    rows = []
+    for task in _tasks(*summaries.values()):
+        cells = [_digits(summary.get(task.key), metric) for summary in summaries.values()]
+        paper = [known.get((*model, task.key)) for model in models]
+        cells += [f"{found[0]} / {found[1]}" if found else NOT_MEASURED for found in paper]
+        rows.append((task.key, *cells))
+    title = f"NUPA, well-learned / performance-preserving digits by {metric.replace('_', ' ')}, strict reading"
+    labels = [f"{model} (paper, {source})" for model, source in models]
+    return Table(title, ("task", *summaries, *labels), rows, 1)
+
+
+def readings(summaries: Mapping[str, Summary]) -> Table:
+    """Exact match in both readings: whether a model cannot compute, or does not answer as it was told to."""
+    rows = []
+    for task in _tasks(*summaries.values()):
+        for label, summary in summaries.items():
+            for part, figures in summary.get(task.key, {"domains": {}})["domains"].items():
+                both = [percent(figures.get(reading, {}).get("exact_match")) for reading in READINGS]
+                rows.append((task.key, label, part, *both))
+    columns = ("task", "model", "ranges", "strict", "loose")
+    return Table("NUPA, exact match, % (95 % interval), in both readings", columns, rows, 3)
+
+
+def errors(summaries: Mapping[str, Summary]) -> Table:
+    """How integer sums and differences go wrong (lab/numbers/taxonomy.py), strict reading, by value."""
+    rows = [
+        (task.key, label, name, *(str(counts.get(kind, 0)) for kind in (*OUTCOMES, "api_error")))
+        for task in _tasks(*summaries.values())
+        for label, summary in summaries.items()
+        for name, counts in summary.get(task.key, {}).get("errors", {}).items()
+    ]
+    return Table(
+        "NUPA, errors of integer sums, number of answers", ("task", "model", "range", *OUTCOMES, "api_error"), rows, 3
+    )
+
+
+def _tasks(*summaries: Summary) -> Iterator[Task]:
+    """Those that any of the summaries holds, in the order of the task table."""
+    return (task for key, task in TASKS.items() if any(key in summary for summary in summaries))
+
+
+def _digits(figures: Mapping[str, Any] | None, metric: str) -> str:
+    if figures is None:
+        return NOT_MEASURED
+    found = figures["digits"]["strict"][metric]
+    return " / ".join(
+        f"{found[name]} ({found[name + '_contiguous']})" for name in ("well_learned", "performance_preserving")
+    )

@@ -1,0 +1,43 @@
+"""Rows of the Number Cookbook's tables that are legible in our copy of the paper, as published.csv holds them.
+
+Table 8 (digits by digit match; 15 cells of Llama-2 are lost), Table 10 (few-shot) and the first two rows of Table 18.
+The blocks of Table 7 repeat each other and Table 9 has lost digits, so neither is here.
+"""
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+RANGES = ("S", "M", "L", "XL")
+
+
+class Published(NamedTuple):
+    source: str
+    """The table."""
+    model: str
+    shots: int
+    task: str
+    metric: str
+    ranges: dict[str, float]
+    """Means by range; empty where the table has none."""
+    digits: tuple[int, int] | None
+    """Well-learned and performance-preserving digits."""
+
+
+def _read(path: Path) -> list[Published]:
+    with path.open(newline="") as file:
+        return [
+            Published(
+                row["source"],
+                row["model"],
+                int(row["shots"]),
+                row["task"],
+                row["metric"],
+                {name: float(row[name]) for name in RANGES if row[name]},
+                (int(row["well_learned"]), int(row["performance_preserving"])) if row["well_learned"] else None,
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+PUBLISHED = _read(Path(__file__).with_suffix(".csv"))

@@ -1,0 +1,66 @@
+import pytest
+import torch
+import yaml
+
+from lab.config.schema import LoraConfig, ModelConfig
+from lab.errors import ModelError
+from lab.models import adapters, checkpoints, pretrained
+
+
+@pytest.fixture
+def run(toy_model, tmp_path):
+    """What a fine-tuning run leaves: its config and adapters that change something."""
+    config = ModelConfig(name=str(toy_model), device="cpu", dtype="float32")
+    model, _ = pretrained.load(config)
+    tuned = adapters.attach(model, LoraConfig(rank=2), seed=0)
+    for name, parameter in tuned.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.3)
+    tuned.save_pretrained(tmp_path / "run" / "model")
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump({"model": config.model_dump(mode="json")}))
+    return tmp_path / "run", tuned
+
+
+def logits(model):
+    with torch.inference_mode():
+        return model(input_ids=torch.arange(1, 9)[None]).logits
+
+
+def test_a_run_directory_is_its_base_model_with_its_adapters(run, toy_model):
+    folder, tuned = run
+    loaded, _ = checkpoints.load(ModelConfig(name=str(folder), device="cpu"))
+    plain, _ = checkpoints.load(ModelConfig(name=str(toy_model), device="cpu", dtype="float32"))
+    assert torch.allclose(logits(loaded), logits(tuned.eval()), atol=1e-4)
+    assert not torch.allclose(logits(loaded), logits(plain), atol=1e-2)
+
+
+def test_a_folder_of_adapters_names_its_own_base(run):
+    folder, tuned = run
+    loaded, _ = checkpoints.load(ModelConfig(name=str(folder / "model"), device="cpu", dtype="float32"))
+    assert torch.allclose(logits(loaded), logits(tuned.eval()), atol=1e-4)
+
+
+def test_what_is_said_of_the_model_counts_before_what_its_run_said(run):
+    folder, _ = run
+    loaded, _ = checkpoints.load(ModelConfig(name=str(folder), device="cpu", dtype="bfloat16"))
+    assert loaded.dtype == torch.bfloat16
+
+
+def test_a_run_with_a_whole_model_is_that_model(run, toy_model, tmp_path):
+    whole = tmp_path / "scratch"
+    whole.mkdir()
+    (whole / "config.yaml").write_text("name: scratch\n")
+    (whole / "model").symlink_to(toy_model)
+    loaded, _ = checkpoints.load(ModelConfig(name=str(whole), device="cpu", dtype="float32"))
+    plain, _ = pretrained.load(ModelConfig(name=str(toy_model), device="cpu", dtype="float32"))
+    assert torch.equal(logits(loaded), logits(plain))
+
+
+def test_a_run_without_a_model_and_adapters_without_a_base_are_one_line(tmp_path):
+    (tmp_path / "config.yaml").write_text("name: x\n")
+    with pytest.raises(ModelError, match="this run has no model"):
+        checkpoints.load(ModelConfig(name=str(tmp_path)))
+    (tmp_path / "config.yaml").unlink()
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match="names no base model"):
+        checkpoints.load(ModelConfig(name=str(tmp_path)))

@@ -1,0 +1,180 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.evaluate import main
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def arguments(toy_model, tmp_path):
+    """The shipped config, cut down to a toy model and a few problems."""
+
+    def build(*more: str, name: str = "run") -> list[str]:
+        return [
+            str(ROOT / "configs" / "nupa_smollm2.yaml"),
+            f"engine.model.name={toy_model}",
+            "engine.model.device=cpu",
+            f"output={tmp_path}",
+            f"name={name}",
+            "benchmark.tasks=[add_integer, max_fraction]",
+            "benchmark.lengths={hard: [1, 8], easy: [1, 20]}",
+            "benchmark.problems_per_range=6",
+            *more,
+        ]
+
+    return build
+
+
+def records(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.open()]
+
+
+@pytest.mark.parametrize("shots", [0, 5])
+def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, capsys, shots):
+    main(arguments(f"benchmark.shots={shots}"))
+    run = tmp_path / "run"
+    assert "exact match" in capsys.readouterr().out
+    assert (run / "status").read_text() == "finished\n"
+    samples = records(run / "samples.jsonl")
+    assert sorted(sample["index"] for sample in samples) == list(range(24))
+    assert all(sample["prompt"].count("=") == 1 + shots for sample in samples)
+    assert {sample["strict"]["error"] for sample in samples if sample["task"] == "max"} == {None}
+    summary = json.loads((run / "summary.json").read_text())["nupa"]
+    assert summary["add_integer"]["domains"]["S+M"]["strict"]["exact_match"]["n"] == 12
+    for name in ("exact_match_strict", "dlength_loose", "digits_by_exact_match", "readings", "errors_of_sums"):
+        assert "| add_integer |" in (run / "tables" / f"{name}.md").read_text()
+        assert (run / "tables" / f"{name}.csv").exists()
+    for name in ("exact_match", "digit_match", "dlength"):
+        assert (run / "figures" / f"{name}.png").stat().st_size > 10_000
+    assert "cpu" in json.loads((run / "environment.json").read_text())["device"]
+
+
+@pytest.mark.parametrize("kind", ["two_integers", "carry_free"])
+def test_a_sister_benchmark_is_measured_the_same_way(toy_model, tmp_path, capsys, kind):
+    size = "benchmark.problems=7" if kind == "two_integers" else "benchmark.problems_per_length=1"
+    (toy_model / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content }}\n{% endfor %}")
+    engine = f"engine={{kind: local, model: {{name: {toy_model}, device: cpu}}}}"
+    try:
+        config = str(ROOT / "configs" / f"{kind}.yaml")
+        main([config, engine, f"output={tmp_path}", "name=run", size, "benchmark.max_tokens=12", "limit=7"])
+    finally:
+        (toy_model / "chat_template.jinja").unlink()
+    printed = capsys.readouterr().out
+    assert "Right sums" in printed
+    run = tmp_path / "run"
+    samples = records(run / "samples.jsonl")
+    assert len(samples) == 7
+    assert all(int(sample["int1"]) + int(sample["int2"]) == int(sample["answer"]) for sample in samples)
+    summary = json.loads((run / "summary.json").read_text())[kind]
+    assert summary["asked"] == summary["answered"] == 7
+    assert {path.stem for path in (run / "figures").iterdir()} == {"accuracy", "outcomes"}
+    if kind == "carry_free":
+        wrong = [sample["index"] for sample in samples if sample["parse_error"]]
+        assert [sample["index"] for sample in records(run / "parse_errors.jsonl")] == wrong
+
+
+def test_a_model_without_a_chat_template_says_so(arguments, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments("benchmark.setting=chat"))
+    assert stopped.value.code == 2
+    assert "has no chat template; use the base setting" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_runs_stand_side_by_side_with_the_papers_rows(arguments, tmp_path, capsys):
+    main(arguments(name="one"))
+    main(arguments("seed=1", name="two"))
+    capsys.readouterr()
+    main([str(tmp_path / "one"), str(tmp_path / "two"), f"out={tmp_path / 'both'}"])
+    printed = capsys.readouterr().out
+    for label in ("one", "two", "Llama-3.1-8B (paper, Table 18)"):
+        assert label in printed
+    table = (tmp_path / "both" / "tables" / "exact_match_strict.md").read_text()
+    assert "| add_integer | Llama-3.1-8B-ft (paper, Table 18) | 95 | 65 | 12 | 1 |  |  |  |" in table
+    digits = (tmp_path / "both" / "tables" / "digits_by_digit_match.md").read_text()
+    assert "GPT-4o (paper, Table 8)" in digits
+    assert (tmp_path / "both" / "figures" / "exact_match.png").exists()
+
+
+def test_a_folder_that_is_no_finished_run_cannot_be_compared(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "no summary.json" in capsys.readouterr().err
+
+
+def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
+    main([*arguments(), "--export", str(tmp_path / "nupa")])
+    assert {path.name for path in (tmp_path / "nupa").iterdir()} == {"README.md", "data", "test.json"}
+    assert "24 problems" in capsys.readouterr().out
+    main(arguments(f"benchmark.published={tmp_path / 'nupa' / 'test.json'}"))
+    assert len(records(tmp_path / "run" / "samples.jsonl")) == 24
+    for bad in ([*arguments(), "--export", str(tmp_path / "nupa")], [*arguments(), "--export"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(bad)
+        assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("benchmark.tasks=[add_intger]", "did you mean add_integer"),
+        ("benchmark.kind=nupe", "nupa"),
+        ("engine.kind=openai", "base_url"),
+        ("engine={kind: openai, model: x, base_url: 'http://user:secret@host/v1'}", "should hold no key"),
+        ("engine={kind: openai, model: x, base_url: 'host/v1'}", "should be the root of an API"),
+        ("engine={kind: openai, model: x, base_url: 'http://h/v1', api_key_env: LAB_NO_SUCH}", "LAB_NO_SUCH"),
+        ("engine={kind: vllm, model: x}", "pip install number-lab[vllm]"),
+        ("benchmark.lengths={hard: [1, 2], easy: [1, 2]}", "add_integer"),
+        ("benchmark.published=/nowhere.json", "No such file"),
+        ("benchmark.setting=api2", "api"),
+        ("sampling.top_p=0", "top_p"),
+        ("limit=0", "limit"),
+    ],
+)
+def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments, tmp_path, capsys, override, message):
+    if "hard: [1, 2]" in override:
+        override = "benchmark.lengths={hard: [1, 2], easy: [1, 2]}"
+        message = "lengths holds no length at which one of tasks is tested"
+        arguments_ = [*arguments("benchmark.tasks=[add_integer]", override)]
+    else:
+        arguments_ = arguments(override)
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments_)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_an_undisturbed_one(arguments, tmp_path):
+    longer = ["benchmark.problems_per_range=120", "engine.batch_size=16", "sampling.temperature=0.6"]
+    command = [sys.executable, "-m", "lab.evaluate", *arguments(*longer)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    path = tmp_path / "run" / "samples.jsonl"
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    deadline = time.time() + 120
+    while not (path.exists() and len(path.read_bytes().splitlines()) >= 20) and time.time() < deadline:
+        assert process.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with path.open("ab") as file:
+        file.write(b'{"index": 999, "cut')
+    kept = path.read_bytes().splitlines()[:20]
+    subprocess.run([*command, "resume=true"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    whole = [part if part != "name=run" else "name=whole" for part in command]
+    subprocess.run(whole, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert path.read_bytes().splitlines()[:20] == kept
+    assert len(records(path)) == 480
+    resumed, undisturbed = ((tmp_path / name / "summary.json").read_bytes() for name in ("run", "whole"))
+    assert resumed == undisturbed
