@@ -138,6 +138,7 @@ def _task_summary(task: Task, samples: Sequence[Sample]) -> dict[str, Any]:
     return {
         "ranges": {name: figures(members) for name, members in by_range.items()},
         "domains": {name: figures(members) for name, members in domains.items() if members},
+        "lengths": {str(length): figures(by_length[length]) for length in sorted(by_length)},
         "digits": {
             reading: {metric: _digits(by_length, reading, metric) for metric in METRICS} for reading in READINGS
         },

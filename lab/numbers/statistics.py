@@ -29,10 +29,14 @@ def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
 
 
 def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000) -> Estimate:
-    """Percentile bootstrap of a mean (Efron 1979), 95 %; raises ValueError when there are no values."""
+    """Percentile bootstrap of a mean (Efron 1979), 95 %; raises ValueError when there are no values.
+
+    To draw n values again is to draw how often each distinct one comes, which is faster.
+    """
     if len(values) == 0:
         raise ValueError("no values to take the mean of")
-    sample_N = np.asarray(values, dtype=float)
-    picks_RN = np.random.default_rng(seed).integers(0, len(sample_N), (resamples, len(sample_N)))
-    low, high = np.quantile(sample_N[picks_RN].mean(axis=1), [0.025, 0.975])
-    return Estimate(float(sample_N.mean()), float(low), float(high), len(sample_N))
+    n = len(values)
+    distinct_U, counts_U = np.unique(np.asarray(values, dtype=float), return_counts=True)
+    drawn_RU = np.random.default_rng(seed).multinomial(n, counts_U / n, resamples)
+    low, high = np.quantile(drawn_RU @ distinct_U / n, [0.025, 0.975])
+    return Estimate(float(counts_U @ distinct_U / n), float(low), float(high), n)

@@ -26,7 +26,7 @@ from inspect_ai.solver import TaskState
 
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
-from lab.plugins.lm_eval import VERSION, Untokenized, completed, figures, open_cached
+from lab.plugins.shared import VERSION, Untokenized, completed, figures, open_cached
 from lab.text.settings import Prompt
 
 # Inspect puts the package's name before a task's only where it knows the package to be installed. It does not know
@@ -63,19 +63,19 @@ def carry_free(problems_per_length: int = 200, language: Literal["zh", "en"] = "
 
 
 def _task(config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int) -> Task:
-    """Figures by task for NUPA, by digits for the others."""
     text = config.model_dump_json()
     benchmark = open_cached(text, seed)
     requests = benchmark.requests(Untokenized())
     samples = []
     for index, request in enumerate(requests):
         facts = benchmark.facts(index)
-        metadata = {**facts, "index": index, "group": request.group or f"{facts['digits']}_digits"}
+        metadata = {**facts, "index": index, "group": request.group}
         samples.append(Sample(_input(request.prompt), target=facts["answer"], id=index + 1, metadata=metadata))
+    by_task = [grouped(mean(), "group", all=False)] if config.kind == "nupa" else []
     return Task(
         samples,
         scorer=readings(text, seed),
-        metrics={"*": [mean(), stderr(), grouped(mean(), "group", all=False)]},
+        metrics={"*": [mean(), stderr(), *by_task]},
         config=GenerateConfig(temperature=0, max_tokens=max(request.max_tokens for request in requests)),
         version=VERSION,
     )

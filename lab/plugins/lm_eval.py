@@ -14,32 +14,33 @@ character; --gen_kwargs max_gen_toks=4096 gives more, to a model that thinks for
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import Field, TypeAdapter
 
-from lab.benchmarks.benchmark import Benchmark, Sample
 from lab.benchmarks.benchmarks import open_benchmark
 from lab.benchmarks.nupa import Nupa, pick_problems
-from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
-from lab.text.answers import without_thoughts
+from lab.plugins.shared import (
+    NUPA_METRICS,
+    SUM_METRICS,
+    VERSION,
+    Untokenized,
+    budget,
+    completed,
+    figures,
+    open_cached,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-Config: TypeAlias = Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
-
-VERSION = 1
-"""To be raised when a question or a score changes."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "nupa": {"problems_per_range": 25, "shots": 0},
@@ -47,10 +48,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "carry_free": {"problems_per_length": 200, "language": "zh"},
 }
 """What --metadata may change of each benchmark, beside `problem_seed` (of a plain `seed`, vLLM has one of its own)."""
-
-NUPA_METRICS = {"exact_match_strict": True, "exact_match_loose": True, "digit_match": True, "dlength": False}
-SUM_METRICS = {"success_strict": True, "success_loose": True}
-"""Whether more is better. Digit match and dlength are those of the strict reading."""
 
 
 # What lm-eval calls. ---------------------------------------------------------------------------------------------
@@ -79,50 +76,6 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, float]:
     benchmark = open_cached(doc["benchmark"], doc["problem_seed"])
     return figures(benchmark.score(doc["index"], completed(results[0] or "")))
-
-
-# What both plugins need. -----------------------------------------------------------------------------------------
-
-
-class Untokenized:
-    """In place of an engine, as the tool has its own: no character of an answer takes more than one token."""
-
-    def count_tokens(self, text: str) -> int:
-        return len(text)
-
-    def generate(
-        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
-    ) -> Iterator[dict[int, Completion]]:
-        raise NotImplementedError
-
-
-@cache
-def open_cached(config: str, seed: int) -> Benchmark:
-    """The benchmark of a config in JSON, the form in which it travels with the questions to where they are scored."""
-    return open_benchmark(TypeAdapter(Config).validate_json(config), seed)
-
-
-def completed(text: str, reasoning: str = "", finish_reason: str = "stop") -> Completion:
-    """An answer of the tool's engine, its cost unknown."""
-    text, thoughts = without_thoughts(text)
-    return Completion(text, 0, 0, 0.0, finish_reason, reasoning or thoughts)
-
-
-def figures(scored: Sample) -> dict[str, float]:
-    """The numbers of a score: NUPA_METRICS or SUM_METRICS."""
-    strict, loose = scored["strict"], scored["loose"]
-    if "success" in strict:
-        return {"success_strict": float(strict["success"]), "success_loose": float(loose["success"])}
-    return {
-        "exact_match_strict": float(strict["exact_match"]),
-        "exact_match_loose": float(loose["exact_match"]),
-        "digit_match": strict["digit_match"],
-        "dlength": float(strict["dlength"]),
-    }
-
-
-def budget(benchmark: Benchmark) -> int:
-    return max(request.max_tokens for request in benchmark.requests(Untokenized()))
 
 
 # The folder of tasks. --------------------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ def tables(summaries: Mapping[str, Summary], with_published: bool = False) -> di
         for reading in READINGS
     }
     by_name |= {f"digits_by_{metric}": digits(summaries, metric, published) for metric in METRICS}
+    by_name["by_length"] = by_length(summaries)
     return by_name | {"readings": readings(summaries), "errors_of_sums": errors(summaries)}
 
 
@@ -83,6 +84,22 @@ def by_range(summaries: Mapping[str, Summary], metric: str, reading: str, publis
                 rows.append((task.key, f"{row.model}{shots} (paper, {row.source})", *cells, NOT_MEASURED))
     title = f"NUPA, {METRICS[metric]} (95 % interval), {reading} reading"
     return Table(title, ("task", "model", *PARTS, "n"), rows, 2)
+
+
+def by_length(summaries: Mapping[str, Summary]) -> Table:
+    """Every metric in both readings at every length: what a length curve is drawn from."""
+    rows = []
+    for task in _tasks(*summaries.values()):
+        for label, summary in summaries.items():
+            for length, figures in summary.get(task.key, {"lengths": {}})["lengths"].items():
+                found = [
+                    (number if metric == "dlength" else percent)(figures.get(reading, {}).get(metric))
+                    for metric in METRICS
+                    for reading in READINGS
+                ]
+                rows.append((task.key, label, length, *found, str(figures["asked"] - figures["api_errors"])))
+    columns = [f"{metric.replace('_', ' ')}, {reading}" for metric in METRICS for reading in READINGS]
+    return Table("NUPA by length (95 % interval)", ("task", "model", "length", *columns, "n"), rows, 3)
 
 
 def digits(summaries: Mapping[str, Summary], metric: str, published: list[Published]) -> Table:

@@ -2,8 +2,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lab.inference.engine import Request
-from lab.inference.local import LocalEngine
+from lab.inference.engine import GREEDY, Request, Sampling
+from lab.inference.local import LocalEngine, _Chooser
 from lab.numbers.sampling import Cell, problem
 from lab.numbers.tasks import TASKS
 from lab.text.prompts import prompt
@@ -31,8 +31,8 @@ def plain(model, tokenizer, request):
     return tokenizer.decode(tokens, skip_special_tokens=True), len(tokens)
 
 
-def collect(engine, requests, done=frozenset()):
-    return {i: completion for batch in engine.generate(requests, done=set(done)) for i, completion in batch.items()}
+def collect(engine, requests, done=frozenset(), sampling=GREEDY):
+    return {i: item for batch in engine.generate(requests, sampling, set(done)) for i, item in batch.items()}
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 64])
@@ -69,3 +69,28 @@ def test_equal_prompts_and_single_tokens_are_no_special_case(parts):
     found = collect(LocalEngine(*parts, 8), requests)
     assert found[0].text == found[1].text == plain(*parts, requests[0])[0]
     assert found[2].text == plain(*parts, requests[2])[0]
+
+
+def test_sampling_draws_the_same_for_a_request_whatever_its_batch_and_otherwise_with_another_seed(parts, requests):
+    sampling = Sampling(temperature=0.6, top_p=0.9, seed=1)
+    whole = collect(LocalEngine(*parts, 64), requests, sampling=sampling)
+    one_by_one = collect(LocalEngine(*parts, 1), requests, sampling=sampling)
+    rest = collect(LocalEngine(*parts, 4), requests, done={0, 5}, sampling=sampling)
+    assert [whole[i].text for i in range(18)] == [one_by_one[i].text for i in range(18)]
+    assert all(rest[i].text == whole[i].text for i in rest)
+    other = collect(LocalEngine(*parts, 64), requests, sampling=sampling._replace(seed=2))
+    assert [other[i].text for i in range(18)] != [whole[i].text for i in range(18)]
+
+
+def test_a_nucleus_of_one_token_is_greedy(parts, requests):
+    greedy = collect(LocalEngine(*parts, 8), requests)
+    narrow = collect(LocalEngine(*parts, 8), requests, sampling=Sampling(temperature=1.0, top_p=1e-9))
+    assert [narrow[i].text for i in range(18)] == [greedy[i].text for i in range(18)]
+
+
+def test_tokens_are_drawn_by_their_probability_within_the_nucleus():
+    logits = torch.log(torch.tensor([0.5, 0.3, 0.15, 0.05]))
+    chooser = _Chooser(Sampling(temperature=1.0, top_p=0.9), 0)
+    drawn = torch.stack([chooser(logits) for _ in range(4000)]).bincount(minlength=4) / 4000
+    # 0.5 + 0.3 is not yet 0.9, so the third belongs to the nucleus and the fourth does not.
+    assert torch.allclose(drawn, torch.tensor([0.5, 0.3, 0.15, 0.0]) / 0.95, atol=0.03)

@@ -22,7 +22,7 @@ from lab.benchmarks.nupa import Nupa
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.plugins.inspect_tasks import carry_free, nupa, two_integers
-from lab.plugins.lm_eval import Untokenized, figures, open_cached
+from lab.plugins.shared import Untokenized, figures, open_cached
 
 
 @pytest.fixture(autouse=True)

@@ -10,16 +10,8 @@ from lab.benchmarks.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.numbers.tasks import TASKS
-from lab.plugins.lm_eval import (
-    NUPA_METRICS,
-    SUM_METRICS,
-    Untokenized,
-    completed,
-    figures,
-    open_cached,
-    process_results,
-    tasks_folder,
-)
+from lab.plugins.lm_eval import process_results, tasks_folder
+from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, Untokenized, completed, figures, open_cached
 
 pytest.importorskip("lm_eval")
 

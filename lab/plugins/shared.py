@@ -1,0 +1,63 @@
+"""What both plugins need: a benchmark by its config, and the figures of an answer that the tool's own engine gave."""
+
+from collections.abc import Iterator, Sequence, Set
+from functools import cache
+from typing import Annotated, TypeAlias
+
+from pydantic import Field, TypeAdapter
+
+from lab.benchmarks.benchmark import Benchmark, Sample
+from lab.benchmarks.benchmarks import open_benchmark
+from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.text.answers import without_thoughts
+
+Config: TypeAlias = Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
+
+VERSION = 1
+"""To be raised when a question or a score changes."""
+
+NUPA_METRICS = {"exact_match_strict": True, "exact_match_loose": True, "digit_match": True, "dlength": False}
+SUM_METRICS = {"success_strict": True, "success_loose": True}
+"""Whether more is better. Digit match and dlength are those of the strict reading."""
+
+
+class Untokenized:
+    """In place of an engine, as the tool has its own: no character of an answer takes more than one token."""
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        raise NotImplementedError
+
+
+@cache
+def open_cached(config: str, seed: int) -> Benchmark:
+    """The benchmark of a config in JSON, the form in which it travels with the questions to where they are scored."""
+    return open_benchmark(TypeAdapter(Config).validate_json(config), seed)
+
+
+def completed(text: str, reasoning: str = "", finish_reason: str = "stop") -> Completion:
+    """An answer of the tool's engine, its cost unknown."""
+    text, thoughts = without_thoughts(text)
+    return Completion(text, 0, 0, 0.0, finish_reason, reasoning or thoughts)
+
+
+def figures(scored: Sample) -> dict[str, float]:
+    """The numbers of a score: NUPA_METRICS or SUM_METRICS."""
+    strict, loose = scored["strict"], scored["loose"]
+    if "success" in strict:
+        return {"success_strict": float(strict["success"]), "success_loose": float(loose["success"])}
+    return {
+        "exact_match_strict": float(strict["exact_match"]),
+        "exact_match_loose": float(loose["exact_match"]),
+        "digit_match": strict["digit_match"],
+        "dlength": float(strict["dlength"]),
+    }
+
+
+def budget(benchmark: Benchmark) -> int:
+    return max(request.max_tokens for request in benchmark.requests(Untokenized()))
