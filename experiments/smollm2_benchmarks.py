@@ -24,7 +24,7 @@ PORT = 8765
 """Always the same: a run is resumed with the config that it began with."""
 LOCAL = {"nupa_smollm2": "nupa_smollm2", "nupa_smollm2_5shot": "nupa_smollm2_5shot"}
 SERVED = {"two_integers_smollm2": "two_integers", "carry_free_smollm2": "carry_free"}
-SIZES = {"carry_free": ["benchmark.problems_per_length=10", "benchmark.max_tokens=256", "benchmark.language=en"]}
+SIZES = {"carry_free": ["benchmark.problems_per_length=5", "benchmark.max_tokens=256", "benchmark.language=en"]}
 
 
 @contextmanager

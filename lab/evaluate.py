@@ -1,8 +1,8 @@
 """Measure a model on NUPA or one of its sister benchmarks, and lay runs side by side.
 
 A model is a local one (embedded, a checkpoint, a run directory, a hub name), one in vLLM, or any OpenAI-compatible
-endpoint. Every answer is on disk as soon as it has come; a run that was killed goes on with resume=true and asks only
-for what is missing, questions that an endpoint failed to answer included.
+endpoint. Every answer is on disk as soon as it has come (vLLM's in batches); a run that was killed goes on with
+resume=true and asks only for what is missing, questions that an endpoint failed to answer included.
 
     python -m lab.evaluate config.yaml [key.sub=value ...]     measure; leaves a run directory
     python -m lab.evaluate RUN [RUN ...] [out=FOLDER]          compare runs, and with the paper's legible rows
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.config.evaluation import EvaluateConfig, NupaConfig
+from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.loading import dump, parse_command_line
 from lab.errors import ConfigError, exit_cleanly
 from lab.progress import quiet_libraries
@@ -30,10 +30,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         from lab.plugins.lm_eval import tasks_folder
 
         print(tasks_folder())
-    elif arguments and Path(arguments[0]).is_dir():
-        compare(arguments)
     elif "--export" in arguments:
         export(arguments)
+    elif arguments and not any(part.startswith("-") or part.endswith((".yaml", ".yml")) for part in arguments):
+        compare(arguments)
     else:
         config = parse_command_line(EvaluateConfig, arguments, COMMAND, __doc__ or "")
         Run.check(config.path, config.resume, config.overwrite)
@@ -42,26 +42,29 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.benchmarks import open_benchmark
     from lab.benchmarks.carry_free import parse_errors
+    from lab.benchmarks.opening import open_benchmark
     from lab.inference.engine import Sampling
-    from lab.inference.engines import open_engine
+    from lab.inference.opening import open_engine
     from lab.reporting import report
 
     quiet_libraries()
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit)
-    engine, device = open_engine(config.engine, config.chat)
-    sampling = Sampling(config.sampling.temperature, config.sampling.top_p, config.seed)
-    with Run.open(config.path, dump(config), config.resume, config.overwrite) as run:
+    engine, device = open_engine(config.engine)
+    engine.check(benchmark.requests(engine)[0])
+    seed = config.seed if config.sampling.seed is None else config.sampling.seed
+    sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
+    model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
+    with Run.open(config.path, dump(config), config.resume, config.overwrite, FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
-        samples = measure(benchmark, engine, run, sampling=sampling)
+        samples = measure(benchmark, engine, run, sampling=sampling, model=model)
         kind = config.benchmark.kind
         summary = benchmark.summarize(samples)
         if kind == "carry_free":
             run.rewrite("parse_errors", parse_errors(samples))
-        run.write_json("summary", {kind: summary})
+        run.write_json("summary", {"version": report.VERSION, kind: summary})
         show(report.write(kind, {config.name: summary}, run.path))
-        unanswered = sum(bool(sample["error"]) for sample in samples)
+        unanswered = sum(bool(sample["api_error"]) for sample in samples)
         if unanswered:
             print(f"{unanswered} of {len(samples)} questions were never answered; resume=true asks them again")
         print(f"run directory: {run.path}")
@@ -73,14 +76,19 @@ def compare(arguments: Sequence[str]) -> None:
 
     from lab.reporting import report
 
-    out = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
-    summaries = report.collect(Path(argument) for argument in arguments if not argument.startswith("out="))
+    named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
+    out = Path(named[-1]) if named else None
+    if out and (not named[-1] or (out.exists() and (not out.is_dir() or (out / "config.yaml").exists()))):
+        raise ConfigError(f"out={named[-1]}: give the name of a folder that is new, or not a run directory")
+    paths = [Path(argument) for argument in arguments if not argument.startswith("out=")]
+    summaries = report.collect(paths)
+    show([report.settings(paths)])
     with TemporaryDirectory() as scratch:
         for benchmark, runs in summaries.items():
-            folder = Path(out[-1] if out else scratch) / (benchmark if len(summaries) > 1 else "")
+            folder = (out or Path(scratch)) / (benchmark if len(summaries) > 1 else "")
             show(report.write(benchmark, runs, folder, with_published=True))
     if out:
-        print(f"tables and figures: {out[-1]}")
+        print(f"tables and figures: {out}")
 
 
 def export(arguments: list[str]) -> None:
@@ -89,12 +97,15 @@ def export(arguments: list[str]) -> None:
     if folder == Path("") or folder.exists():
         raise ConfigError("--export FOLDER: give the name of a folder that does not exist yet")
     config = parse_command_line(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
-    if not isinstance(config.benchmark, NupaConfig):
-        raise ConfigError(f"--export: benchmark.kind is {config.benchmark.kind}; only nupa has a published layout")
+    if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
+        raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
+    from lab.benchmarks.benchmark import evenly
     from lab.benchmarks.nupa import Nupa
     from lab.benchmarks.nupa_files import write_dataset, write_published
 
     problems = Nupa.from_config(config.benchmark, config.seed).problems
+    if config.limit:
+        problems = [problems[place] for place in evenly(len(problems), config.limit)]
     write_dataset(problems, config.seed, folder)
     write_published(problems, folder / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")

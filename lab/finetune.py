@@ -33,6 +33,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.models import adapters, pretrained
     from lab.reporting import figures
     from lab.reporting.nupa import change_table, changes
+    from lab.reporting.report import VERSION
     from lab.training.trainer import train
 
     quiet_libraries()
@@ -54,7 +55,7 @@ def finetune(config: FinetuneConfig) -> None:
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
         after = measure(benchmark, LocalEngine(tuned, tokenizer, batch_size), run, "samples_after")
 
-        summary = {"before": benchmark.summarize(before), "after": benchmark.summarize(after)}
+        summary = {"version": VERSION, "before": benchmark.summarize(before), "after": benchmark.summarize(after)}
         rows = changes(summary["before"], summary["after"])
         title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
         table = change_table(rows, title)

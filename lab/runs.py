@@ -17,7 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -56,12 +56,15 @@ class Run:
         self.path = Path(path)
 
     @classmethod
-    def open(cls, path: Path, config_yaml: str, resume: bool = False, overwrite: bool = False) -> Self:
+    def open(
+        cls, path: Path, config_yaml: str, resume: bool = False, overwrite: bool = False, free: Collection[str] = ()
+    ) -> Self:
         """Start a run at `path`, or take up the one that is there.
 
-        `resume` takes up a run of the same config (its top-level keys ``resume`` and ``overwrite`` aside), after
-        cutting records that were not written whole; where there is nothing it starts. `overwrite` removes what is
-        there once the new directory is ready, provided it is a run. An empty directory is free.
+        `resume` takes up a run of the same config, after cutting records that were not written whole; where there is
+        nothing it starts. What may differ are the top-level keys ``resume`` and ``overwrite``, and the dotted keys
+        `free`. `overwrite` removes what is there once the new directory is ready, provided it is a run. An empty
+        directory is free.
 
         Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
         there is not a run directory, or if it cannot be written.
@@ -71,7 +74,7 @@ class Run:
         with _as_run_error(run.path):
             if in_use and resume:
                 run._lock()
-                run._take_up(config_yaml)
+                run._take_up(config_yaml, free)
             else:
                 _create(run.path.resolve(), config_yaml, replace=in_use)
                 run._lock()
@@ -98,9 +101,9 @@ class Run:
         except (BlockingIOError, PermissionError):
             raise RunError(f"{self.path}: another process is writing it") from None
 
-    def _take_up(self, config_yaml: str) -> None:
+    def _take_up(self, config_yaml: str, free: Collection[str]) -> None:
         old, new = _leaves(self.config), _leaves(config_yaml)
-        changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        changed = [key for key in {**old, **new} if old.get(key) != new.get(key) and key not in free]
         if changed:
             named = [f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in changed[:3]]
             more = f"; and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -109,6 +112,8 @@ class Run:
             whole = _whole_lines(records.read_bytes())
             if len(whole) < records.stat().st_size:
                 os.truncate(records, len(whole))
+        if free:
+            self.write_text("config.yaml", config_yaml)
         self.write_text("command.txt", self._read_text("command.txt") + _command())
         self.write_json("environment", _environment())
         self.write_text("status", "running\n")
@@ -168,8 +173,8 @@ class Run:
         _replace(self.path / f"{name}.jsonl", _lines(records))
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write ``<name>.json``, keys sorted. Raises `ValueError` if a number is not finite."""
-        self.write_text(f"{name}.json", json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
+        """Write ``<name>.json``, keys in the order that they have. Raises `ValueError` if a number is not finite."""
+        self.write_text(f"{name}.json", json.dumps(value, indent=2, allow_nan=False) + "\n")
 
     def read_json(self, name: str) -> Any:
         """The value of ``<name>.json``. Raises `RunError` if there is none or it is not JSON."""

@@ -1,3 +1,4 @@
+import csv
 import json
 import os
 import signal
@@ -8,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.config.evaluation import EvaluateConfig
+from lab.config.loading import dump, load
 from lab.evaluate import main
+from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 
@@ -85,7 +89,7 @@ def test_a_model_without_a_chat_template_says_so(arguments, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments("benchmark.setting=chat"))
     assert stopped.value.code == 2
-    assert "has no chat template; use the base setting" in capsys.readouterr().err
+    assert "use benchmark.setting=base, or a chat model" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
@@ -104,11 +108,65 @@ def test_runs_stand_side_by_side_with_the_papers_rows(arguments, tmp_path, capsy
     assert (tmp_path / "both" / "figures" / "exact_match.png").exists()
 
 
-def test_a_folder_that_is_no_finished_run_cannot_be_compared(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([str(tmp_path)])
-    assert stopped.value.code == 2
-    assert "no summary.json" in capsys.readouterr().err
+def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
+    main(arguments("benchmark.problems_per_range=1"))
+    run = tmp_path / "run"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "file").touch()
+    for name in ("status", "summary.json", "config.yaml"):
+        (tmp_path / "old" / name).write_text("finished\n" if name == "status" else "{}")
+    for bad, message in (
+        ([tmp_path / "empty"], "not a finished run"),
+        ([tmp_path / "nowhere", run], "not a finished run"),
+        ([tmp_path / "old"], "another version of the lab"),
+        ([run, "out="], "give the name of a folder"),
+        ([run, f"out={tmp_path / 'file'}"], "give the name of a folder"),
+        ([run, f"out={run}"], "not a run directory"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(list(map(str, bad)))
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
+    (run / "status").write_text("running\n")
+    with pytest.raises(SystemExit):
+        main([str(run)])
+
+
+def test_names_that_are_markup_elsewhere_are_names_here(arguments, tmp_path, capsys):
+    for name in ("$a_$", "_hidden", "a|b", "x[b]y"):
+        main(arguments("benchmark.problems_per_range=1", name=name))
+    capsys.readouterr()
+    main([*(str(tmp_path / name) for name in ("$a_$", "_hidden", "a|b", "x[b]y")), f"out={tmp_path / 'all'}"])
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("$a_$", "_hidden", "a|b", "x[b]y"))
+    assert r"| a\|b |" in (tmp_path / "all" / "tables" / "exact_match_strict.md").read_text()
+
+
+def test_tables_read_from_disk_keep_their_order_and_hold_every_estimate_in_full(arguments, tmp_path):
+    main(arguments("benchmark.problems_per_range=10", "benchmark.tasks=[max_integer]"))
+    main([str(tmp_path / "run"), f"out={tmp_path / 'out'}"])
+    for table in ("by_length", "readings", "exact_match_strict"):
+        alone = list(csv.DictReader((tmp_path / "run" / "tables" / f"{table}.csv").open()))
+        compared = list(csv.DictReader((tmp_path / "out" / "tables" / f"{table}.csv").open()))
+        assert alone == compared
+    lengths = [int(row["length"]) for row in csv.DictReader((tmp_path / "out" / "tables" / "by_length.csv").open())]
+    assert lengths == list(range(5, 21))
+    (row,) = csv.DictReader((tmp_path / "out" / "tables" / "exact_match_strict.csv").open())
+    assert 0 <= float(row["S low"]) <= float(row["S value"]) <= float(row["S high"]) <= 1
+    assert row["S n"] == "10"
+
+
+def test_a_resumed_run_may_reach_its_endpoint_otherwise_and_ask_nothing_else(tmp_path, capsys):
+    config = str(ROOT / "configs" / "two_integers.yaml")
+    path = tmp_path / "run"
+    Run.open(path, dump(load(EvaluateConfig, Path(config), [f"output={tmp_path}", "name=run"])))._held.close()
+    for change, message in (("engine.concurrency=1", "cannot be reached"), ("benchmark.problems=3", "another config")):
+        nowhere = "engine.base_url=http://127.0.0.1:1/v1"
+        with pytest.raises(SystemExit) as stopped:
+            main([config, f"output={tmp_path}", "name=run", nowhere, change, "resume=true", "engine.attempts=1"])
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
 
 
 def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
@@ -117,7 +175,15 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
     assert "24 problems" in capsys.readouterr().out
     main(arguments(f"benchmark.published={tmp_path / 'nupa' / 'test.json'}"))
     assert len(records(tmp_path / "run" / "samples.jsonl")) == 24
-    for bad in ([*arguments(), "--export", str(tmp_path / "nupa")], [*arguments(), "--export"]):
+    main([*arguments("limit=3"), "--export", str(tmp_path / "few")])
+    assert "3 problems" in capsys.readouterr().out
+    # The licence and origin of published questions are not ours to state.
+    published = f"benchmark.published={tmp_path / 'nupa' / 'test.json'}"
+    for bad in (
+        [*arguments(), "--export", str(tmp_path / "nupa")],
+        [*arguments(), "--export"],
+        [*arguments(published), "--export", str(tmp_path / "again")],
+    ):
         with pytest.raises(SystemExit) as stopped:
             main(bad)
         assert stopped.value.code == 2

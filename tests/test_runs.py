@@ -348,10 +348,10 @@ def test_a_replacement_that_fails_leaves_the_old_file(path, monkeypatch):
 # Results
 
 
-def test_results_are_sorted_and_indented(path):
+def test_results_are_indented_and_keep_their_order(path):
     run = Run.open(path, CONFIG)
     run.write_json("summary", {"b": 1, "a": [0.5]})
-    assert (path / "summary.json").read_text() == '{\n  "a": [\n    0.5\n  ],\n  "b": 1\n}\n'
+    assert (path / "summary.json").read_text() == '{\n  "b": 1,\n  "a": [\n    0.5\n  ]\n}\n'
     assert run.read_json("summary") == {"a": [0.5], "b": 1}
 
 

@@ -26,7 +26,7 @@ def test_every_benchmark_runs_locally_and_through_a_served_endpoint_with_the_sam
     for run in runs:
         assert (tmp_path / run / "status").read_text() == "finished\n"
         assert len(samples(tmp_path / run / "samples.jsonl")) == 3
-        assert not any(sample["error"] for sample in samples(tmp_path / run / "samples.jsonl"))
+        assert not any(sample["api_error"] for sample in samples(tmp_path / run / "samples.jsonl"))
 
     local = ["engine={kind: local, model: {name: smollm2-135m-instruct, device: cpu, dtype: float32}}", "name=local"]
     command = [sys.executable, "-m", "lab.evaluate", "configs/two_integers.yaml", *local, *small]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from lab.errors import RunError
 from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling
 from lab.progress import progress_bar
 from lab.runs import Run
@@ -30,13 +31,18 @@ class Benchmark(Protocol):
     def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]: ...
 
 
+def evenly(length: int, size: int) -> list[int]:
+    """At most `size` places of a sequence, spread evenly over it."""
+    size = min(size, length)
+    return [length * number // size for number in range(size)]
+
+
 class Subset:
     """So many questions of a benchmark, spread evenly over it."""
 
     def __init__(self, whole: Benchmark, size: int) -> None:
         self.whole = whole
-        size = min(size, len(whole))
-        self.places = [len(whole) * number // size for number in range(size)]
+        self.places = evenly(len(whole), size)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -56,22 +62,34 @@ class Subset:
 
 
 def measure(
-    benchmark: Benchmark, engine: Engine, run: Run, name: str = "samples", sampling: Sampling = GREEDY
+    benchmark: Benchmark,
+    engine: Engine,
+    run: Run,
+    name: str = "samples",
+    sampling: Sampling = GREEDY,
+    model: str = "",
 ) -> list[Sample]:
     """Ask every question that <name>.jsonl does not hold an answer to; what has come is on disk before the rest.
 
-    Questions that an endpoint failed to answer in an earlier start are asked again. Returns all samples, in the
-    benchmark's order.
+    Questions that an endpoint failed to answer in an earlier start are asked again. `model` is its name, for the
+    record. Returns all samples, in the benchmark's order. Raises RunError when the file is of other questions.
     """
     recorded = run.read(name)
-    answered = {sample["index"]: sample for sample in recorded if not sample["error"]}
+    for sample in recorded:
+        index = sample.get("index", -1)
+        if not 0 <= index < len(benchmark) or not benchmark.facts(index).items() <= sample.items():
+            raise RunError(f"{run.path / name}.jsonl: sample {index} is of another question than the run now asks")
+    answered = {sample["index"]: sample for sample in recorded if not sample["api_error"]}
     if len(answered) < len(recorded):
         run.rewrite(name, answered.values())
     asked = benchmark.requests(engine)
     with progress_bar() as bar:
         item = bar.add_task(name.replace("_", " "), total=len(asked), completed=len(answered), note="")
         for completions in engine.generate(asked, sampling, set(answered)):
-            batch = [_sample(benchmark, index, asked[index], done) for index, done in completions.items()]
+            batch = [
+                {"index": index, "model": model, **_sample(benchmark, index, asked[index], done)}
+                for index, done in completions.items()
+            ]
             run.append(name, batch)
             answered |= {sample["index"]: sample for sample in batch}
             bar.update(item, completed=len(answered))
@@ -81,9 +99,8 @@ def measure(
 def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion) -> Sample:
     text, thoughts = without_thoughts(completion.text)
     completion = completion._replace(text=text, reasoning=completion.reasoning or thoughts)
-    scored = {} if completion.error else benchmark.score(index, completion)
+    scored = {} if completion.api_error else benchmark.score(index, completion)
     return {
-        "index": index,
         **benchmark.facts(index),
         "prompt": request.prompt if isinstance(request.prompt, str) else [m._asdict() for m in request.prompt],
         **completion._asdict(),

@@ -34,6 +34,7 @@ PARSE_ERRORS: tuple[ParseError, ...] = get_args(ParseError)
 PLACES = ("text", "reasoning")
 
 _LAYOUT = re.compile(r"\\[!,:;]|[ ,]")
+_SEPARATORS = re.compile(r"(?<=[0-9])(?:\\[!,:;]|,)+(?=[0-9]{3})")
 _INTEGERS = re.compile(r"(?:(?<![0-9])[+-])?[0-9]+")
 """Of 20+64 the last integer is 64."""
 
@@ -66,13 +67,14 @@ class CarryFree:
         sample = scored(answer, given, loose)
         wrong = not sample["strict"]["success"]
         # A bare substring would also be found inside of longer numbers.
-        truth = re.compile(f"(?<![0-9]){answer}(?![0-9])")
+        truth = re.compile(rf"(?<![0-9])(?<![0-9]\.){answer}(?![0-9]|\.[0-9])")
+        places = [place for place in PLACES if truth.search(_SEPARATORS.sub("", getattr(completion, place)))]
         return {
             **sample,
             "parse_error": parse_error,
             "unit_step": given is not None and unit_step(given, answer),
             "echoes_example": wrong and given == EXAMPLE,
-            "right_in_text": [place for place in PLACES if wrong and truth.search(getattr(completion, place))],
+            "right_in_text": places if wrong else [],
         }
 
     def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:

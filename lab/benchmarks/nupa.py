@@ -1,17 +1,26 @@
 """The NUPA test (Number Cookbook, section 2): which problems, how an answer is scored, what the scores amount to."""
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.nupa_files import read_published
 from lab.config.evaluation import NupaConfig
 from lab.errors import TaskError
 from lab.inference.engine import Completion, Engine, Request
-from lab.numbers.metrics import PERFORMANCE_PRESERVING, WELL_LEARNED, contiguous_passing, longest_passing, score
+from lab.numbers.metrics import (
+    METRICS,
+    PERFORMANCE_PRESERVING,
+    WELL_LEARNED,
+    contiguous_passing,
+    longest_passing,
+    score,
+)
 from lab.numbers.sampling import Cell, Problem, distinct_problems, problem, task_of
+from lab.numbers.splits import unordered
 from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import classify
@@ -19,19 +28,22 @@ from lab.text.answers import READINGS, decided, extract
 from lab.text.prompts import completion
 from lab.text.settings import Setting, question
 
+Identity: TypeAlias = tuple[str, str, str]
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 
 SURPLUS_TOKENS: dict[Setting, int] = {"base": 8, "chat": 64, "api": 64}
 """Budget beyond the longest answer of a task and length: words before the answer, digits too many, the end."""
 
-METRICS = ("exact_match", "digit_match", "dlength")
-
 DOMAINS = {"S+M": ("S", "M"), "L+XL": ("L", "XL")}
 """In-domain and out-of-domain: the paper trains on S and M, and tests beyond them too."""
 
 SUMS = ("add_integer", "sub_integer")
 """Tasks whose wrong answers have an error class."""
+
+ENOUGH = 20
+"""Answers at every length for the longest length that passes a threshold to be more than luck: of 96 lengths with an
+answer each, one will be right."""
 
 
 class Nupa:
@@ -49,7 +61,8 @@ class Nupa:
         self.setting: Setting = setting
         self.surplus = SURPLUS_TOKENS[setting] if surplus_tokens is None else surplus_tokens
         tasks = {task_of(item).key: task_of(item) for item in problems}
-        self.examples = {key: solved_examples(task, shots, seed) for key, task in tasks.items()}
+        asked = {_identity(item) for item in problems}
+        self.examples = {key: solved_examples(task, shots, seed, asked) for key, task in tasks.items()}
 
     @classmethod
     def from_config(cls, config: NupaConfig, seed: int) -> Self:
@@ -58,7 +71,7 @@ class Nupa:
         if config.published is None:
             problems = pick_problems(cells, seed, per_range)
         else:
-            problems = pick_published(read_published(config.published), cells, per_range)
+            problems = pick_published(read_published(config.published, {c.task.key for c in cells}), cells, per_range)
         return cls(problems, config.setting, config.shots, config.surplus_tokens, seed)
 
     def __len__(self) -> int:
@@ -107,8 +120,9 @@ def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Prob
 
 
 def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_range: int) -> list[Problem]:
-    """As `pick_problems` does, but the first ones of a file; raises TaskError when there is none."""
-    found = _grouped(published, lambda item: (task_of(item).key, item.length))
+    """As `pick_problems` does, but the first ones of a file, each once; raises TaskError when there is none."""
+    distinct = {_identity(item): item for item in reversed(published)}
+    found = _grouped(reversed(distinct.values()), lambda item: (task_of(item).key, item.length))
     problems = _even(cells, per_range, lambda cell, count: found.get((cell.task.key, cell.length), [])[:count])
     if not problems:
         raise TaskError("the published file holds no problem of benchmark.tasks at benchmark.lengths")
@@ -124,11 +138,23 @@ def _even(cells: Iterable[Cell], per_range: int, draw: Callable[[Cell, int], lis
     return problems
 
 
-def solved_examples(task: Task, count: int, seed: int) -> list[Problem]:
-    """Training problems of as many lengths, evenly spaced from the shortest that is tested to the longest of M."""
+def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = frozenset()) -> list[Problem]:
+    """Training problems of as many lengths, evenly spaced from the shortest that is tested to the longest of M.
+
+    None is among those `asked`, as a published question might be.
+    """
     shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
     lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]
-    return [problem(Cell(task, length), "train", seed, place) for place, length in enumerate(lengths)]
+    examples = []
+    for place, length in enumerate(lengths):
+        drawn = (problem(Cell(task, length), "train", seed, index) for index in itertools.count(place))
+        examples.append(next(item for item in drawn if _identity(item) not in asked))
+    return examples
+
+
+def _identity(item: Problem) -> Identity:
+    """What makes two problems the same question; swapped operands do."""
+    return task_of(item).key, *unordered(item.a, item.b)
 
 
 def _task_summary(task: Task, samples: Sequence[Sample]) -> dict[str, Any]:
@@ -151,7 +177,7 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
 
     What an endpoint never answered is counted apart; without any answer the metrics are left out.
     """
-    scored = [sample for sample in samples if not sample["error"]]
+    scored = [sample for sample in samples if not sample["api_error"]]
     lengths = sorted({sample["length"] for sample in samples})
     counts = {"lengths": [lengths[0], lengths[-1]], "asked": len(samples), "api_errors": len(samples) - len(scored)}
     if not scored:
@@ -165,13 +191,15 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str) -> dict[str, int]:
-    """Well-learned and performance-preserving digits (A.1.8)."""
-    means = {}
-    for length, members in by_length.items():
-        values = [sample[reading][metric] for sample in members if not sample["error"]]
-        if values:
-            means[length] = sum(values) / len(values)
+def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str) -> dict[str, int] | None:
+    """Well-learned and performance-preserving digits (A.1.8); None where some length has too few answers to tell."""
+    values = {
+        length: [sample[reading][metric] for sample in members if not sample["api_error"]]
+        for length, members in by_length.items()
+    }
+    if min(map(len, values.values())) < ENOUGH:
+        return None
+    means = {length: sum(members) / len(members) for length, members in values.items()}
     return {
         "well_learned": longest_passing(means, metric, WELL_LEARNED),
         "well_learned_contiguous": contiguous_passing(means, metric, WELL_LEARNED),
@@ -183,7 +211,7 @@ def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str
 def _errors(by_range: Mapping[str, Sequence[Sample]]) -> dict[str, dict[str, int]]:
     """How often each class of error came in each range, by strict reading."""
     return {
-        name: dict(Counter("api_error" if sample["error"] else sample["strict"]["error"] for sample in members))
+        name: dict(Counter("api_error" if sample["api_error"] else sample["strict"]["error"] for sample in members))
         for name, members in by_range.items()
     }
 

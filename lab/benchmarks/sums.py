@@ -58,7 +58,7 @@ def scored(truth: str, strict: str | None, loose: str | None) -> Sample:
 
 def answered(samples: Iterable[Sample]) -> list[Sample]:
     """Those that an endpoint answered: only they have a score."""
-    return [sample for sample in samples if not sample["error"]]
+    return [sample for sample in samples if not sample["api_error"]]
 
 
 def summary(samples: Sequence[Sample]) -> dict[str, Any]:

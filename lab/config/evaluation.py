@@ -15,6 +15,7 @@ class LocalEngineConfig(Section):
 
     kind: Literal["local"] = "local"
     model: ModelConfig
+    """Its name may also be a run directory or a folder of adapters (PEFT)."""
     batch_size: int = Field(default=128, ge=1)
 
 
@@ -66,7 +67,7 @@ class VllmConfig(Section):
     """Of each GPU's memory."""
     max_model_len: int | None = Field(default=None, ge=1)
     """Longest prompt and completion in tokens; the model's own where not given."""
-    batch_size: int = Field(default=1024, ge=1)
+    batch_size: int = Field(default=256, ge=1)
     """Requests between two writes to disk; vLLM forms its own batches within."""
 
 
@@ -85,7 +86,7 @@ class NupaConfig(Section):
     then bounds how many of each task and range are taken."""
     setting: Literal["base", "chat", "api"] = "base"
     """Raw text to go on from, the model's chat template, or that with the paper's system message (A.2)."""
-    shots: int = Field(default=0, ge=0, le=20)
+    shots: int = Field(default=0, ge=0, le=6)
     """Solved examples before the question, each of another length of S and M, none of the test (A.3.1: 5)."""
     surplus_tokens: int | None = Field(default=None, ge=0)
     """Budget beyond the longest answer of a task and length: 8 in the base setting, 64 in the others; a model that
@@ -134,7 +135,21 @@ class SamplingConfig(Section):
     """How a token is chosen; the default is greedy, the paper's setting is temperature 0.6, top_p 0.9."""
 
     temperature: float = Field(default=0.0, ge=0)
+    """Some endpoints refuse 0 for models that think; they take 1."""
     top_p: float = Field(default=1.0, gt=0, le=1)
+    seed: int | None = Field(default=None, ge=0, lt=2**32)
+    """Of the draws alone; the run's own where not given."""
+
+
+FREE_ON_RESUMING = (
+    "engine.base_url",
+    "engine.api_key_env",
+    "engine.concurrency",
+    "engine.attempts",
+    "engine.timeout",
+    "engine.longest_wait",
+)
+"""How an endpoint is reached and how patiently: what a resumed run may do otherwise, as no answer depends on it."""
 
 
 class EvaluateConfig(RunConfig):
@@ -143,8 +158,3 @@ class EvaluateConfig(RunConfig):
     sampling: SamplingConfig = SamplingConfig()
     limit: int | None = Field(default=None, ge=1)
     """At most this many questions, spread evenly over the benchmark."""
-
-    @property
-    def chat(self) -> bool:
-        """Whether questions are messages, for which a model needs a chat template."""
-        return not isinstance(self.benchmark, NupaConfig) or self.benchmark.setting != "base"

@@ -10,11 +10,11 @@ import asyncio
 import atexit
 import logging
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
-from hashlib import blake2b
 from typing import Any
 
 import httpx2  # what openai speaks HTTP with
@@ -41,6 +41,9 @@ class EndpointEngine:
         for name in ("openai", "httpx2"):  # they would report every request
             logging.getLogger(name).setLevel(logging.WARNING)
 
+    def check(self, request: Request) -> None:
+        """Nothing to check: the chat template is the endpoint's."""
+
     def count_tokens(self, text: str) -> int:
         """Its characters: an upper bound, as no character of an answer takes more than one token."""
         return len(text)
@@ -48,7 +51,7 @@ class EndpointEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`; a completion comes as soon as it is there.
+        """See `Engine`; a completion comes as soon as it is there. Not for use within a running event loop.
 
         Raises ModelError when the endpoint refuses the key, does not know the model, or cannot be reached.
         """
@@ -80,7 +83,7 @@ class EndpointEngine:
                 ready[i] = await self._answer(client, self._body(request, sampling, i))
                 arrived.set()
                 if not self._reached and len(ready) == workers:
-                    what = f"the endpoint {self.config.base_url} cannot be reached ({ready[i].error})"
+                    what = f"the endpoint {self.config.base_url} cannot be reached ({ready[i].api_error})"
                     raise ModelError(f"{what}; is its server up, and engine.base_url right?")
 
         try:
@@ -101,9 +104,7 @@ class EndpointEngine:
         if sampling.top_p != 1:
             body["top_p"] = sampling.top_p
         if sampling.temperature > 0:
-            # one for each request: from one for all, a server may draw the same luck for every question
-            digest = blake2b(f"{sampling.seed}/{index}".encode(), digest_size=4).digest()
-            body["seed"] = int.from_bytes(digest, "big") >> 1
+            body["seed"] = sampling.seed_of(index)
         if isinstance(request.prompt, str):
             return body | {"prompt": request.prompt, "max_tokens": request.max_tokens}
         messages = [message._asdict() for message in request.prompt]
@@ -122,11 +123,13 @@ class EndpointEngine:
             completion: Completion = await ask(self._attempt, client, body)
         except (openai.APIError, _UnusableError) as error:
             reason = self._reason(error)
-            if isinstance(error, openai.APIStatusError) and error.status_code in (401, 403, 404):
-                raise ModelError(self._refusal(error.status_code, reason)) from None
+            status = error.status_code if isinstance(error, openai.APIStatusError) else 0
+            # after an answer, 403 and 404 are about the question, or pass
+            if status == 401 or (status in (403, 404) and not self._reached):
+                raise ModelError(self._refusal(status, reason)) from None
             if not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
                 self._reached = True
-            return Completion("", 0, 0, time.perf_counter() - began, "api_error", error=reason)
+            return Completion("", 0, 0, time.perf_counter() - began, "api_error", api_error=reason)
         self._reached = True
         return completion
 
@@ -166,6 +169,8 @@ class EndpointEngine:
         choice = answer.choices[0]
         said, finish = getattr(choice, "message", choice), choice.finish_reason or "stop"
         text = said.content if said is not choice else choice.text
+        if text is None:
+            text = getattr(said, "refusal", None)  # what a model may not answer, it has answered wrong
         reasoning = getattr(said, "reasoning_content", None) or getattr(said, "reasoning", None) or ""
         if text is None and (reasoning or finish == "length"):
             text = ""  # all was thought, and nothing said: servers that part the two report null
@@ -215,6 +220,8 @@ def _closed_at_exit(runner: asyncio.Runner) -> Iterator[None]:
 def _key(variable: str | None) -> str:
     if variable is None:
         return ""
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):  # it may be the key itself, so it is not repeated
+        raise ConfigError("engine.api_key_env should be the name of an environment variable, not a key")
     key = os.environ.get(variable, "").strip()
     if not key:
         raise ConfigError(f"engine.api_key_env: the environment variable {variable} should hold a key, and is not set")
@@ -230,8 +237,8 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _says_nothing(completion: Completion) -> bool:
-    """It may be a failure that the server kept to itself, unless the budget went into thought."""
-    return not completion.text and completion.finish_reason != "length"
+    """It may be a failure that the server kept to itself, unless something was thought."""
+    return not (completion.text or completion.reasoning or completion.finish_reason == "length")
 
 
 def _retry_after(error: BaseException | None) -> float | None:

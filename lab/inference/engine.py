@@ -1,6 +1,7 @@
 """What every engine does: prompts in, completions and their cost out."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 from lab.text.settings import Prompt
@@ -30,8 +31,8 @@ class Completion(NamedTuple):
     endpoint did not answer, however often it was asked), or what else an endpoint says."""
     reasoning: str = ""
     """What an endpoint reports as thought before the text."""
-    error: str = ""
-    """Why there is no text, in one line, after an api_error."""
+    api_error: str = ""
+    """Why there is no text, in one line, where an endpoint gave none."""
 
 
 class Sampling(NamedTuple):
@@ -41,11 +42,19 @@ class Sampling(NamedTuple):
     top_p: float = 1.0
     seed: int = 0
 
+    def seed_of(self, index: int) -> int:
+        """31 bits for request number `index`: with luck of its own, it is drawn alike whatever else is asked."""
+        return int.from_bytes(blake2b(f"{self.seed}/{index}".encode(), digest_size=4).digest(), "big") >> 1
+
 
 GREEDY = Sampling()
 
 
 class Engine(Protocol):
+    def check(self, request: Request) -> None:
+        """Raises ModelError when requests of this kind cannot be put to the model, for want of a chat template."""
+        ...
+
     def count_tokens(self, text: str) -> int:
         """Tokens of an answer, or an upper bound where the tokenizer is out of sight."""
         ...

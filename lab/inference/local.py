@@ -11,7 +11,7 @@ the vocabulary.
 import itertools
 import time
 from collections.abc import Iterator, Sequence, Set
-from hashlib import blake2b
+from typing import Any
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
@@ -20,7 +20,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.inference.cache import layers, roomy_cache
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.models.prefix_tree import PrefixTree
-from lab.text.examples import encode_prompt
+from lab.text.examples import encode_prompt, opens_thoughts
 
 _TOKENS_A_TREE = 2048
 _MOSTLY_RUNNING = 0.85
@@ -30,7 +30,13 @@ _MOSTLY_RUNNING = 0.85
 class LocalEngine:
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
         self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
-        self.eos = tokenizer.eos_token_id
+        ends: Any = model.generation_config.eos_token_id if model.generation_config else None
+        own: Any = tokenizer.eos_token_id
+        self.ends = {own, *(ends if isinstance(ends, list) else [ends])}
+        """Chat models end a turn with tokens that only the generation config names."""
+
+    def check(self, request: Request) -> None:
+        encode_prompt(request.prompt, self.tokenizer)
 
     def count_tokens(self, text: str) -> int:
         return len(self.tokenizer.encode(text, add_special_tokens=False))
@@ -38,20 +44,16 @@ class LocalEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. A batch that is not all done is computed as a whole."""
+        """See `Engine`; a completion comes when it is finished. A batch that is not all done is computed as a whole."""
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
         for batch in self._batches(requests, prompts):
             if done >= set(batch):
                 continue
-            began = time.perf_counter()
             choosers = [_Chooser(sampling, i) for i in batch] if sampling.temperature else []
-            results = self._complete([requests[i] for i in batch], [prompts[i] for i in batch], choosers)
-            seconds = (time.perf_counter() - began) / len(batch)
-            yield {
-                i: Completion(text, len(prompts[i]), tokens, seconds, reason)
-                for i, (text, tokens, reason) in zip(batch, results, strict=True)
-                if i not in done
-            }
+            for finished in self._complete([requests[i] for i in batch], [prompts[i] for i in batch], choosers):
+                wanted = {batch[row]: completion for row, completion in finished.items() if batch[row] not in done}
+                if wanted:
+                    yield wanted
 
     def _batches(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[list[int]]:
         """Indices in batches of like size; groups stay together, and short requests in them."""
@@ -67,23 +69,39 @@ class LocalEngine:
     @torch.inference_mode()
     def _complete(
         self, requests: list[Request], prompts: list[list[int]], choosers: list["_Chooser"]
-    ) -> list[tuple[str, int, str]]:
-        """Text, number of generated tokens and reason to finish, of each request; greedy without choosers."""
+    ) -> Iterator[dict[int, Completion]]:
+        """Completions by row, those that end with the same token at a time; greedy without choosers.
+
+        The time of a step is shared out among the requests that still run.
+        """
+        began = time.perf_counter()
         written: list[list[int]] = [[] for _ in requests]
-        results: list[tuple[str, int, str] | None] = [None] * len(requests)
-        running = list(range(len(requests)))
+        seconds = [0.0] * len(requests)
+        running, unfinished = list(range(len(requests))), set(range(len(requests)))
         logits_BV, cache, mask_BL = self._read(prompts, max(request.max_tokens for request in requests))
         while True:
             if choosers:
                 next_B = torch.stack([choosers[row](logits_BV[place]) for place, row in enumerate(running)])
             else:
                 next_B = logits_BV.argmax(-1)
+            share = (time.perf_counter() - began) / len(unfinished)
+            began = time.perf_counter()
+            finished = {}
             for row, token in zip(running, next_B.tolist(), strict=True):
-                if results[row] is None:
-                    results[row] = self._finished(requests[row], written[row], token)
-            if all(result is not None for result in results):
-                return results  # type: ignore[return-value]
-            kept = [place for place, row in enumerate(running) if results[row] is None]
+                if row in unfinished:
+                    seconds[row] += share
+                    text, reason = self._finished(requests[row], written[row], token)
+                    if reason:
+                        text = f"<think>{text}" if opens_thoughts(prompts[row], self.tokenizer) else text
+                        finished[row] = Completion(text, len(prompts[row]), len(written[row]), seconds[row], reason)
+            unfinished -= set(finished)
+            if finished:
+                paused = time.perf_counter()
+                yield finished
+                began += time.perf_counter() - paused  # what the caller does with them is no part of their cost
+            if not unfinished:
+                return
+            kept = [place for place, row in enumerate(running) if row in unfinished]
             if len(kept) <= _MOSTLY_RUNNING * len(running):
                 running = [running[place] for place in kept]
                 rows_B = torch.tensor(kept, device=self.model.device)
@@ -124,16 +142,16 @@ class LocalEngine:
             )
         return torch.cat(logits), roomy_cache(pieces, room), torch.cat(masks)
 
-    def _finished(self, request: Request, written: list[int], token: int) -> tuple[str, int, str] | None:
-        """The result once `token` has come, or None while the request goes on; `written` grows by the token."""
+    def _finished(self, request: Request, written: list[int], token: int) -> tuple[str, str]:
+        """The text once `token` has come, by which `written` grows, and why it ends there, or nothing if it goes on."""
         written.append(token)
-        ended = token == self.eos
+        ended = token in self.ends
         text = str(self.tokenizer.decode(written[:-1] if ended else written, skip_special_tokens=True))
         if ended:
-            return text, len(written), "stop"
+            return text, "stop"
         if request.decided(text):
-            return text, len(written), "decided"
-        return (text, len(written), "length") if len(written) >= request.max_tokens else None
+            return text, "decided"
+        return text, "length" if len(written) >= request.max_tokens else ""
 
 
 def _common_start(prompts: list[list[int]]) -> int:
@@ -147,8 +165,7 @@ class _Chooser:
 
     def __init__(self, sampling: Sampling, index: int) -> None:
         self.temperature, self.top_p = sampling.temperature, sampling.top_p
-        digest = blake2b(f"{sampling.seed}/{index}".encode(), digest_size=8).digest()
-        self.generator = torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
+        self.generator = torch.Generator().manual_seed(sampling.seed_of(index))
 
     def __call__(self, logits_V: torch.Tensor) -> torch.Tensor:
         """Nucleus sampling (Holtzman et al. 2020): of the likeliest tokens, as few as hold `top_p` together."""

@@ -9,7 +9,7 @@ from typing import Any
 from lab.config.evaluation import VllmConfig
 from lab.errors import ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.text.examples import encode_prompt
+from lab.text.examples import encode_prompt, opens_thoughts
 
 
 class VllmEngine:
@@ -33,6 +33,9 @@ class VllmEngine:
         self.tokenizer = self._model.get_tokenizer()
         self.description = f"vllm {vllm.__version__}, tensor parallel {config.tensor_parallel}"
 
+    def check(self, request: Request) -> None:
+        encode_prompt(request.prompt, self.tokenizer)
+
     def count_tokens(self, text: str) -> int:
         return len(self.tokenizer.encode(text, add_special_tokens=False))
 
@@ -43,28 +46,28 @@ class VllmEngine:
         left = iter([index for index in range(len(requests)) if index not in done])
         while batch := list(itertools.islice(left, self.config.batch_size)):
             began = time.perf_counter()
+            prompts = [encode_prompt(requests[i].prompt, self.tokenizer) for i in batch]
             outputs = self._model.generate(
-                [{"prompt_token_ids": encode_prompt(requests[i].prompt, self.tokenizer)} for i in batch],
+                [{"prompt_token_ids": ids} for ids in prompts],
                 [self._parameters(requests[i], sampling, i) for i in batch],
                 use_tqdm=False,
             )
             seconds = (time.perf_counter() - began) / len(batch)
             yield {
                 i: Completion(
-                    output.outputs[0].text,
-                    len(output.prompt_token_ids),
+                    ("<think>" if opens_thoughts(ids, self.tokenizer) else "") + output.outputs[0].text,
+                    len(ids),
                     len(output.outputs[0].token_ids),
                     seconds,
                     output.outputs[0].finish_reason or "stop",
                 )
-                for i, output in zip(batch, outputs, strict=True)
+                for i, ids, output in zip(batch, prompts, outputs, strict=True)
             }
 
     def _parameters(self, request: Request, sampling: Sampling, index: int):
-        """A seed of its own for every request, so that what else is in a batch, or already done, changes nothing."""
         return self._sampling_params(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             max_tokens=request.max_tokens,
-            seed=sampling.seed * 1_000_003 + index if sampling.temperature else None,
+            seed=sampling.seed_of(index) if sampling.temperature else None,
         )

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from lab.numbers.representations import Representation, split_parts
 
+METRICS = ("exact_match", "digit_match", "dlength")
+
 
 class Score(NamedTuple):
     exact_match: bool

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field, TypeAdapter
 
 from lab.benchmarks.benchmark import Benchmark, Sample
-from lab.benchmarks.benchmarks import open_benchmark
+from lab.benchmarks.opening import open_benchmark
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.text.answers import without_thoughts
@@ -24,6 +24,8 @@ SUM_METRICS = {"success_strict": True, "success_loose": True}
 
 class Untokenized:
     """In place of an engine, as the tool has its own: no character of an answer takes more than one token."""
+
+    def check(self, request: Request) -> None: ...
 
     def count_tokens(self, text: str) -> int:
         return len(text)

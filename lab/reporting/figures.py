@@ -8,9 +8,9 @@ from typing import Any
 
 import matplotlib
 
-from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import OUTCOMES
-from lab.reporting.nupa import Change
+from lab.reporting import nupa
+from lab.text.answers import READINGS
 
 matplotlib.use("Agg")
 
@@ -20,7 +20,7 @@ COLORS = ("#0a6ebd", "#d9822b", "#3a9a5b", "#8a5fbf", "#c0392b", "#7f7f7f", "#17
 OUTCOME_COLORS = ("#4c9f70", "#d9822b", "#e8c15a", "#8a5fbf", "#c0504d", "#b0b0b0")
 
 
-def before_after(rows: list[Change], title: str, path: Path) -> None:
+def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
     """A line a task and range, from the untuned model's exact match to the tuned one's, with 95 % intervals."""
     with _figure(path, figsize=(8, 0.26 * len(rows) + 1.4)) as figure:
         axes = figure.subplots()
@@ -37,7 +37,7 @@ def before_after(rows: list[Change], title: str, path: Path) -> None:
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(0.3, len(rows) + 0.7)
         axes.set_xlabel("exact match, strict reading (95 % Wilson interval)")
-        axes.set_title(title, fontsize=10)
+        axes.set_title(_plain(title), fontsize=10)
         axes.grid(axis="x", color="#eeeeee")
         axes.legend(loc="lower right", fontsize=8)
 
@@ -48,7 +48,7 @@ def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, p
     dlength is shown as log2(dlength + 1), as in Figure 7.
     """
     scale = (lambda value: math.log2(value + 1)) if metric == "dlength" else float
-    tasks = [task for key, task in TASKS.items() if any(key in summary for summary in summaries.values())]
+    tasks = nupa.tasks(*summaries.values())
     columns = min(6, len(tasks))
     rows = -(-len(tasks) // columns)
     with _figure(path, figsize=(2.3 * columns, 1.55 * rows + 0.7)) as figure:
@@ -68,7 +68,7 @@ def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, p
                     yerr=_errors(scaled) if scaled else None,
                     color=COLORS[number % len(COLORS)],
                     error_kw={"lw": 0.7, "ecolor": "#444444"},
-                    label=label,
+                    label=_plain(label),
                 )
             axes.set_title(f"{task.name} {task.representation.name}", fontsize=7.5)
             axes.set_xticks(range(len(ranges)), ranges, fontsize=7)
@@ -77,7 +77,7 @@ def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, p
                 axes.set_ylim(0, 1)
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(_plain(title), fontsize=10)
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
 
@@ -89,16 +89,16 @@ def accuracy_by_digits(summaries: Summaries, title: str, path: Path) -> None:
         for number, (label, summary) in enumerate(summaries.items()):
             color = COLORS[number % len(COLORS)]
             digits = sorted(map(int, summary["by_digits"]))
-            strict, loose = ([summary["by_digits"][str(n)][reading] for n in digits] for reading in ("strict", "loose"))
-            axes.plot(digits, [e["value"] for e in strict], "o-", ms=3, lw=1.4, color=color, label=label)
-            axes.plot(digits, [e["value"] for e in loose], "--", lw=1, color=color, label=f"{label}, loose")
+            strict, loose = ([summary["by_digits"][str(n)][reading] for n in digits] for reading in READINGS)
+            axes.plot(digits, [e["value"] for e in strict], "o-", ms=3, lw=1.4, color=color, label=_plain(label))
+            axes.plot(digits, [e["value"] for e in loose], "--", lw=1, color=color, label=_plain(f"{label}, loose"))
             axes.fill_between(
                 digits, [e["low"] for e in strict], [e["high"] for e in strict], color=color, alpha=0.15, lw=0
             )
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("digits")
         axes.set_ylabel("right sums (95 % Wilson interval)")
-        axes.set_title(title, fontsize=10)
+        axes.set_title(_plain(title), fontsize=10)
         axes.grid(color="#eeeeee")
         axes.legend(fontsize=8)
 
@@ -116,7 +116,7 @@ def outcomes_by_digits(summary: Mapping[str, Any], title: str, path: Path) -> No
         axes.set_ylim(0, 100)
         axes.set_xlabel("digits")
         axes.set_ylabel("% of what was answered")
-        axes.set_title(title, fontsize=10)
+        axes.set_title(_plain(title), fontsize=10)
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
@@ -133,6 +133,12 @@ def _figure(path: Path, figsize: tuple[float, float]):
         figure.savefig(path, dpi=130)
     finally:
         pyplot.close(figure)
+
+
+def _plain(text: str) -> str:
+    """The text as matplotlib shows it: a dollar would begin a formula, and a label that begins with _ is hidden."""
+    escaped = text.replace("$", r"\$")
+    return f"\u2009{escaped}" if escaped.startswith("_") else escaped
 
 
 def _errors(estimates: list[dict[str, float]]) -> list[list[float]]:

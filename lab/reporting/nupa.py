@@ -4,19 +4,21 @@ A summary is what lab/benchmarks/nupa.py makes of the samples of one model in on
 stand side by side.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from lab.numbers.metrics import METRICS
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
 from lab.reporting.published import PUBLISHED, Published
 from lab.reporting.tables import NOT_MEASURED, Table, number, percent
+from lab.text.answers import READINGS
 
 Summary = Mapping[str, Any]
 
-METRICS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
-READINGS = ("strict", "loose")
-PARTS = ("S", "M", "L", "XL", "S+M", "L+XL")
+UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
+RANGES = ("S", "M", "L", "XL")
+DOMAINS = ("S+M", "L+XL")
 
 
 class Change(NamedTuple):
@@ -34,9 +36,11 @@ class Change(NamedTuple):
 def changes(before: Summary, after: Summary) -> list[Change]:
     """Rows in the order of the task table; both summaries are of the same problems."""
     rows = []
-    for task in _tasks(before):
-        for name, figures in before[task.key]["ranges"].items():
-            shortest, longest = figures["lengths"]
+    for task in tasks(before):
+        for name in RANGES:
+            if name not in before[task.key]["ranges"]:
+                continue
+            shortest, longest = before[task.key]["ranges"][name]["lengths"]
             old, new = (part[task.key]["ranges"][name]["strict"]["exact_match"] for part in (before, after))
             lengths = f"{shortest}-{longest}" if shortest < longest else str(shortest)
             rows.append(Change(task.name, task.representation.name, name, lengths, old["n"], old, new))
@@ -53,11 +57,14 @@ def change_table(rows: list[Change], title: str) -> Table:
     return Table(title, columns, cells, 3, better)
 
 
-def tables(summaries: Mapping[str, Summary], with_published: bool = False) -> dict[str, Table]:
-    """All tables, by file name; `with_published` adds the paper's own rows, of those tables that are legible."""
+def all_tables(summaries: Mapping[str, Summary], with_published: bool = False) -> dict[str, Table]:
+    """All tables, by file name; `with_published` adds the paper's own rows, of those tables that are legible.
+
+    They stand beside the strict reading, which is what the released code does.
+    """
     published = PUBLISHED if with_published else []
     by_name = {
-        f"{metric}_{reading}": by_range(summaries, metric, reading, published)
+        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else [])
         for metric in METRICS
         for reading in READINGS
     }
@@ -70,34 +77,37 @@ def by_range(summaries: Mapping[str, Summary], metric: str, reading: str, publis
     """Figures 5-7 and Table 10: a row a task and model. S+M and L+XL pool the items of both ranges."""
     show = number if metric == "dlength" else percent
     rows = []
-    for task in _tasks(*summaries.values()):
+    for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
             if task.key in summary:
                 parts = {**summary[task.key]["ranges"], **summary[task.key]["domains"]}
-                cells = [show(parts.get(part, {}).get(reading, {}).get(metric)) for part in PARTS]
-                answered = sum(part["asked"] - part["api_errors"] for part in summary[task.key]["ranges"].values())
-                rows.append((task.key, label, *cells, str(answered)))
+                cells = [show(parts.get(part, {}).get(reading, {}).get(metric)) for part in (*RANGES, *DOMAINS)]
+                rows.append((task.key, label, *cells, " ".join(_n(parts.get(part)) for part in RANGES)))
         for row in published:
             if (row.task, row.metric) == (task.key, metric) and row.ranges:
                 shots = f", {row.shots}-shot" if row.shots else ""
-                cells = [f"{100 * row.ranges[part]:.0f}" if part in row.ranges else NOT_MEASURED for part in PARTS]
+                cells = [
+                    f"{100 * row.ranges[part]:.0f}" if part in row.ranges else NOT_MEASURED
+                    for part in (*RANGES, *DOMAINS)
+                ]
                 rows.append((task.key, f"{row.model}{shots} (paper, {row.source})", *cells, NOT_MEASURED))
-    title = f"NUPA, {METRICS[metric]} (95 % interval), {reading} reading"
-    return Table(title, ("task", "model", *PARTS, "n"), rows, 2)
+    title = f"NUPA, {UNITS[metric]} (95 % interval), {reading} reading"
+    return Table(title, ("task", "model", *RANGES, *DOMAINS, "n by range"), rows, 2)
 
 
 def by_length(summaries: Mapping[str, Summary]) -> Table:
     """Every metric in both readings at every length: what a length curve is drawn from."""
     rows = []
-    for task in _tasks(*summaries.values()):
+    for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
-            for length, figures in summary.get(task.key, {"lengths": {}})["lengths"].items():
+            lengths = summary.get(task.key, {"lengths": {}})["lengths"]
+            for length in sorted(lengths, key=int):
                 found = [
-                    (number if metric == "dlength" else percent)(figures.get(reading, {}).get(metric))
+                    (number if metric == "dlength" else percent)(lengths[length].get(reading, {}).get(metric))
                     for metric in METRICS
                     for reading in READINGS
                 ]
-                rows.append((task.key, label, length, *found, str(figures["asked"] - figures["api_errors"])))
+                rows.append((task.key, label, length, *found, _n(lengths[length])))
     columns = [f"{metric.replace('_', ' ')}, {reading}" for metric in METRICS for reading in READINGS]
     return Table("NUPA by length (95 % interval)", ("task", "model", "length", *columns, "n"), rows, 3)
 
@@ -105,13 +115,15 @@ def by_length(summaries: Mapping[str, Summary]) -> Table:
 def digits(summaries: Mapping[str, Summary], metric: str, published: list[Published]) -> Table:
     """Tables 7-9: well-learned / performance-preserving digits, strict reading.
 
-    The largest length that passes; in brackets the largest up to which every measured length passes.
+    The largest length that passes; in brackets the largest up to which every measured length passes. Not shown where
+    too few problems were asked at some length for a pass to mean anything.
     """
-    papers = [row for row in published if row.metric == metric and row.digits]
+    shown = {task.key for task in tasks(*summaries.values())}
+    papers = [row for row in published if row.metric == metric and row.digits and row.task in shown]
     models = list(dict.fromkeys((row.model, row.source) for row in papers))
     known = {(row.model, row.source, row.task): row.digits for row in papers}
     rows = []
-    for task in _tasks(*summaries.values()):
+    for task in tasks(*summaries.values()):
         cells = [_digits(summary.get(task.key), metric) for summary in summaries.values()]
         paper = [known.get((*model, task.key)) for model in models]
         cells += [f"{found[0]} / {found[1]}" if found else NOT_MEASURED for found in paper]
@@ -124,12 +136,14 @@ def digits(summaries: Mapping[str, Summary], metric: str, published: list[Publis
 def readings(summaries: Mapping[str, Summary]) -> Table:
     """Exact match in both readings: whether a model cannot compute, or does not answer as it was told to."""
     rows = []
-    for task in _tasks(*summaries.values()):
+    for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
-            for part, figures in summary.get(task.key, {"domains": {}})["domains"].items():
-                both = [percent(figures.get(reading, {}).get("exact_match")) for reading in READINGS]
-                rows.append((task.key, label, part, *both))
-    columns = ("task", "model", "ranges", "strict", "loose")
+            domains = summary.get(task.key, {"domains": {}})["domains"]
+            for name in DOMAINS:
+                if name in domains:
+                    both = [percent(domains[name].get(reading, {}).get("exact_match")) for reading in READINGS]
+                    rows.append((task.key, label, name, *both, _n(domains[name])))
+    columns = ("task", "model", "ranges", *READINGS, "n")
     return Table("NUPA, exact match, % (95 % interval), in both readings", columns, rows, 3)
 
 
@@ -137,24 +151,29 @@ def errors(summaries: Mapping[str, Summary]) -> Table:
     """How integer sums and differences go wrong (lab/numbers/taxonomy.py), strict reading, by value."""
     rows = [
         (task.key, label, name, *(str(counts.get(kind, 0)) for kind in (*OUTCOMES, "api_error")))
-        for task in _tasks(*summaries.values())
+        for task in tasks(*summaries.values())
         for label, summary in summaries.items()
-        for name, counts in summary.get(task.key, {}).get("errors", {}).items()
+        for name in RANGES
+        if (counts := summary.get(task.key, {}).get("errors", {}).get(name))
     ]
     return Table(
         "NUPA, errors of integer sums, number of answers", ("task", "model", "range", *OUTCOMES, "api_error"), rows, 3
     )
 
 
-def _tasks(*summaries: Summary) -> Iterator[Task]:
+def tasks(*summaries: Summary) -> list[Task]:
     """Those that any of the summaries holds, in the order of the task table."""
-    return (task for key, task in TASKS.items() if any(key in summary for summary in summaries))
+    return [task for key, task in TASKS.items() if any(key in summary for summary in summaries)]
+
+
+def _n(figures: Mapping[str, Any] | None) -> str:
+    return str(figures["asked"] - figures["api_errors"]) if figures else "0"
 
 
 def _digits(figures: Mapping[str, Any] | None, metric: str) -> str:
-    if figures is None:
+    found = figures["digits"]["strict"][metric] if figures else None
+    if found is None:
         return NOT_MEASURED
-    found = figures["digits"]["strict"][metric]
     return " / ".join(
         f"{found[name]} ({found[name + '_contiguous']})" for name in ("well_learned", "performance_preserving")
     )

@@ -4,10 +4,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from lab.errors import RunError
+from lab.numbers.metrics import METRICS
 from lab.reporting import figures, nupa, sums
 from lab.reporting.tables import Table
 from lab.runs import Run
+
+VERSION = 1
+"""Of what summary.json holds; raised when a reader of it would have to change."""
 
 TITLES = {
     "nupa": "NUPA",
@@ -28,42 +34,60 @@ Summaries = Mapping[str, Mapping[str, Any]]
 def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """Summaries of run directories by benchmark and label; a fine-tuning run has two, before and after.
 
-    Raises RunError for a run that is not finished, and for a directory that is none.
+    Raises RunError for what is no finished run, or one of another version of the lab.
     """
     found: dict[str, dict[str, Any]] = {}
-    labels = set()
-    for path in paths:
-        label = path.name if path.name not in labels else str(path)
-        labels.add(label)
-        if not (path / "summary.json").is_file():
-            raise RunError(f"{path}: no summary.json; not a run directory, or one whose run was cut short")
-        summary = Run(path).read_json("summary")
+    places = {path.resolve(): None for path in paths}
+    names = [place.name for place in places]
+    for place in places:
+        if not (place / "summary.json").is_file() or Run(place).status != "finished":
+            raise RunError(f"{place}: not a finished run (no summary.json, or its status is another)")
+        summary = Run(place).read_json("summary")
+        if not isinstance(summary, dict) or summary.pop("version", None) != VERSION:
+            raise RunError(f"{place}: of another version of the lab; run its command again with resume=true")
+        label = place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}"
         if "before" in summary:
-            summary = {"nupa": summary["before"]}, {"nupa": summary["after"]}
-            parts = zip((f"{label}, before", f"{label}, after"), summary, strict=True)
+            parts = {f"{label}, before": {"nupa": summary["before"]}, f"{label}, after": {"nupa": summary["after"]}}
         else:
-            parts = [(label, summary)]
-        for name, part in parts:
-            for benchmark, figures_of_it in part.items():
-                found.setdefault(benchmark, {})[name] = figures_of_it
+            parts = {label: summary}
+        for name, part in parts.items():
+            for benchmark in TITLES.keys() & part.keys():
+                found.setdefault(benchmark, {})[name] = part[benchmark]
     return found
+
+
+def settings(paths: Iterable[Path]) -> Table:
+    """What was measured, and how, in each run: figures of unlike settings are not to be compared."""
+    keys = ("setting", "shots", "language", "problems_per_range", "problems_per_length", "problems", "max_tokens")
+    rows = []
+    for path in paths:
+        config = yaml.safe_load(Run(path).config)
+        engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
+        model = engine.get("model") or config.get("model") or {}
+        name = model["name"] if isinstance(model, dict) else model
+        chosen = {key: benchmark[key] for key in keys if key in benchmark}
+        chosen |= {f"sampling {key}": value for key, value in config.get("sampling", {}).items()}
+        chosen |= {"seed": config.get("seed"), "limit": config.get("limit")}
+        said = ", ".join(f"{key} {value}" for key, value in chosen.items() if value is not None)
+        rows.append((path.resolve().name, str(name), engine.get("kind", "local"), benchmark.get("kind", "nupa"), said))
+    return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
 
 
 def write(benchmark: str, summaries: Summaries, folder: Path, with_published: bool = False) -> list[Table]:
     """Write tables/*.md, tables/*.csv and figures/*.png below `folder`; returns the tables to print."""
-    tables = nupa.tables(summaries, with_published) if benchmark == "nupa" else sums.tables(summaries)
+    found = nupa.all_tables(summaries, with_published) if benchmark == "nupa" else sums.all_tables(summaries)
     (folder / "tables").mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
+    for name, table in found.items():
         (folder / "tables" / f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
         (folder / "tables" / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
     title = f"{TITLES[benchmark]}: {', '.join(summaries)}"
     if benchmark == "nupa":
-        for metric, name in nupa.METRICS.items():
-            shown = f"{title}. {name.partition(',')[0]}, strict reading, 95 % intervals"
+        for metric in METRICS:
+            shown = f"{title}. {metric.replace('_', ' ')}, strict reading, 95 % intervals"
             figures.nupa_by_range(summaries, metric, "strict", shown, folder / "figures" / f"{metric}.png")
     else:
         figures.accuracy_by_digits(summaries, title, folder / "figures" / "accuracy.png")
-        for label, summary in summaries.items():
-            name = f"outcomes_{label}.png" if len(summaries) > 1 else "outcomes.png"
+        for place, (label, summary) in enumerate(summaries.items(), start=1):
+            name = f"outcomes_{place}.png" if len(summaries) > 1 else "outcomes.png"
             figures.outcomes_by_digits(summary, f"{TITLES[benchmark]}: {label}", folder / "figures" / name)
-    return [tables[name] for name in SHOWN[benchmark] if name in tables]
+    return [found[name] for name in SHOWN[benchmark] if name in found]

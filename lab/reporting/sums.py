@@ -5,6 +5,7 @@ from typing import Any
 
 from lab.numbers.taxonomy import OUTCOMES
 from lab.reporting.tables import Table, number, percent
+from lab.text.answers import READINGS
 
 Summary = Mapping[str, Any]
 
@@ -17,7 +18,7 @@ KINDS = {
 }
 
 
-def tables(summaries: Mapping[str, Summary]) -> dict[str, Table]:
+def all_tables(summaries: Mapping[str, Summary]) -> dict[str, Table]:
     """All tables, by file name."""
     found = {"success": success(summaries), "outcomes": outcomes(summaries), "by_digits": by_digits(summaries)}
     return found | {
@@ -32,7 +33,7 @@ def success(summaries: Mapping[str, Summary]) -> Table:
             label,
             str(summary["asked"]),
             str(summary["api_errors"]),
-            *(percent(summary["success_rate"][reading]) for reading in ("strict", "loose")),
+            *(percent(summary["success_rate"][reading]) for reading in READINGS),
             percent(summary["success_rate_of_asked"]["strict"]),
             number(summary["seconds"]["mean"]),
             str(summary["tokens"]["completion"]),
@@ -62,8 +63,8 @@ def by_digits(summaries: Mapping[str, Summary]) -> Table:
     rows = []
     for length in map(str, digits):
         cells = [summary["by_digits"].get(length, {}) for summary in summaries.values()]
-        rows.append((length, *(percent(cell.get(reading)) for cell in cells for reading in ("strict", "loose"))))
-    labels = [f"{label}, {reading} %" for label in summaries for reading in ("strict", "loose")]
+        rows.append((length, *(percent(cell.get(reading)) for cell in cells for reading in READINGS)))
+    labels = [f"{label}, {reading} %" for label in summaries for reading in READINGS]
     return Table("Right sums by digits (95 % interval)", ("digits", *labels), rows, 1)
 
 

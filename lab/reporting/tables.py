@@ -1,52 +1,82 @@
-"""One table, three ways out: terminal, Markdown, CSV."""
+"""One table, three ways out: terminal, Markdown, and CSV with every estimate in full."""
 
 import csv
 import io
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from rich.table import Table as RichTable
+from rich.text import Text
+
+
+class Shown(NamedTuple):
+    """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)"."""
+
+    estimate: Mapping[str, float]
+    pattern: str
+    scale: float
+
+    def __str__(self) -> str:
+        return self.pattern.format(*(self.scale * self.estimate[name] for name in ("value", "low", "high")))
+
+
+Cell: TypeAlias = str | Shown
 
 NOT_MEASURED = ""
+ESTIMATE = ("value", "low", "high", "n")
+
+
+def percent(estimate: Mapping[str, Any] | None) -> Cell:
+    return Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) if estimate else NOT_MEASURED
+
+
+def number(estimate: Mapping[str, Any] | None) -> Cell:
+    return Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 1) if estimate else NOT_MEASURED
 
 
 class Table(NamedTuple):
     title: str
     columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[Cell, ...]]
     names: int
     """How many columns, from the left, hold names; the rest are figures."""
     better: frozenset[int] = frozenset()
     """Rows to point out on a terminal."""
 
     def terminal(self) -> RichTable:
-        table = RichTable(title=self.title)
+        # As Text: the name of a run is no markup.
+        table = RichTable(title=Text(self.title))
         for place, column in enumerate(self.columns):
-            table.add_column(column, justify="left" if place < self.names else "right")
+            table.add_column(Text(column), justify="left" if place < self.names else "right")
         for place, row in enumerate(self.rows):
-            table.add_row(*row, style="green" if place in self.better else None)
+            table.add_row(*(Text(str(cell)) for cell in row), style="green" if place in self.better else None)
         return table
 
     def markdown(self) -> str:
         rule = "|" + "---|" * self.names + "---:|" * (len(self.columns) - self.names)
-        lines = ["| " + " | ".join(cells) + " |" for cells in (self.columns, *self.rows)]
+        lines = [
+            "| " + " | ".join(str(cell).replace("|", r"\|") for cell in cells) + " |"
+            for cells in (self.columns, *self.rows)
+        ]
         return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
 
     def csv(self) -> str:
+        """A column of estimates becomes four, of the unscaled value, its bounds, and n."""
+        estimates = [any(isinstance(row[place], Shown) for row in self.rows) for place in range(len(self.columns))]
+        header = [
+            name
+            for column, wide in zip(self.columns, estimates, strict=True)
+            for name in ([f"{column} {part}" for part in ESTIMATE] if wide else [column])
+        ]
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        for row in self.rows:
+            writer.writerow([part for cell, wide in zip(row, estimates, strict=True) for part in _parts(cell, wide)])
         return text.getvalue()
 
 
-def percent(estimate: Mapping[str, Any] | None) -> str:
-    """A proportion as "42 (27-58)", with its interval, in percent."""
-    if estimate is None:
-        return NOT_MEASURED
-    return "{:.0f} ({:.0f}-{:.0f})".format(*(100 * estimate[name] for name in ("value", "low", "high")))
-
-
-def number(estimate: Mapping[str, Any] | None) -> str:
-    """A mean as "3.2 (2.8-3.7)", with its interval."""
-    if estimate is None:
-        return NOT_MEASURED
-    return "{value:.1f} ({low:.1f}-{high:.1f})".format(**estimate)
+def _parts(cell: Cell, wide: bool) -> list[Any]:
+    if isinstance(cell, Shown):
+        return [cell.estimate[name] for name in ESTIMATE]
+    return [cell, "", "", ""] if wide else [cell]

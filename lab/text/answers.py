@@ -21,7 +21,6 @@ Reading = Literal["strict", "loose"]
 READINGS: tuple[Reading, ...] = ("strict", "loose")
 
 _ANNOUNCED = re.compile("the answer is:?", re.IGNORECASE)
-_THOUGHTS = re.compile(r"\s*<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 
 
 def extract(text: str, representation: Representation, reading: Reading, setting: Setting = "base") -> str | None:
@@ -41,11 +40,18 @@ def decided(text: str, representation: Representation) -> bool:
 
     An answer has come, and something after it.
     """
+    text, _ = without_thoughts(text)
     match = representation.pattern.search(text)
     return match is not None and match.end() < len(text)
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """The text without the <think> block that it begins with, and that block; one that never ends takes it all."""
-    thoughts = _THOUGHTS.match(text)
-    return (text[thoughts.end() :], thoughts.group(1)) if thoughts else (text, "")
+    """The text after the thoughts that it begins with, and those thoughts; thoughts that never end take it all.
+
+    Many chat templates open the thoughts themselves, so that only </think> is in the text.
+    """
+    before, closed, after = text.partition("</think>")
+    opened = before.lstrip().startswith("<think>")
+    if not opened and not (closed and "<think>" not in before):
+        return text, ""
+    return after, before.lstrip().removeprefix("<think>")

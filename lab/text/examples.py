@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lab.errors import ModelError
 from lab.numbers.sampling import Problem
 from lab.text.prompts import completion, prompt
 from lab.text.settings import Prompt
@@ -28,13 +29,22 @@ def example(problem: Problem) -> Example:
 
 def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
     """The same tokens in training and in generation: a text with whatever the tokenizer starts one with, messages in
-    its chat template.
+    its chat template. Raises ModelError when there is none, or when it refuses them (some know no system message).
     """
     if isinstance(prompt, str):
         return tokenizer.encode(prompt, add_special_tokens=True)
     messages = [message._asdict() for message in prompt]
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    try:
+        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    except Exception as error:  # of jinja, and what a template raises itself
+        reason = " ".join(str(error).split())[:160]
+        raise ModelError(f"the model's chat template: {reason}; use benchmark.setting=base, or a chat model") from error
     return tokenizer.encode(str(text), add_special_tokens=False)
+
+
+def opens_thoughts(prompt_ids: list[int], tokenizer: "Tokenizer") -> bool:
+    """Whether a chat template has begun the model's thoughts for it, so that its text begins in their midst."""
+    return str(tokenizer.decode(prompt_ids[-16:])).rstrip().endswith("<think>")
 
 
 def encode(item: Example, tokenizer: "Tokenizer") -> EncodedExample:

@@ -85,4 +85,6 @@ def parse(text: str, task: Task, length: int) -> Problem | None:
         answer = str(task.solve(a, b))
     except (ValueError, IndexError, ZeroDivisionError):  # 3/0, digit 9 of a number of 4, a result without a notation
         return None
+    if not task.answer.pattern.fullmatch(answer):  # 3 - 5
+        return None
     return Problem(task.name, task.representation.name, str(a), None if b is None else str(b), answer, length)

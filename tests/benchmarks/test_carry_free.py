@@ -38,7 +38,7 @@ class Fixed:
     def generate(self, requests, sampling=GREEDY, done: Set[int] = frozenset()):
         for index, completion in enumerate(self.completions):
             if index not in done:
-                yield {index: completion or Completion("", 0, 0, 0.0, "api_error", error="429")}
+                yield {index: completion or Completion("", 0, 0, 0.0, "api_error", api_error="429")}
 
 
 def test_every_length_has_its_number_of_distinct_problems_and_no_column_carries():
@@ -182,6 +182,8 @@ def test_the_prompts_own_example_as_the_last_box_is_flagged():
         (r"84 \boxed{94}", "=84", ["text", "reasoning"]),
         ("so 84", "", ["text"]),
         (r"\boxed{94}", "184, 840 and 1840", []),  # only within longer numbers
+        (r"\boxed{94}", "84.5, 3.84", []),
+        (r"84. \boxed{94}", "", ["text"]),
         (r"\boxed{84}", "84", []),  # adopted
     ],
 )

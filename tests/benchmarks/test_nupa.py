@@ -3,12 +3,13 @@ from collections import Counter
 import pytest
 
 from lab.benchmarks.benchmark import Subset, measure
-from lab.benchmarks.nupa import SURPLUS_TOKENS, Nupa, pick_problems, solved_examples
+from lab.benchmarks.nupa import ENOUGH, SURPLUS_TOKENS, Nupa, pick_problems, solved_examples
+from lab.errors import RunError
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.sampling import Cell
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
-from lab.reporting.nupa import change_table, changes, tables
+from lab.reporting.nupa import all_tables, change_table, changes
 from lab.runs import Run
 from lab.text.prompts import completion, prompt
 
@@ -36,7 +37,7 @@ class Oracle:
 
     def answer(self, index):
         if index in self.broken:
-            return Completion("", 0, 0, 0.0, "api_error", error="503 out of order")
+            return Completion("", 0, 0, 0.0, "api_error", api_error="503 out of order")
         text = completion(self.problems[index])
         if self.problems[index].task == "add":
             text = text[:-1]
@@ -76,7 +77,7 @@ def test_what_is_on_disk_is_not_asked_again_and_the_summary_counts_everything(tm
 
     summary = benchmark.summarize(samples)
     assert summary["max_fraction"]["ranges"]["S"]["strict"]["exact_match"]["value"] == 1
-    assert summary["max_fraction"]["digits"]["strict"]["exact_match"]["well_learned_contiguous"] == 9
+    assert summary["max_fraction"]["digits"]["strict"]["exact_match"] is None  # 5 answers at lengths 3 and 4
     add = summary["add_integer"]["ranges"]["L"]
     assert add["loose"]["exact_match"]["value"] == 0
     assert add["strict"]["dlength"]["value"] == 1
@@ -94,20 +95,20 @@ def test_what_an_endpoint_never_answered_is_counted_apart_and_asked_again_on_res
     problems = pick_problems(CELLS, 0, 10)
     benchmark, run = Nupa(problems), Run.open(tmp_path / "run", "name: x\n")
     samples = measure(benchmark, Oracle(problems, broken=range(25, 40)), run)
-    assert [sample["index"] for sample in samples if sample["error"]] == list(range(25, 40))
+    assert [sample["index"] for sample in samples if sample["api_error"]] == list(range(25, 40))
     summary = benchmark.summarize(samples)
     add_l, max_s = summary["add_integer"]["ranges"]["L"], summary["max_fraction"]["ranges"]["S"]
     assert (add_l["asked"], add_l["api_errors"], add_l["strict"]["exact_match"]["n"]) == (10, 5, 5)
     assert (max_s["asked"], max_s["api_errors"]) == (10, 10)
     assert "strict" not in max_s
     assert summary["add_integer"]["errors"]["L"]["api_error"] == 5
-    text = tables({"x": summary})["exact_match_strict"].markdown()
-    assert "| max_fraction | x |  | 100 (72-100) | 100 (72-100) |  | 100 (72-100) | 100 (72-100) | 20 |" in text
+    text = all_tables({"x": summary})["exact_match_strict"].markdown()
+    assert "| max_fraction | x |  | 100 (72-100) | 100 (72-100) |  | 100 (72-100) | 100 (72-100) | 0 10 10 0 |" in text
 
     whole = Oracle(problems)
     again = measure(benchmark, whole, run)
     assert whole.asked == list(range(25, 40))
-    assert not any(sample["error"] for sample in again)
+    assert not any(sample["api_error"] for sample in again)
     assert len(run.read("samples")) == 60
 
 
@@ -161,3 +162,36 @@ def test_errors_of_sums_have_their_class_and_other_tasks_have_none():
     assert error(f" {answer - 1}") == "sub_1d"
     assert error(" nothing") == "parse_error"
     assert error(" 1/2", next(i for i, p in enumerate(problems) if p.task == "max")) is None
+
+
+def test_answers_to_other_questions_are_not_taken_for_answers_to_these(tmp_path):
+    run = Run.open(tmp_path / "run", "name: x\n")
+    old, new = pick_problems(CELLS, 0, 4), pick_problems(CELLS, 1, 4)
+    measure(Nupa(old), Oracle(old), run)
+    with pytest.raises(RunError, match="is of another question"):
+        measure(Nupa(new), Oracle(new), run)
+    with pytest.raises(RunError, match="is of another question"):
+        measure(Nupa(old[:5]), Oracle(old), run)
+
+
+def test_digits_are_only_called_well_learned_where_every_length_was_asked_often_enough():
+    """Of 96 lengths with one answer each, one will be right at 90 digits or more."""
+    cells = [Cell(TASKS["max_fraction"], n) for n in (5, 6)]
+    for per_range, enough in ((2 * ENOUGH, True), (2 * ENOUGH - 1, False)):
+        problems = pick_problems(cells, 0, per_range)
+        samples = [
+            {"index": i, "api_error": "", **p._asdict(), **Nupa(problems).score(i, Oracle(problems).answer(i))}
+            for i, p in enumerate(problems)
+        ]
+        summary = Nupa(problems).summarize(samples)["max_fraction"]["digits"]["strict"]["exact_match"]
+        assert (summary is not None) == enough
+        if summary:
+            assert summary["well_learned"] == summary["well_learned_contiguous"] == 6
+
+
+def test_an_example_is_never_one_of_the_questions():
+    task = TASKS["add_integer"]
+    examples = solved_examples(task, 5, seed=0)
+    chosen = Nupa(examples, shots=5).examples[task.key]
+    assert not {(p.a, p.b) for p in chosen} & {(p.a, p.b) for p in examples}
+    assert [p.length for p in chosen] == [p.length for p in examples]

@@ -90,3 +90,26 @@ def test_the_dataset_loads_with_its_card(problems, tmp_path):
     card = (tmp_path / "nupa" / "README.md").read_text()
     assert f"{len(problems)} test problems of 53 tasks" in card
     assert card.startswith("---\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "question"), [("sub_integer", "3 - 5 ="), ("sub_fraction", "1/3 - 1/2 ="), ("floordiv_integer", "3 // 0 =")]
+)
+def test_a_question_whose_answer_has_no_form_here_is_none(key, question):
+    task = TASKS[key]
+    (problem,) = pick_problems([Cell(task, task.tested_lengths[0])], 0, 1)
+    before = prompt(problem).partition(problem.a)[0]
+    assert parse(before + question, task, 1) is None
+
+
+def test_a_question_that_stands_twice_in_a_file_or_swapped_is_asked_once():
+    cell = Cell(TASKS["add_integer"], 3)
+    (problem,) = pick_problems([cell], 0, 1)
+    swapped = problem._replace(a=problem.b, b=problem.a)
+    assert pick_published([problem, problem, swapped], [cell], 10) == [problem]
+
+
+def test_only_the_tasks_that_are_asked_for_are_read(problems, tmp_path):
+    write_published(problems, tmp_path / "test.json")
+    read = read_published(tmp_path / "test.json", {"max_float"})
+    assert {(item.task, item.representation) for item in read} == {("max", "float")}

@@ -39,7 +39,7 @@ class Fixed:
         for index, answer in enumerate(self.answers):
             if index not in done:
                 yield {
-                    index: Completion("", 0, 0, 0.0, "api_error", error="503")
+                    index: Completion("", 0, 0, 0.0, "api_error", api_error="503")
                     if answer is None
                     else Completion(answer, 60, 5, float(index), "stop")
                 }

@@ -108,7 +108,7 @@ def test_a_request_that_is_refused_for_what_it_says_is_not_sent_again(serve):
     statuses = [400, 413, 415, 422, 451]
     server = serve(lambda asked: asked.reply({"error": {"message": "no temperature"}}, status=statuses[asked.index]))
     found = collect(engine(server), sums(5)[0])
-    assert [found[i].error for i in range(5)] == [f"{status}: no temperature" for status in statuses]
+    assert [found[i].api_error for i in range(5)] == [f"{status}: no temperature" for status in statuses]
     assert len(server.asked) == 5
 
 
@@ -116,7 +116,7 @@ def test_a_status_that_may_pass_is_met_by_as_many_attempts_as_the_config_says(se
     statuses = [408, 409, 429, 500, 502, 503, 529]
     server = serve(lambda asked: asked.reply("", status=statuses[asked.index]))
     found = collect(engine(server, attempts=4), sums(7)[0])
-    assert [found[i].error for i in range(7)] == list(map(str, statuses))
+    assert [found[i].api_error for i in range(7)] == list(map(str, statuses))
     assert Counter(asked.index for asked in server.asked) == dict.fromkeys(range(7), 4)
 
 
@@ -142,9 +142,9 @@ def test_an_answer_without_a_completion_is_asked_for_again_and_then_named(serve)
     found = collect(engine(server, attempts=2, timeout=0.7), sums(len(UNUSABLE))[0])
     for i, (_, _, error) in enumerate(UNUSABLE):
         assert (found[i].finish_reason, found[i].text) == ("api_error", "")
-        assert error in found[i].error
-        assert "\n" not in found[i].error
-        assert len(found[i].error) < 310
+        assert error in found[i].api_error
+        assert "\n" not in found[i].api_error
+        assert len(found[i].api_error) < 310
     assert Counter(asked.index for asked in server.asked) == dict.fromkeys(range(len(UNUSABLE)), 2)
 
 
@@ -168,7 +168,7 @@ def test_a_body_that_trickles_in_is_bounded_by_the_timeout_as_a_whole():
     where = SimpleNamespace(url=f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
     began = time.perf_counter()
     found = collect(engine(where, attempts=1, timeout=0.3), sums(1)[0])
-    assert found[0].error == "no answer within 0.3 s"
+    assert found[0].api_error == "no answer within 0.3 s"
     assert time.perf_counter() - began < 2
     thread.join()
     listener.close()
@@ -177,7 +177,7 @@ def test_a_body_that_trickles_in_is_bounded_by_the_timeout_as_a_whole():
 def test_an_empty_text_is_asked_for_again_and_taken_at_its_word_in_the_end(serve):
     server = serve(lambda asked: asked.answer(""))
     found = collect(engine(server, attempts=4), sums(1)[0])[0]
-    assert (found.text, found.finish_reason, found.error) == ("", "stop", "")
+    assert (found.text, found.finish_reason, found.api_error) == ("", "stop", "")
     assert len(server.asked) == 4
 
 
@@ -336,13 +336,14 @@ def test_the_client_reports_nothing_of_its_own(serve, quiet):
 def test_what_no_request_could_get_past_ends_the_run_in_one_line(serve, quiet, monkeypatch, status, settings, words):
     monkeypatch.setenv("LAB_TEST_KEY", KEY)
     body = {"error": {"message": f"no,\nnot with {KEY}"}}
-    server = serve(lambda asked: asked.right() if asked.index == 0 else asked.reply(body, status=status))
+    answered = 1 if status == 401 else 0  # a key may run out
+    server = serve(lambda asked: asked.right() if asked.index < answered else asked.reply(body, status=status))
     found = {}
     with pytest.raises(ModelError) as caught:
         collect(engine(server, concurrency=1, **settings), sums(50)[0], write=found.update)
-    assert set(found) == {0}, "what has been answered is kept"
+    assert set(found) == set(range(answered)), "what has been answered is kept"
     line = str(caught.value)
-    assert len(server.asked) == 2
+    assert len(server.asked) == answered + 1
     assert all(part in line for part in (words, server.url, f"({status}: no, not with "))
     assert "\n" not in line
     assert "api_key_env" not in settings or KEY not in line
@@ -372,7 +373,7 @@ def test_a_server_that_dies_after_an_answer_costs_api_errors_only(serve):
     asking.config = asking.config.model_copy(update={"base_url": f"http://127.0.0.1:{closed_port()}/v1"})
     found = collect(asking, sums(5)[0])
     assert len(found) == 5
-    assert all(c.finish_reason == "api_error" and c.error.startswith("ConnectError: ") for c in found.values())
+    assert all(c.finish_reason == "api_error" and c.api_error.startswith("ConnectError: ") for c in found.values())
 
 
 @pytest.mark.parametrize(
@@ -407,8 +408,8 @@ def test_the_key_is_sent_and_never_comes_back(serve, monkeypatch):
 
     found = collect(engine(serve(script), api_key_env="LAB_TEST_KEY"), sums(5, chat=True)[0])
     assert (found[0].text, found[0].reasoning) == ("your key is ***.", "I was told ***")
-    assert "Bearer ***" in found[2].error
-    assert "***" in found[3].error
+    assert "Bearer ***" in found[2].api_error
+    assert "***" in found[3].api_error
     assert found[4].text == "1072"
     assert KEY[:5] not in str(found), "nor does a piece of it, where an error is cut short"
 
@@ -507,10 +508,37 @@ def test_a_budget_that_is_too_large_is_no_matter_of_its_name(serve, chat):
         "'max_tokens' or 'max_completion_tokens' is too large: 16. This model's maximum context length is 8 tokens"
     )
     server = serve(lambda asked: asked.reply({"error": {"message": message}}, status=400))
-    assert collect(engine(server), sums(1, chat)[0])[0].error == f"400: {message}"
+    assert collect(engine(server), sums(1, chat)[0])[0].api_error == f"400: {message}"
     assert len(server.asked) == 1
 
 
 @given(st.text("0123456789.e/+- ", max_size=50))
 def test_the_bound_on_tokens_is_one_a_character(text):
     assert engine(SimpleNamespace(url="http://127.0.0.1:1/v1")).count_tokens(text) == len(text)
+
+
+def test_a_refusal_is_an_answer(serve):
+    server = serve(lambda asked: asked.answer(None, refusal="I cannot add."))
+    found = collect(engine(server), sums(2, chat=True)[0])
+    assert {completion.text for completion in found.values()} == {"I cannot add."}
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_once_something_was_answered_a_forbidden_question_costs_itself_only(serve, status):
+    server = serve(lambda asked: asked.reply("no", status=status) if asked.prompt.startswith("3 ") else asked.right())
+    found = collect(engine(server, concurrency=1), sums(6)[0])
+    assert [i for i in range(6) if found[i].api_error] == [3]
+    assert found[3].api_error.startswith(str(status))
+
+
+def test_an_empty_answer_after_thought_is_not_paid_for_twice(serve):
+    server = serve(lambda asked: asked.answer("", reasoning="it is 1000"))
+    assert collect(engine(server), sums(1, chat=True)[0])[0].text == ""
+    assert len(server.asked) == 1
+
+
+def test_a_key_in_the_place_of_its_variable_is_not_repeated():
+    with pytest.raises(ConfigError, match="should be the name of an environment variable") as caught:
+        EndpointEngine(EndpointConfig(base_url="http://127.0.0.1:1/v1", model="x", api_key_env=KEY))
+    assert KEY not in str(caught.value)

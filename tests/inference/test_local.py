@@ -1,12 +1,16 @@
+import time
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from lab.errors import ModelError
 from lab.inference.engine import GREEDY, Request, Sampling
 from lab.inference.local import LocalEngine, _Chooser
 from lab.numbers.sampling import Cell, problem
 from lab.numbers.tasks import TASKS
 from lab.text.prompts import prompt
+from lab.text.settings import Message
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +98,48 @@ def test_tokens_are_drawn_by_their_probability_within_the_nucleus():
     drawn = torch.stack([chooser(logits) for _ in range(4000)]).bincount(minlength=4) / 4000
     # 0.5 + 0.3 is not yet 0.9, so the third belongs to the nucleus and the fourth does not.
     assert torch.allclose(drawn, torch.tensor([0.5, 0.3, 0.15, 0.0]) / 0.95, atol=0.03)
+
+
+def test_a_turn_ends_at_any_of_the_tokens_that_the_generation_config_names(parts, requests):
+    model, tokenizer = parts
+    usual = model.generation_config.eos_token_id
+    ids = tokenizer(requests[0].prompt, return_tensors="pt")
+    third = int(model.generate(**ids, max_new_tokens=3, do_sample=False)[0, -1])
+    model.generation_config.eos_token_id = [usual, third]
+    try:
+        found = collect(LocalEngine(model, tokenizer, 8), requests)
+        assert found[0].finish_reason == "stop"
+        for i, request in enumerate(requests):
+            assert found[i].completion_tokens == plain(model, tokenizer, request)[1]
+    finally:
+        model.generation_config.eos_token_id = usual
+
+
+def test_completions_come_as_they_finish_and_their_seconds_are_those_that_passed(parts, requests):
+    began = time.perf_counter()
+    batches = list(LocalEngine(*parts, 64).generate(requests))
+    assert len(batches) > 1
+    total = sum(completion.seconds for batch in batches for completion in batch.values())
+    assert 0 < total <= time.perf_counter() - began
+
+
+def test_a_template_that_opens_the_thoughts_is_completed(parts):
+    model, tokenizer = parts
+    tokenizer.chat_template = "{{ messages[0].content }}<think>\n"
+    try:
+        found = collect(LocalEngine(model, tokenizer, 1), [Request((Message("user", "1+1"),), 3)])
+        assert found[0].text.startswith("<think>")
+    finally:
+        tokenizer.chat_template = None
+
+
+@pytest.mark.parametrize("template", [None, "{{ raise_exception('no system messages') }}"])
+def test_messages_that_the_template_does_not_take_are_one_line(parts, template):
+    model, tokenizer = parts
+    tokenizer.chat_template = template
+    try:
+        with pytest.raises(ModelError, match="chat template"):
+            LocalEngine(model, tokenizer, 1).check(Request((Message("system", "Add."),), 3))
+        LocalEngine(model, tokenizer, 1).check(Request("1 + 1 =", 3))
+    finally:
+        tokenizer.chat_template = None

@@ -75,6 +75,11 @@ def test_thoughts_are_no_part_of_the_answer():
     assert without_thoughts("<think>12 + 30\nis 42</think>\n42") == ("\n42", "12 + 30\nis 42")
     assert without_thoughts("\n<think>it never ends: 41") == ("", "it never ends: 41")
     assert without_thoughts("42 <think>too late</think>") == ("42 <think>too late</think>", "")
+    # Many chat templates open the thoughts themselves.
+    assert without_thoughts("12 and 30 make 42.</think>\n42") == ("\n42", "12 and 30 make 42.")
+    assert not decided("<think>\n12 + 3", Integer)
+    assert not decided("<think>12 + 3</think> 1", Integer)
+    assert decided("<think>12 + 3</think> 15.", Integer)
 
 
 @pytest.mark.slow
