@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct on every benchmark: NUPA without and with examples, and two sums through an HTTP endpoint.
+"""SmolLM2-135M-Instruct on every benchmark: NUPA in three settings, and two kinds of sums through an HTTP endpoint.
 
     python experiments/smollm2_benchmarks.py [key=value ...]
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 MODEL = "smollm2-135m-instruct"
 PORT = 8765
 """Always the same: a run is resumed with the config that it began with."""
-LOCAL = {"nupa_smollm2": "nupa_smollm2", "nupa_smollm2_5shot": "nupa_smollm2_5shot"}
+LOCAL = ("nupa_smollm2", "nupa_smollm2_5shot", "nupa_smollm2_chat")
 SERVED = {"two_integers_smollm2": "two_integers", "carry_free_smollm2": "carry_free"}
 SIZES = {"carry_free": ["benchmark.problems_per_length=5", "benchmark.max_tokens=256", "benchmark.language=en"]}
 
@@ -53,8 +53,8 @@ def served(folder: str) -> Iterator[str]:
 
 
 def main(overrides: list[str]) -> None:
-    for name, config in LOCAL.items():
-        evaluate([str(ROOT / "configs" / f"{config}.yaml"), f"name={name}", *overrides, "resume=true"])
+    for name in LOCAL:
+        evaluate([str(ROOT / "configs" / f"{name}.yaml"), *overrides, "resume=true"])
     folder = locate(MODEL)
     with served(folder) as root:
         for name, config in SERVED.items():

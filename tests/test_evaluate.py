@@ -133,6 +133,7 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
         main([str(run)])
 
 
+@pytest.mark.slow
 def test_names_that_are_markup_elsewhere_are_names_here(arguments, tmp_path, capsys):
     for name in ("$a_$", "_hidden", "a|b", "x[b]y"):
         main(arguments("benchmark.problems_per_range=1", name=name))

@@ -22,7 +22,13 @@ def test_every_benchmark_runs_locally_and_through_a_served_endpoint_with_the_sam
     done = subprocess.run([sys.executable, script, *small], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     runs = sorted(path.name for path in tmp_path.iterdir())
-    assert runs == ["carry_free_smollm2", "nupa_smollm2", "nupa_smollm2_5shot", "two_integers_smollm2"]
+    assert runs == [
+        "carry_free_smollm2",
+        "nupa_smollm2",
+        "nupa_smollm2_5shot",
+        "nupa_smollm2_chat",
+        "two_integers_smollm2",
+    ]
     for run in runs:
         assert (tmp_path / run / "status").read_text() == "finished\n"
         assert len(samples(tmp_path / run / "samples.jsonl")) == 3

@@ -24,6 +24,8 @@ from lab.inference.engine import Completion
 from lab.plugins.inspect_tasks import carry_free, nupa, two_integers
 from lab.plugins.shared import Untokenized, figures, open_cached
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _elsewhere(monkeypatch, tmp_path):

@@ -19,6 +19,8 @@ import lm_eval
 from lm_eval.api.model import LM
 from lm_eval.tasks import TaskManager
 
+pytestmark = pytest.mark.slow
+
 
 class Parrot(LM):
     """It answers every third question right, the next one among words, and the third not at all."""
