@@ -93,6 +93,7 @@ def test_a_model_without_a_chat_template_says_so(arguments, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_runs_stand_side_by_side_with_the_papers_rows(arguments, tmp_path, capsys):
     main(arguments(name="one"))
     main(arguments("seed=1", name="two"))

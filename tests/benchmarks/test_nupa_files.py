@@ -9,7 +9,7 @@ from lab.numbers.sampling import Cell, task_of
 from lab.numbers.tasks import TASKS
 from lab.text.prompts import parse, prompt
 
-EVERY_CELL = [Cell(task, n) for task in TASKS.values() for n in task.tested_lengths if n < 9]
+EVERY_CELL = [Cell(task, n) for task in TASKS.values() for n in task.tested_lengths if n in (4, 5)]
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,9 @@ def unreliable(share, hang):
     return script
 
 
-@pytest.mark.parametrize(("chat", "path"), [(False, "/v1/completions"), (True, "/v1/chat/completions")])
+@pytest.mark.parametrize(
+    ("chat", "path"), [(True, "/v1/chat/completions"), pytest.param(False, "/v1/completions", marks=pytest.mark.slow)]
+)
 def test_an_unreliable_server_costs_time_and_no_answer(serve, chat, path):
     server = serve(unreliable(0.3, hang=30))
     requests, answers = sums(300, chat)
@@ -295,6 +297,7 @@ def test_an_interrupt_from_the_keyboard_ends_it_at_once(serve, quiet):
     wait_for(lambda: server.connections == 0)
 
 
+@pytest.mark.slow
 def test_a_generator_that_is_still_held_at_the_end_of_python_does_not_hold_it_up(serve):
     server = serve(lambda asked: asked.reply(asked.right(), delay=0 if asked.index == 0 else 30))
     code = f"""
