@@ -44,6 +44,7 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.carry_free import parse_errors
     from lab.benchmarks.opening import open_benchmark
+    from lab.benchmarks.samples import answered
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
     from lab.reporting import report
@@ -64,7 +65,7 @@ def evaluate(config: EvaluateConfig) -> None:
             run.rewrite("parse_errors", parse_errors(samples))
         run.write_json("summary", {"version": report.VERSION, kind: summary})
         show(report.write(kind, {config.name: summary}, run.path))
-        unanswered = sum(bool(sample["api_error"]) for sample in samples)
+        unanswered = len(samples) - len(answered(samples))
         if unanswered:
             print(f"{unanswered} of {len(samples)} questions were never answered; resume=true asks them again")
         print(f"run directory: {run.path}")

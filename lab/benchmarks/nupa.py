@@ -4,10 +4,11 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.nupa_files import read_published
+from lab.benchmarks.samples import answered, grouped
 from lab.config.evaluation import NupaConfig
 from lab.errors import TaskError
 from lab.inference.engine import Completion, Engine, Request
@@ -29,8 +30,6 @@ from lab.text.prompts import completion
 from lab.text.settings import Setting, question
 
 Identity: TypeAlias = tuple[str, str, str]
-Item = TypeVar("Item")
-Key = TypeVar("Key")
 
 SURPLUS_TOKENS: dict[Setting, int] = {"base": 8, "chat": 64, "api": 64}
 """Budget beyond the longest answer of a task and length: words before the answer, digits too many, the end."""
@@ -110,7 +109,7 @@ class Nupa:
 
     def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
         """Figures by task, in the order of the task table."""
-        by_task = _grouped(samples, lambda sample: f"{sample['task']}_{sample['representation']}")
+        by_task = grouped(samples, lambda sample: f"{sample['task']}_{sample['representation']}")
         return {key: _task_summary(task, by_task[key]) for key, task in TASKS.items() if key in by_task}
 
 
@@ -122,7 +121,7 @@ def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Prob
 def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_range: int) -> list[Problem]:
     """As `pick_problems` does, but the first ones of a file, each once; raises TaskError when there is none."""
     distinct = {_identity(item): item for item in reversed(published)}
-    found = _grouped(reversed(distinct.values()), lambda item: (task_of(item).key, item.length))
+    found = grouped(reversed(distinct.values()), lambda item: (task_of(item).key, item.length))
     problems = _even(cells, per_range, lambda cell, count: found.get((cell.task.key, cell.length), [])[:count])
     if not problems:
         raise TaskError("the published file holds no problem of benchmark.tasks at benchmark.lengths")
@@ -131,7 +130,7 @@ def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_rang
 
 def _even(cells: Iterable[Cell], per_range: int, draw: Callable[[Cell, int], list[Problem]]) -> list[Problem]:
     problems = []
-    for members in _grouped(cells, lambda cell: (cell.task.key, cell.task.range_of(cell.length))).values():
+    for members in grouped(cells, lambda cell: (cell.task.key, cell.task.range_of(cell.length))).values():
         for place, cell in enumerate(members):
             count = (place + 1) * per_range // len(members) - place * per_range // len(members)
             problems += draw(cell, count)
@@ -158,9 +157,9 @@ def _identity(item: Problem) -> Identity:
 
 
 def _task_summary(task: Task, samples: Sequence[Sample]) -> dict[str, Any]:
-    by_range = _grouped(samples, lambda sample: task.range_of(sample["length"]))
+    by_range = grouped(samples, lambda sample: task.range_of(sample["length"]))
     domains = {name: [s for part in parts for s in by_range.get(part, [])] for name, parts in DOMAINS.items()}
-    by_length = _grouped(samples, lambda sample: sample["length"])
+    by_length = grouped(samples, lambda sample: sample["length"])
     return {
         "ranges": {name: figures(members) for name, members in by_range.items()},
         "domains": {name: figures(members) for name, members in domains.items() if members},
@@ -177,7 +176,7 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
 
     What an endpoint never answered is counted apart; without any answer the metrics are left out.
     """
-    scored = [sample for sample in samples if not sample["api_error"]]
+    scored = answered(samples)
     lengths = sorted({sample["length"] for sample in samples})
     counts = {"lengths": [lengths[0], lengths[-1]], "asked": len(samples), "api_errors": len(samples) - len(scored)}
     if not scored:
@@ -194,8 +193,7 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
 def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str) -> dict[str, int] | None:
     """Well-learned and performance-preserving digits (A.1.8); None where some length has too few answers to tell."""
     values = {
-        length: [sample[reading][metric] for sample in members if not sample["api_error"]]
-        for length, members in by_length.items()
+        length: [sample[reading][metric] for sample in answered(members)] for length, members in by_length.items()
     }
     if min(map(len, values.values())) < ENOUGH:
         return None
@@ -214,10 +212,3 @@ def _errors(by_range: Mapping[str, Sequence[Sample]]) -> dict[str, dict[str, int
         name: dict(Counter("api_error" if sample["api_error"] else sample["strict"]["error"] for sample in members))
         for name, members in by_range.items()
     }
-
-
-def _grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    groups: dict[Key, list[Item]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return groups

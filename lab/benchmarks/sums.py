@@ -3,12 +3,13 @@
 An answer has two readings, strict and loose, which are reported as two figures; its outcome is that of the strict one.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
 from lab.benchmarks.benchmark import Sample
+from lab.benchmarks.samples import answered, grouped
 from lab.inference.engine import Request
 from lab.numbers.splits import unordered
 from lab.numbers.statistics import bootstrap_mean, wilson
@@ -56,11 +57,6 @@ def scored(truth: str, strict: str | None, loose: str | None) -> Sample:
     return {**readings, "outcome": "parse_error" if strict is None else classify(strict, truth)}
 
 
-def answered(samples: Iterable[Sample]) -> list[Sample]:
-    """Those that an endpoint answered: only they have a score."""
-    return [sample for sample in samples if not sample["api_error"]]
-
-
 def summary(samples: Sequence[Sample]) -> dict[str, Any]:
     """Counts, rates with n and 95 % interval, and costs; counts and rates again by digits of the longer operand.
 
@@ -68,9 +64,7 @@ def summary(samples: Sequence[Sample]) -> dict[str, Any]:
     raise a figure unseen. A rate of nothing is None; numbers of digits without any answer are left out.
     """
     came = answered(samples)
-    by_digits: dict[int, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        by_digits[sample["digits"]].append(sample)
+    by_digits = grouped(samples, lambda sample: sample["digits"])
     seconds = [sample["seconds"] for sample in came]
     return {
         **_asked(samples),

@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.sums import Sum, answered, as_integer, ask, counts, distinct, scored, summary
+from lab.benchmarks.samples import answered
+from lab.benchmarks.sums import Sum, as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import TwoIntegersConfig
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.sampling import philox

@@ -43,12 +43,10 @@ class EndpointConfig(Section):
     def _a_root_without_secrets(cls, url: str) -> str:
         parts = urlsplit(url)
         try:
-            valid = (
-                parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not set(url) & set(" \t\n")
-            )
+            valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         except ValueError:  # a port that is none
             valid = False
-        if not valid:
+        if not valid or any(map(str.isspace, url)):
             raise ValueError("should be the root of an API, such as http://127.0.0.1:8000/v1")
         if parts.username or parts.password or parts.query:
             raise ValueError("should hold no key; name the environment variable that does in engine.api_key_env")

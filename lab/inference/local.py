@@ -19,27 +19,22 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.inference.cache import layers, roomy_cache
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.tokenizing import TokenizingEngine
 from lab.models.prefix_tree import PrefixTree
-from lab.text.examples import encode_prompt, opens_thoughts
+from lab.text.examples import encode_prompt
 
 _TOKENS_A_TREE = 2048
 _MOSTLY_RUNNING = 0.85
 """Share of a batch below which what is finished is cut out of the cache; cutting copies it."""
 
 
-class LocalEngine:
+class LocalEngine(TokenizingEngine):
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
         self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
         ends: Any = model.generation_config.eos_token_id if model.generation_config else None
         own: Any = tokenizer.eos_token_id
         self.ends = {own, *(ends if isinstance(ends, list) else [ends])}
         """Chat models end a turn with tokens that only the generation config names."""
-
-    def check(self, request: Request) -> None:
-        encode_prompt(request.prompt, self.tokenizer)
-
-    def count_tokens(self, text: str) -> int:
-        return len(self.tokenizer.encode(text, add_special_tokens=False))
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
@@ -92,7 +87,7 @@ class LocalEngine:
                     seconds[row] += share
                     text, reason = self._finished(requests[row], written[row], token)
                     if reason:
-                        text = f"<think>{text}" if opens_thoughts(prompts[row], self.tokenizer) else text
+                        text = self.whole(prompts[row], text)
                         finished[row] = Completion(text, len(prompts[row]), len(written[row]), seconds[row], reason)
             unfinished -= set(finished)
             if finished:

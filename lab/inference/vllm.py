@@ -9,10 +9,11 @@ from typing import Any
 from lab.config.evaluation import VllmConfig
 from lab.errors import ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.text.examples import encode_prompt, opens_thoughts
+from lab.inference.tokenizing import TokenizingEngine
+from lab.text.examples import encode_prompt
 
 
-class VllmEngine:
+class VllmEngine(TokenizingEngine):
     def __init__(self, config: VllmConfig) -> None:
         """Raises ModelError, in one line, when vLLM is not installed or cannot load the model."""
         try:
@@ -33,12 +34,6 @@ class VllmEngine:
         self.tokenizer = self._model.get_tokenizer()
         self.description = f"vllm {vllm.__version__}, tensor parallel {config.tensor_parallel}"
 
-    def check(self, request: Request) -> None:
-        encode_prompt(request.prompt, self.tokenizer)
-
-    def count_tokens(self, text: str) -> int:
-        return len(self.tokenizer.encode(text, add_special_tokens=False))
-
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
@@ -55,7 +50,7 @@ class VllmEngine:
             seconds = (time.perf_counter() - began) / len(batch)
             yield {
                 i: Completion(
-                    ("<think>" if opens_thoughts(ids, self.tokenizer) else "") + output.outputs[0].text,
+                    self.whole(ids, output.outputs[0].text),
                     len(ids),
                     len(output.outputs[0].token_ids),
                     seconds,

@@ -37,15 +37,12 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     Raises RunError for what is no finished run, or one of another version of the lab.
     """
     found: dict[str, dict[str, Any]] = {}
-    places = {path.resolve(): None for path in paths}
-    names = [place.name for place in places]
-    for place in places:
+    for place, label in _labels(paths).items():
         if not (place / "summary.json").is_file() or Run(place).status != "finished":
             raise RunError(f"{place}: not a finished run (no summary.json, or its status is another)")
         summary = Run(place).read_json("summary")
         if not isinstance(summary, dict) or summary.pop("version", None) != VERSION:
             raise RunError(f"{place}: of another version of the lab; run its command again with resume=true")
-        label = place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}"
         if "before" in summary:
             parts = {f"{label}, before": {"nupa": summary["before"]}, f"{label}, after": {"nupa": summary["after"]}}
         else:
@@ -56,11 +53,20 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _labels(paths: Iterable[Path]) -> dict[Path, str]:
+    """Each run once, by the name of its folder, and by that of the folder above where two are named alike."""
+    places = list(dict.fromkeys(path.resolve() for path in paths))
+    names = [place.name for place in places]
+    return {
+        place: place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}" for place in places
+    }
+
+
 def settings(paths: Iterable[Path]) -> Table:
     """What was measured, and how, in each run: figures of unlike settings are not to be compared."""
     keys = ("setting", "shots", "language", "problems_per_range", "problems_per_length", "problems", "max_tokens")
     rows = []
-    for path in paths:
+    for path, label in _labels(paths).items():
         config = yaml.safe_load(Run(path).config)
         engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
         model = engine.get("model") or config.get("model") or {}
@@ -69,7 +75,7 @@ def settings(paths: Iterable[Path]) -> Table:
         chosen |= {f"sampling {key}": value for key, value in config.get("sampling", {}).items()}
         chosen |= {"seed": config.get("seed"), "limit": config.get("limit")}
         said = ", ".join(f"{key} {value}" for key, value in chosen.items() if value is not None)
-        rows.append((path.resolve().name, str(name), engine.get("kind", "local"), benchmark.get("kind", "nupa"), said))
+        rows.append((label, str(name), engine.get("kind", "local"), benchmark.get("kind", "nupa"), said))
     return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
 
 

@@ -1,0 +1,20 @@
+"""What the engines share that have the model's tokenizer at hand."""
+
+from typing import Any
+
+from lab.inference.engine import Request
+from lab.text.examples import encode_prompt, opens_thoughts
+
+
+class TokenizingEngine:
+    tokenizer: Any
+
+    def check(self, request: Request) -> None:
+        encode_prompt(request.prompt, self.tokenizer)
+
+    def count_tokens(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def whole(self, prompt_ids: list[int], text: str) -> str:
+        """The text with the opening of its thoughts, where that is the end of the prompt."""
+        return f"<think>{text}" if opens_thoughts(prompt_ids, self.tokenizer) else text
