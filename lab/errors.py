@@ -29,6 +29,10 @@ class TaskError(LabError):
     """A task that does not exist, or a length at which it is not defined."""
 
 
+class RuleError(LabError):
+    """A rule that is not there, cannot be read, or does what a rule may not."""
+
+
 def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
     """Decorate a command's ``main`` so that the user's mistakes end it without a traceback.
 

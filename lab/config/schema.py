@@ -80,11 +80,30 @@ class Lengths(Section):
         return [Cell(item, n) for item in chosen(tasks) for n in self.of(item) if n in item.tested_lengths]
 
 
+class RulesConfig(Section):
+    """Rule-following CoT (Number Cookbook, section 4): which rules, and how much room there is to follow them."""
+
+    unit: Literal[1, 2, 3] | None = None
+    """Digits that a step of a rule takes; each rule's own where not given."""
+    folder: Path | None = None
+    """Rules to use before the lab's own: files named <task>.py, such as add_integer.py (lab/text/rulebook.py)."""
+    window: int = Field(default=2000, ge=1)
+    """Tokens of prompt and response together at most; problems that need more are left out, and counted."""
+
+
 class DataConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: Lengths = Lengths(hard=(1, 8), easy=(1, 20))
     """Lengths to train on; the default is the paper's, the ranges S and M."""
+    style: Literal["direct", "rule_following"] = "direct"
+    """The answer alone, or a rule in the prompt and its execution before the answer (section 4); also in the test."""
+    rules: RulesConfig = RulesConfig()
+    """Of the style rule_following."""
+
+    @property
+    def rules_followed(self) -> RulesConfig | None:
+        return self.rules if self.style == "rule_following" else None
 
     @property
     def cells(self) -> list[Cell]:
@@ -130,6 +149,9 @@ class EvaluationConfig(Section):
     """Test problems of each task in each of its ranges S, M, L, XL, spread over the lengths (fewer where there are
     fewer)."""
     batch_size: int = Field(default=128, ge=1)
+    speculation: int = Field(default=0, ge=0)
+    """Tokens that are drafted for a problem and forward pass at most (lab/inference/speculation.py); pays where long
+    responses repeat what stands before them, as those of rules do."""
 
 
 class RunConfig(Section):

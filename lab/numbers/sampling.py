@@ -103,9 +103,12 @@ class Mixture(Sequence[Problem]):
     def __getitem__(self, index: int) -> Problem:  # type: ignore[override]
         if not 0 <= index < self.size:
             raise IndexError(index)
+        return problem(self.cell(index), self.split, self.seed, index // len(self.cells))
+
+    def cell(self, index: int) -> Cell:
+        """Where problem `index` is from."""
         number, place = divmod(index, len(self.cells))
-        order = _order(len(self.cells), self.split, self.seed, number)
-        return problem(self.cells[order[place]], self.split, self.seed, number)
+        return self.cells[_order(len(self.cells), self.split, self.seed, number)[place]]
 
 
 @lru_cache(maxsize=8)

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lab.config.schema import RulesConfig
 from lab.errors import ModelError
 from lab.numbers.sampling import Problem
-from lab.text.prompts import completion, prompt
+from lab.text import prompts, rule_following
 from lab.text.settings import Prompt
 
 if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none of it
@@ -23,8 +24,11 @@ class EncodedExample(NamedTuple):
     """The answer and the end-of-sequence token: the only part that the loss sees."""
 
 
-def example(problem: Problem) -> Example:
-    return Example(prompt(problem), completion(problem), problem)
+def example(problem: Problem, rules: RulesConfig | None = None) -> Example:
+    """The direct answer, or the answer at the end of following `rules`."""
+    if rules is None:
+        return Example(prompts.prompt(problem), prompts.completion(problem), problem)
+    return Example(rule_following.prompt(problem, rules), rule_following.completion(problem, rules), problem)
 
 
 def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:

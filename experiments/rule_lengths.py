@@ -1,0 +1,108 @@
+"""How long may numbers be for their rule, followed, to fit a window of 2,000 tokens? (Number Cookbook, Table 19)
+
+    python experiments/rule_lengths.py [samples]
+
+Prompt and response together, counted with Llama-3's tokenizer (up to three digits a token) and SmolLM2's (one). A
+length fits when all of its `samples` (20) training problems do; beside it stand the paper's table and what its released
+rules were measured to fit (all, median and any of 12 samples, Llama-3's tokenizer), both from table19.csv. Writes
+experiments/results/rule_lengths.md and .png; 10 minutes on one core, without a model.
+"""
+
+import csv
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import matplotlib.pyplot as plt
+from transformers import AutoTokenizer
+
+from lab.config.schema import RulesConfig
+from lab.errors import TaskError
+from lab.models.sources import locate
+from lab.models.vocabularies import load_vocabulary
+from lab.numbers.sampling import Cell, Problem, problem
+from lab.numbers.tasks import TASKS, Task
+from lab.progress import quiet_libraries
+from lab.reporting.tables import Table
+from lab.text.examples import example
+
+HERE = Path(__file__).parent
+RULES = RulesConfig()
+SUMMARIES: dict[str, Callable] = {"all": max, "median": median, "any": min}
+
+
+def main(samples: int) -> None:
+    quiet_libraries()
+    tokenizers = {
+        "Llama-3": load_vocabulary("llama-3"),
+        "SmolLM2": AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct")),
+    }
+    with (HERE / "table19.csv").open(newline="") as file:
+        published = {row["task"]: row for row in csv.DictReader(file)}
+    rows = []
+    for key, task in TASKS.items():
+        if f"{key.replace('_easy', '').replace('_hard', '')}" != key and key not in published:
+            continue  # hard and easy variants share a rule
+        paper = published.get(key, {})
+        row: list[str] = [key, paper.get("paper", "")]
+        row.append("/".join(paper[f"released_{name}"] for name in SUMMARIES) if paper else "")
+        for tokenizer in tokenizers.values():
+
+            def tokens(item: Problem, tokenizer=tokenizer) -> int:
+                asked = example(item, RULES)
+                return len(tokenizer.encode(asked.prompt)) + len(tokenizer.encode(asked.completion)) + 1
+
+            row.append("/".join(str(longest) for longest in longest_fitting(task, samples, tokens)))
+        rows.append(tuple(row))
+        print(*row, sep="\t", flush=True)
+    columns = ("task", "Table 19", "released rules", *(f"ours, {name}" for name in tokenizers))
+    table = Table(f"Longest numbers whose rule fits {RULES.window} tokens", columns, rows, names=1)
+    (HERE / "results" / "rule_lengths.md").write_text(table.markdown())
+    draw([row for row in rows if row[1]], HERE / "results" / "rule_lengths.png")
+
+
+def longest_fitting(task: Task, samples: int, tokens: Callable[[Problem], int]) -> list[int]:
+    """The lengths up to which all, half and any of the samples fit, without a gap; lengths above 20 in steps of 5."""
+    found = dict.fromkeys(SUMMARIES, 0)
+    going = set(SUMMARIES)
+    for length in range(1, task.difficulty.longest + 1):
+        if (length > 20 and length % 5) or not going:
+            continue
+        try:
+            needs = [tokens(problem(Cell(task, length), "train", 0, index)) for index in range(samples)]
+        except TaskError:  # no such problems at this length
+            continue
+        for name in list(going):
+            if SUMMARIES[name](needs) <= RULES.window:
+                found[name] = length
+            else:
+                going.remove(name)
+    return list(found.values())
+
+
+def draw(rows: list[tuple[str, ...]], path: Path) -> None:
+    """One line a cell of Table 19: what fits, by the paper, its released rules, and ours."""
+    figure, axes = plt.subplots(figsize=(6.4, 5.2), layout="constrained")
+    places = range(len(rows))
+    series = {
+        "Table 19": [int(row[1]) for row in rows],
+        "released rules, Llama-3 (all of 12)": [int(row[2].split("/")[0]) for row in rows],
+        "ours, Llama-3 (all)": [int(row[3].split("/")[0]) for row in rows],
+        "ours, SmolLM2 (all)": [int(row[4].split("/")[0]) for row in rows],
+    }
+    styles = [("|", "black", 90), ("x", "tab:red", 30), ("o", "tab:blue", 26), (".", "tab:cyan", 60)]
+    for (label, values), (marker, colour, size) in zip(series.items(), styles, strict=True):
+        axes.scatter([max(value, 0.7) for value in values], places, size, colour, marker, label=label)
+    axes.set_xscale("log")
+    axes.set_xticks([0.7, 1, 2, 5, 10, 20, 50, 100], ["0", "1", "2", "5", "10", "20", "50", "100"])
+    axes.set_yticks(places, [row[0] for row in rows], fontsize=7)
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3)
+    axes.set_xlabel("longest number (digits) in a window of 2,000 tokens")
+    axes.legend(fontsize=7, loc="upper left")
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 20)

@@ -1,0 +1,93 @@
+"""Tokenizers of published models without their weights, for models built from scratch; no model hub is asked.
+
+Llama-3's, which the wheel llama-models (Meta, Llama 3 Community License) carries as a 2 MB file of byte-pair ranks. The
+wheel is fetched once and checked as the embedded model's is; what is kept is a Hugging Face tokenizer.
+"""
+
+import base64
+from pathlib import Path
+
+from tokenizers import Tokenizer, processors
+from transformers import PreTrainedTokenizerFast
+from transformers.convert_slow_tokenizer import TikTokenConverter
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.errors import ModelError
+from lab.models.sources import Embedded, keep
+
+VOCABULARIES = {
+    "llama-3": Embedded(
+        requirement="llama-models==0.3.0",
+        wheel_sha256="7f77f78ff13fca09f70d76a376aff6414cd901623fb9d57e69c2f8367a73032f",
+        member="llama_models/llama3/tokenizer.model",
+    )
+}
+
+# Both as in the wheel's llama3/tokenizer.py. Hub models give some of the tokens that no text uses other names.
+_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_SPECIAL = [
+    "<|begin_of_text|>",
+    "<|end_of_text|>",
+    "<|reserved_special_token_0|>",
+    "<|reserved_special_token_1|>",
+    "<|finetune_right_pad_id|>",
+    "<|step_id|>",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|python_tag|>",
+    "<|image|>",
+    *(f"<|reserved_special_token_{i}|>" for i in range(2, 246)),
+]
+
+
+def load_vocabulary(name: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of that name; fetches the package that carries it if it is not kept yet.
+
+    "llama-3": 128,256 entries. Digits go three to a token from the left, and a space before a number is a token of its
+    own. `<|begin_of_text|>` comes first where special tokens are added; there is no padding token.
+
+    Raises ModelError, in one line, for an unknown name, and when the wheel cannot be fetched or is not the expected one
+    (then nothing is left behind), or what was kept is damaged.
+    """
+    if name not in VOCABULARIES:
+        raise ModelError(f"vocabulary {name!r} is not known; known: {', '.join(VOCABULARIES)}")
+    folder = keep(name, VOCABULARIES[name], _convert_llama_3)
+    try:
+        return PreTrainedTokenizerFast.from_pretrained(folder)
+    except Exception as error:  # tokenizers raises plain Exception
+        reason = " ".join(str(error).split())[:160]
+        raise ModelError(
+            f"vocabulary {name!r} cannot be loaded ({type(error).__name__}: {reason}); "
+            f"remove {folder} to fetch it again"
+        ) from error
+
+
+class _RanksConverter(TikTokenConverter):
+    @staticmethod
+    def load_tiktoken_bpe(tiktoken_url: str) -> dict[bytes, int]:
+        """Each line is a token in base64 and its rank. tiktoken's own reader would keep a copy in the system's temp."""
+        pairs = map(str.split, Path(tiktoken_url).read_text().splitlines())
+        return {base64.b64decode(token): int(rank) for token, rank in pairs}
+
+
+def _convert_llama_3(ranks: Path, target: Path) -> None:
+    converter = _RanksConverter(vocab_file=str(ranks), pattern=_PATTERN, extra_special_tokens=_SPECIAL)
+    tokenizer: Tokenizer = converter.converted()
+    begin, end, *_ = _SPECIAL
+    opening = processors.TemplateProcessing(
+        single=f"{begin} $A",
+        pair=f"{begin} $A {begin}:1 $B:1",
+        special_tokens=[(begin, tokenizer.token_to_id(begin))],
+    )
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), opening])
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=begin,
+        eos_token=end,
+        model_input_names=["input_ids", "attention_mask"],  # Llama's forward takes no token types
+    ).save_pretrained(target)

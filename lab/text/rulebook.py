@@ -1,0 +1,237 @@
+"""Rules that are Python files: what a prompt shows of one, and its syntax tree.
+
+A rule file is plain Python that runs as it stands. The last function of the file is the rule; it takes the operands as
+text and returns the answer as text. A prompt shows it and the functions that it calls, imported ones first, without
+docstrings and comments, and with the constants of the module in their place: of
+
+    UNIT = 3
+    BASE = 10**UNIT
+    def add(num1, num2):
+        ...
+        carry = total // BASE
+
+a model reads `carry = total // 1000`. UNIT, where a rule has one, is how many digits a step takes; whoever asks for the
+rule may ask for another. What a rule may consist of is in ALLOWED, CALLS and METHODS; anything else is refused by name.
+"""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from lab.errors import RuleError
+from lab.numbers.tasks import Task
+
+RULES = Path(__file__).parent / "rules"
+"""The lab's own rules."""
+
+CALLS = ("int", "str", "len", "max", "min", "abs", "bool", "range")
+METHODS = (
+    "count",
+    "lstrip",
+    "rstrip",
+    "strip",
+    "zfill",
+    "ljust",
+    "rjust",
+    "split",
+    "replace",
+    "startswith",
+    "endswith",
+)
+STATEMENTS = (
+    *(ast.Assign, ast.AugAssign, ast.If, ast.While, ast.For),
+    *(ast.Return, ast.Pass, ast.Break, ast.Continue),
+)
+ALLOWED = (
+    *STATEMENTS,
+    *(ast.Name, ast.Constant, ast.Tuple, ast.Subscript, ast.Slice, ast.Call, ast.Attribute, ast.IfExp),
+    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod),
+    *(ast.UnaryOp, ast.USub, ast.Not, ast.BoolOp, ast.And, ast.Or),
+    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
+    *(ast.Load, ast.Store, ast.FunctionDef, ast.arguments, ast.arg),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    name: str
+    """The stem of its file."""
+    text: str
+    """What a prompt shows; the positions of the tree's nodes are places in it."""
+    functions: dict[str, ast.FunctionDef]
+    """Those of the text, by name; the last one is the rule."""
+
+    @property
+    def entry(self) -> ast.FunctionDef:
+        return list(self.functions.values())[-1]
+
+
+def rule_file(task: Task, folder: Path | None = None) -> Path | None:
+    """The rule of a task, out of `folder` or else the lab's own; hard and easy variants share one (max_integer.py)."""
+    base = task.name.removesuffix("_easy").removesuffix("_hard")
+    names = [f"{name}_{task.representation.name}.py" for name in (task.name, base)]
+    places = [place / name for place in (folder, RULES) if place for name in names]
+    return next((path for path in places if path.is_file()), None)
+
+
+def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> Rule:
+    """Raises RuleError when the task has no rule, or one that cannot be followed."""
+    path = rule_file(task, folder)
+    if path is None:
+        wanted = f"{task.key}.py"
+        raise RuleError(f"no rule for {task.key}: there is no {wanted} in {folder or 'lab/text/rules'}")
+    return read_rule(path, unit)
+
+
+@lru_cache(maxsize=1024)
+def read_rule(path: Path, unit: int | None = None) -> Rule:
+    """Raises RuleError, naming file and line, when the file is not of the kind that can be followed."""
+    texts = dict(_functions(path, unit))
+    if not texts:
+        raise RuleError(f"rule {path.name} defines no function")
+    wanted = _reachable(texts)
+    text = "\n".join(texts[name] for name in texts if name in wanted)
+    functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    for node in functions.values():
+        _check(node, set(functions), path.name)
+    return Rule(path.stem, text, functions)
+
+
+def _functions(path: Path, unit: int | None) -> Iterator[tuple[str, str]]:
+    """Name and shown text of every function that the file imports or defines."""
+    tree, source = _parse(path)
+    constants: dict[str, object] = {}
+    for node in tree.body:
+        match node:
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case ast.ImportFrom(module=str(module)):
+                imported = dict(_functions(_sibling(path, module, node.lineno), unit))
+                for alias in node.names:
+                    if alias.name not in imported:
+                        raise RuleError(f"rule {path.name}, line {node.lineno}: {module} has no function {alias.name}")
+                yield from imported.items()
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                value = unit if name == "UNIT" and unit else _constant(node.value, constants, path.name)
+                constants[name] = value
+            case ast.FunctionDef(name=name):
+                yield name, _shown(node, source, constants)
+            case _:
+                raise RuleError(f"rule {path.name}, line {node.lineno}: {_name(node)} outside of a function")
+
+
+def _parse(path: Path) -> tuple[ast.Module, str]:
+    try:
+        source = path.read_text(encoding="ascii")
+        return ast.parse(source), source
+    except SyntaxError as error:
+        raise RuleError(f"rule {path.name}, line {error.lineno}: {error.msg}") from None
+    except (OSError, ValueError) as error:
+        raise RuleError(f"rule {path.name} cannot be read: {error}") from None
+
+
+def _sibling(path: Path, module: str, line: int) -> Path:
+    name = f"{module.rpartition('.')[2]}.py"
+    for folder in (path.parent, RULES):
+        if (folder / name).is_file() and folder / name != path:
+            return folder / name
+    raise RuleError(f"rule {path.name}, line {line}: there is no rule file {name} to import from")
+
+
+def _constant(node: ast.expr, constants: dict[str, object], file: str) -> object:
+    try:
+        return eval(compile(ast.Expression(node), file, "eval"), {"__builtins__": {}}, constants)
+    except Exception as error:
+        raise RuleError(f"rule {file}, line {node.lineno}: not a constant: {error}") from None
+
+
+def _shown(function: ast.FunctionDef, source: str, constants: dict[str, object]) -> str:
+    """The function's text without docstring, comments and blank lines, constants in their place."""
+    lines = source.splitlines()[function.lineno - 1 : function.end_lineno]
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and first.end_lineno:
+        begin, end = first.lineno - function.lineno, first.end_lineno - function.lineno
+        lines[begin : end + 1] = [""] * (end + 1 - begin)
+    changes = []
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
+        if token.type == tokenize.COMMENT:
+            changes.append((token.start, token.end, ""))
+        elif token.type == tokenize.NAME and token.string in constants:
+            changes.append((token.start, token.end, repr(constants[token.string])))
+    for (row, begin), (_, end), new in reversed(changes):
+        line = lines[row - 1]
+        lines[row - 1] = line[:begin] + new + line[end:]
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _reachable(texts: dict[str, str]) -> set[str]:
+    """The last function and all that it calls, directly or not."""
+    found: set[str] = set()
+    waiting = [list(texts)[-1]]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        called = {node.func.id for node in ast.walk(ast.parse(texts[name])) if _is_call(node)}  # type: ignore[attr-defined]
+        waiting += (called & set(texts)) - found
+    return found
+
+
+def _is_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def calls_rule(node: ast.AST | None, functions: "dict[str, ast.FunctionDef] | set[str]") -> bool:
+    """Whether an expression is nothing but the call of one of the rule's own functions."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
+
+
+def _check(function: ast.FunctionDef, functions: set[str], file: str) -> None:
+    def refuse(node: ast.AST, what: str) -> None:
+        raise RuleError(f"rule {file}, {function.name}: {what} ({ast.unparse(node)[:60]!r})")
+
+    arguments = function.args
+    extra = arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg or arguments.defaults
+    if extra or function.decorator_list:
+        refuse(arguments, "arguments should be plain names, without defaults, and there are no decorators")
+    alone = {
+        id(node.value)
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Assign, ast.Return)) and calls_rule(node.value, functions)
+    }
+    for node in ast.walk(function):
+        if not isinstance(node, ALLOWED):
+            refuse(node, f"{_name(node)} is not known to the tracer")
+        match node:
+            case ast.While(orelse=[_, *_]) | ast.For(orelse=[_, *_]):
+                refuse(node, "else after a loop is not known to the tracer")
+            case ast.Constant(value=value) if not isinstance(value, (int, str)):
+                refuse(node, f"{type(value).__name__} values are not known to the tracer")
+            case ast.Assign(targets=[ast.Name() | ast.Tuple()]) | ast.AugAssign(target=ast.Name()):
+                pass
+            case ast.Assign() | ast.AugAssign():
+                refuse(node, "only names can be assigned to")
+            case ast.Return(value=None):
+                refuse(node, "a return should give a value")
+            case ast.Call(keywords=[_, *_]):
+                refuse(node, "arguments by keyword are not known to the tracer")
+            case ast.Call(func=ast.Name(id=name)) if name in functions:
+                if id(node) not in alone:
+                    refuse(node, f"{name} should be called in a statement of its own, x = {name}(...)")
+            case ast.Call(func=ast.Name(id=name)) if name not in CALLS:
+                refuse(node, f"{name} is not known to the tracer, which knows {', '.join(CALLS)}")
+            case ast.Call(func=ast.Attribute(attr=name)) if name not in METHODS:
+                refuse(node, f"the method {name} is not known to the tracer, which knows {', '.join(METHODS)}")
+            case ast.Call(func=func) if not isinstance(func, (ast.Name, ast.Attribute)):
+                refuse(node, "calls should name what they call")
+    called = {id(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and id(node) not in called:
+            refuse(node, "attributes are not known to the tracer")
+
+
+def _name(node: ast.AST) -> str:
+    return type(node).__name__.lower()

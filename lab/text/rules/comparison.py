@@ -1,0 +1,46 @@
+"""Whether one number is larger than another one that it does not equal: by length, then UNIT digits at a time."""
+
+UNIT = 3
+
+
+def exceeds(a, b):
+    if len(a) != len(b):
+        return len(a) > len(b)
+    while a[:UNIT] == b[:UNIT]:
+        a, b = a[UNIT:], b[UNIT:]
+    return a[:UNIT] > b[:UNIT]
+
+
+def float_exceeds(a, b):
+    whole1, decimals1 = a.split(".")
+    whole2, decimals2 = b.split(".")
+    if whole1 != whole2:
+        return exceeds(whole1, whole2)
+    while decimals1[:UNIT] == decimals2[:UNIT]:
+        decimals1 = decimals1[UNIT:]
+        decimals2 = decimals2[UNIT:]
+    return decimals1[:UNIT] > decimals2[:UNIT]
+
+
+def scientific_exceeds(a, b):
+    significand1, power1 = a.split("e")
+    significand2, power2 = b.split("e")
+    if power1 != power2:
+        return int(power1) > int(power2)
+    while significand1[:UNIT] == significand2[:UNIT]:
+        significand1 = significand1[UNIT:]
+        significand2 = significand2[UNIT:]
+    return significand1[:UNIT] > significand2[:UNIT]
+
+
+def fraction_exceeds(a, b):
+    """One decimal at a time, by long division: two proper fractions differ in one of the first, mostly."""
+    p, q = a.split("/")
+    r, s = b.split("/")
+    p, q, r, s = int(p), int(q), int(r), int(s)
+    x, y = 0, 0
+    while x == y:
+        p, r = p * 10, r * 10
+        x, y = p // q, r // s
+        p, r = p - x * q, r - y * s
+    return x > y

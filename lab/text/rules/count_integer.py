@@ -1,0 +1,11 @@
+"""The digit is counted among UNIT digits at a time."""
+
+UNIT = 3
+
+
+def count(num, digit):
+    total = 0
+    while num:
+        total = total + num[:UNIT].count(digit)
+        num = num[UNIT:]
+    return str(total)

@@ -1,0 +1,8 @@
+"""The quotient of long division (its rest is not needed)."""
+
+from lab.text.rules.long_division import long_division
+
+
+def divide(a, b):
+    quotient, _ = long_division(a, b)
+    return quotient

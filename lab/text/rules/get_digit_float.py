@@ -1,0 +1,8 @@
+"""The digits without the point."""
+
+from lab.text.rules.get_digit_integer import get_digit
+
+
+def get_digit_of_float(num, position):
+    digits = num.replace(".", "")
+    return get_digit(digits, position)

@@ -1,0 +1,11 @@
+"""UNIT digits are counted and dropped at a time."""
+
+UNIT = 3
+
+
+def length(num):
+    count = 0
+    while num:
+        count = count + len(num[:UNIT])
+        num = num[UNIT:]
+    return str(count)

@@ -1,0 +1,10 @@
+"""So many figures, with the number of digits between the first and the point as the power."""
+
+from lab.text.rules.length_integer import length
+from lab.text.rules.rounding import round_digits
+
+
+def significant_of_float(num, figures):
+    whole, decimals = num.split(".")
+    power = length(whole[1:])
+    return round_digits(whole + decimals, int(power), int(figures))

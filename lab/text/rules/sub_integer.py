@@ -1,0 +1,15 @@
+"""From the right, UNIT digits at a time, the larger number first; a borrow is what a step lends to the one before."""
+
+UNIT = 3
+BASE = 10**UNIT
+
+
+def subtract(a, b):
+    result = ""
+    borrow = 0
+    while a:
+        total = BASE + int(a[-UNIT:]) - int(b[-UNIT:] or 0) - borrow
+        result = str(total % BASE).zfill(UNIT) + result
+        borrow = 1 - total // BASE
+        a, b = a[:-UNIT], b[:-UNIT]
+    return result.lstrip("0") or "0"

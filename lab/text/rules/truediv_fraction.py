@@ -1,0 +1,8 @@
+"""The first times the second turned over."""
+
+from lab.text.rules.multiply_fraction import multiply_fractions
+
+
+def divide_fractions(a, b):
+    r, s = b.split("/")
+    return multiply_fractions(a, s + "/" + r)

@@ -1,0 +1,64 @@
+"""Where a rule that a model follows is first left: the line, and what kind of line it should have been.
+
+statement    the next statement of the rule, or entering and leaving a function: the place in the program is lost
+branch       entering or ending a loop, a branch that is taken or passed over
+condition    what a condition sees, or whether it holds
+lookup       a value that is copied, cut or converted: a slice, an operand, text to number
+operand      the values of an expression, before it is computed
+result       what an expression with the right operands comes to
+answer       the last line
+unfinished   right as far as it goes
+"""
+
+from typing import NamedTuple
+
+from lab.text.rule_following import ANSWER
+
+KINDS = ("statement", "branch", "condition", "lookup", "operand", "result", "answer", "unfinished")
+
+_BRANCHES = {"enter the loop", "end the loop", "else:", "pass", "break", "continue"}
+
+
+class FirstError(NamedTuple):
+    kind: str
+    line: int
+    """From 0."""
+    lines: int
+    """Of the whole trace, as it should be."""
+    expected: str
+    written: str
+    """Empty where nothing was."""
+
+
+def first_error(written: str, expected: str, rule: str) -> FirstError | None:
+    """The first line of a response that is not that of the trace of `rule`, its text; None where there is none.
+
+    What a model adds to the last line or writes after it is not looked at.
+    """
+    lines = expected.splitlines()
+    given = written.splitlines()
+    statements = {line.strip() for line in rule.splitlines()}
+    for number, line in enumerate(lines):
+        found = given[number].rstrip() if number < len(given) else None
+        if found == line or (found and number == len(lines) - 1 and found.startswith(line.removesuffix("."))):
+            continue
+        before = lines[number - 1] if number else ""
+        kind = "unfinished" if found is None else _kind(line, found, before, statements)
+        return FirstError(kind, number, len(lines), line, found or "")
+    return None
+
+
+def _kind(line: str, found: str, before: str, statements: set[str]) -> str:
+    if line.startswith(ANSWER):
+        return "answer"
+    if line in statements or line.startswith(("enter function: ", "exit function: ")):
+        return "statement"
+    if line in _BRANCHES:
+        return "branch"
+    if before.startswith(("while ", "if ", "elif ")):
+        return "condition"
+    sides, found_sides = line.removeprefix("return ").split(" = "), found.removeprefix("return ").split(" = ")
+    computed = len(sides) - (not line.startswith("return ")) > 1
+    if not computed:
+        return "lookup"
+    return "result" if sides[:-1] == found_sides[: len(sides) - 1] else "operand"
