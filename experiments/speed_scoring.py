@@ -12,30 +12,19 @@ import time
 import warnings
 from pathlib import Path
 
-import torch
 from transformers.utils import logging
 
 from lab.benchmarks.nupa import Nupa, pick_problems
 from lab.config.loading import load
 from lab.config.schema import FinetuneConfig
 from lab.inference.local import LocalEngine
+from lab.inference.plain import PlainEngine
 from lab.models import adapters, pretrained
 from lab.numbers.sampling import task_of
 from lab.text.answers import extract
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 BATCH = 64
-
-
-def obvious(model, tokenizer, prompts: list[str], budget: int) -> list[str]:
-    tokenizer.padding_side = "left"
-    texts = []
-    for start in range(0, len(prompts), BATCH):
-        inputs = tokenizer(prompts[start : start + BATCH], return_tensors="pt", padding=True).to(model.device)
-        with torch.inference_mode():
-            tokens = model.generate(**inputs, max_new_tokens=budget, do_sample=False)
-        texts += tokenizer.batch_decode(tokens[:, inputs.input_ids.shape[1] :], skip_special_tokens=True)
-    return texts
 
 
 def main() -> None:
@@ -58,7 +47,9 @@ def main() -> None:
     ours = len(asked) / (time.perf_counter() - began)
     budget = 2 * max(problem.length for problem in problems)
     began = time.perf_counter()
-    texts = obvious(model, tokenizer, [str(asked[i].prompt) for i in order], budget)
+    unsorted = [asked[i]._replace(max_tokens=budget) for i in order]
+    obvious = PlainEngine(model, tokenizer, BATCH).generate(unsorted)
+    texts = [done.text for batch in obvious for done in batch.values()]
     plain = len(asked) / (time.perf_counter() - began)
     kinds = [task_of(problem).answer for problem in problems]
     same = sum(

@@ -50,8 +50,8 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.reporting import report
 
     quiet_libraries()
-    benchmark = open_benchmark(config.benchmark, config.seed, config.limit)
     engine, device = open_engine(config.engine)
+    benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     engine.check(benchmark.requests(engine)[0])
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from lab.config.loading import dump, parse_command_line
-from lab.config.schema import FinetuneConfig
+from lab.config.schema import FinetuneConfig, chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
 from lab.runs import Run
+from lab.text.rule_following import check_rules
 
 
 @exit_cleanly
@@ -21,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     config = parse_command_line(FinetuneConfig, arguments, "python -m lab.finetune", __doc__ or "")
     Run.check(config.path, config.resume, config.overwrite)
+    if config.data.rules_followed:
+        check_rules(chosen(config.data.tasks), config.data.rules)
     finetune(config)
 
 
@@ -40,20 +43,23 @@ def finetune(config: FinetuneConfig) -> None:
     model, tokenizer = pretrained.load(config.model)
     adapters.check_targets(model, config.adapter)
     quantized = config.model.quantization != "none"
-    benchmark = Nupa(pick_problems(config.test_cells, config.seed, config.evaluation.problems_per_range))
+    tested, rules = config.evaluation, config.data.rules_followed
+    engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
+    problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
+    benchmark = Nupa(problems, "rule_following" if rules else "base", rules=rules).within_window(engine)
 
     with Run.open(config.path, dump(config), config.resume, config.overwrite) as run:
         run.record_environment(device=pretrained.describe(model))
-        batch_size = config.evaluation.batch_size
-        before = measure(benchmark, LocalEngine(model, tokenizer, batch_size), run, "samples_before")
+        before = measure(benchmark, engine, run, "samples_before")
         if not run.model.exists():
             tuned = adapters.attach(model, config.adapter, config.seed)
-            train(tuned, tokenizer, config.training, config.data.cells, config.seed, run)
-            del tuned, model  # of a large model there is room for one
+            train(tuned, tokenizer, config.training, config.data.cells, config.seed, run, rules)
+            del tuned, model, engine  # of a large model there is room for one
             model, tokenizer = pretrained.load(config.model)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
-        after = measure(benchmark, LocalEngine(tuned, tokenizer, batch_size), run, "samples_after")
+        engine = LocalEngine(tuned, tokenizer, tested.batch_size, tested.speculation)
+        after = measure(benchmark, engine, run, "samples_after")
 
         summary = {"version": VERSION, "before": benchmark.summarize(before), "after": benchmark.summarize(after)}
         rows = changes(summary["before"], summary["after"])

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
 from lab.config.schema import FinetuneConfig, RunConfig, chosen
@@ -17,7 +18,8 @@ def schema_of(path: Path) -> type[RunConfig]:
     extended = re.search("^extends: (.*)$", text, re.MULTILINE)
     if extended:
         return schema_of(path.parent / extended[1])
-    return EvaluateConfig if "\nbenchmark:" in text else FinetuneConfig
+    own = {"benchmark": EvaluateConfig, "rule_following": CostConfig}
+    return next((schema for key, schema in own.items() if f"\n{key}:" in text), FinetuneConfig)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -50,5 +52,5 @@ def test_configs_are_read_without_torch():
     import subprocess
     import sys
 
-    code = "import sys, lab.config.evaluation, lab.config.loading; sys.exit('torch' in sys.modules)"
+    code = "import sys, lab.config.cost, lab.config.evaluation, lab.config.loading; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

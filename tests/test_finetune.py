@@ -100,6 +100,54 @@ def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.fixture
+def rules(tmp_path):
+    """A folder with a rule that is shorter than the lab's."""
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    (folder / "add_integer.py").write_text("def f(a, b):\n    c = int(a) + int(b)\n    return str(c)\n")
+    return folder
+
+
+FOLLOWING = ("data.style=rule_following", "data.tasks=[add_integer]", "evaluation.problems_per_range=2")
+
+
+def test_a_model_that_is_to_follow_rules_is_asked_and_trained_with_the_rule_in_the_prompt(arguments, tmp_path, rules):
+    more = [*FOLLOWING, f"data.rules.folder={rules}", "data.rules.window=350", "data.lengths={hard: [1, 20]}"]
+    main(arguments(*more, "evaluation.lengths={hard: [3, 20]}", "evaluation.problems_per_range=6"))
+    run = tmp_path / "run"
+    samples = [json.loads(line) for line in (run / "samples_after.jsonl").open()]
+    assert all("Rule:\ndef f(a, b):\n    c = int(a) + int(b)" in sample["prompt"] for sample in samples)
+    summary = json.loads((run / "summary.json").read_text())["after"]["add_integer"]
+    assert summary["left_out"] == 24 - len(samples) > 0  # in tokens of the toy model, which are bytes
+    assert json.loads((run / "left_out.json").read_text())["train"]["add_integer"] > 0
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "message"),
+    [
+        ("def f(a, b):\n    return (", (), "rule add_integer.py, line 2: '(' was never closed"),
+        ("import os", (), "rule add_integer.py, line 1: import outside of a function"),
+        ("def f(a, b):\n    return a", (), "rule add_integer: answers "),
+        ("def f(a):\n    return a", (), "rule add_integer: f takes 1 values, not 2"),
+        ("def f(a, b):\n    while True:\n        pass\n    return a", (), "add_integer: no end after 10000 steps"),
+        ("def f(a, b):\n    return str(int(a) + int(b))", ("data.rules.window=9",), "no problem fits a window of 9"),
+        ("def f(a, b):\n    return a", ("data.rules.unit=4",), "data.rules.unit"),
+    ],
+)
+def test_a_rule_that_cannot_be_followed_is_one_line_and_writes_nothing(
+    arguments, tmp_path, capsys, rules, source, more, message
+):
+    (rules / "add_integer.py").write_text(source)
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments(*FOLLOWING, f"data.rules.folder={rules}", *more))
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_missing_config_is_one_line(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["configs/none_such.yaml"])

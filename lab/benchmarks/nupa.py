@@ -10,6 +10,7 @@ from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.nupa_files import read_published
 from lab.benchmarks.samples import answered, grouped
 from lab.config.evaluation import NupaConfig
+from lab.config.schema import RulesConfig
 from lab.errors import TaskError
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import (
@@ -25,13 +26,15 @@ from lab.numbers.splits import unordered
 from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import classify
+from lab.text import rule_following
 from lab.text.answers import READINGS, decided, extract
-from lab.text.prompts import completion
+from lab.text.examples import example
 from lab.text.settings import Setting, question
+from lab.text.trace_errors import first_error
 
 Identity: TypeAlias = tuple[str, str, str]
 
-SURPLUS_TOKENS: dict[Setting, int] = {"base": 8, "chat": 64, "api": 64}
+SURPLUS_TOKENS: dict[Setting, int] = {"base": 8, "chat": 64, "api": 64, "rule_following": 64}
 """Budget beyond the longest answer of a task and length: words before the answer, digits too many, the end."""
 
 DOMAINS = {"S+M": ("S", "M"), "L+XL": ("L", "XL")}
@@ -55,8 +58,12 @@ class Nupa:
         shots: int = 0,
         surplus_tokens: int | None = None,
         seed: int = 0,
+        rules: RulesConfig | None = None,
     ) -> None:
+        """With `rules`, for the setting rule_following, each problem's is followed."""
         self.problems = problems
+        self.rules = rules
+        self.left_out: Counter[str] = Counter()
         self.setting: Setting = setting
         self.surplus = SURPLUS_TOKENS[setting] if surplus_tokens is None else surplus_tokens
         tasks = {task_of(item).key: task_of(item) for item in problems}
@@ -71,7 +78,22 @@ class Nupa:
             problems = pick_problems(cells, seed, per_range)
         else:
             problems = pick_published(read_published(config.published, {c.task.key for c in cells}), cells, per_range)
-        return cls(problems, config.setting, config.shots, config.surplus_tokens, seed)
+        rules = config.rules if config.setting == "rule_following" else None
+        return cls(problems, config.setting, config.shots, config.surplus_tokens, seed, rules)
+
+    def within_window(self, engine: Engine) -> Self:
+        """Itself, without the problems whose rule, followed, needs more tokens than the window; `left_out` counts them
+        by task. Raises TaskError when nothing is left.
+        """
+        if self.rules:
+            needs = [engine.count_tokens("".join(example(item, self.rules)[:2])) for item in self.problems]
+            fits = [need < self.rules.window for need in needs]  # the end takes a token too
+            if not any(fits):
+                raise TaskError(f"no problem fits a window of {self.rules.window} tokens; one needs {min(needs) + 1}")
+            pairs = list(zip(self.problems, fits, strict=True))
+            self.left_out.update(task_of(item).key for item, fitting in pairs if not fitting)
+            self.problems = [item for item, fitting in pairs if fitting]
+        return self
 
     def __len__(self) -> int:
         return len(self.problems)
@@ -81,14 +103,15 @@ class Nupa:
         longest: dict[tuple[str, int], int] = defaultdict(int)
         for item in self.problems:
             cell = task_of(item).key, item.length
-            longest[cell] = max(longest[cell], engine.count_tokens(completion(item)))
+            longest[cell] = max(longest[cell], engine.count_tokens(example(item, self.rules).completion))
         return [self._request(item, longest[task_of(item).key, item.length]) for item in self.problems]
 
     def _request(self, item: Problem, answer_tokens: int) -> Request:
         task = task_of(item)
-        request = Request(question(item, self.setting, self.examples[task.key]), answer_tokens + self.surplus, task.key)
-        if self.setting == "base":
-            return request._replace(decided=partial(decided, representation=task.answer))
+        asked = question(item, self.setting, self.examples[task.key], self.rules or rule_following.LAB_RULES)
+        request = Request(asked, answer_tokens + self.surplus, task.key)
+        if isinstance(asked, str):
+            return request._replace(decided=partial(decided, representation=task.answer, setting=self.setting))
         return request
 
     def facts(self, index: int) -> Sample:
@@ -105,12 +128,19 @@ class Nupa:
             if task.key in SUMS:
                 scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))
             readings[reading] = {"given": given, **scored._asdict()}
+        if self.rules:
+            expected = rule_following.completion(item, self.rules)
+            found = first_error(completion.text, expected, rule_following.rule(task, self.rules).text)
+            readings["first_error"] = found and found._asdict()
         return readings
 
     def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
         """Figures by task, in the order of the task table."""
         by_task = grouped(samples, lambda sample: f"{sample['task']}_{sample['representation']}")
-        return {key: _task_summary(task, by_task[key]) for key, task in TASKS.items() if key in by_task}
+        summary = {key: _task_summary(task, by_task[key]) for key, task in TASKS.items() if key in by_task}
+        for key in summary.keys() & self.left_out.keys():
+            summary[key]["left_out"] = self.left_out[key]
+        return summary
 
 
 def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Problem]:
@@ -168,6 +198,7 @@ def _task_summary(task: Task, samples: Sequence[Sample]) -> dict[str, Any]:
             reading: {metric: _digits(by_length, reading, metric) for metric in METRICS} for reading in READINGS
         },
         **({"errors": _errors(by_range)} if task.key in SUMS else {}),
+        **({"first_errors": _first_errors(by_range)} if any("first_error" in s for s in samples) else {}),
     }
 
 
@@ -203,6 +234,14 @@ def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str
         "well_learned_contiguous": contiguous_passing(means, metric, WELL_LEARNED),
         "performance_preserving": longest_passing(means, metric, PERFORMANCE_PRESERVING),
         "performance_preserving_contiguous": contiguous_passing(means, metric, PERFORMANCE_PRESERVING),
+    }
+
+
+def _first_errors(by_range: Mapping[str, Sequence[Sample]]) -> dict[str, dict[str, int]]:
+    """How often each kind of line was the first where a rule was left, in each range; "none" where it was not."""
+    return {
+        name: dict(Counter((sample["first_error"] or {"kind": "none"})["kind"] for sample in answered(members)))
+        for name, members in by_range.items()
     }
 
 

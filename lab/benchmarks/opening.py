@@ -5,14 +5,20 @@ from lab.benchmarks.carry_free import CarryFree
 from lab.benchmarks.nupa import Nupa
 from lab.benchmarks.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+from lab.inference.engine import Engine
 
 
 def open_benchmark(
-    config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int, limit: int | None = None
+    config: NupaConfig | TwoIntegersConfig | CarryFreeConfig,
+    seed: int,
+    limit: int | None = None,
+    engine: Engine | None = None,
 ) -> Benchmark:
     """Raises TaskError when a file of published problems cannot be used."""
     if isinstance(config, NupaConfig):
-        whole: Benchmark = Nupa.from_config(config, seed)
+        whole: Benchmark | Nupa = Nupa.from_config(config, seed)
+        if engine:
+            whole = whole.within_window(engine)
     else:
         whole = TwoIntegers(config, seed) if isinstance(config, TwoIntegersConfig) else CarryFree(config, seed)
     return whole if limit is None else Subset(whole, limit)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from lab.config.schema import Lengths, ModelConfig, RunConfig, Section, Tasks
+from lab.config.schema import Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks
 from lab.numbers.sampling import Cell
 
 
@@ -17,6 +17,10 @@ class LocalEngineConfig(Section):
     model: ModelConfig
     """Its name may also be a run directory or a folder of adapters (PEFT)."""
     batch_size: int = Field(default=128, ge=1)
+    speculation: int = Field(default=0, ge=0)
+    """Tokens drafted for a request and forward pass at most, from what its prompt and its group have said before; no
+    answer depends on it, rounding aside. Pays where answers repeat themselves, as traces of rules do, and the device
+    has time to spare: 8 or 16 on a GPU, 0 for short answers."""
 
 
 class EndpointConfig(Section):
@@ -82,8 +86,11 @@ class NupaConfig(Section):
     published: Path | None = None
     """A file in the published layout, {task: {digit: [text]}}, to take the problems from instead; `problems_per_range`
     then bounds how many of each task and range are taken."""
-    setting: Literal["base", "chat", "api"] = "base"
-    """Raw text to go on from, the model's chat template, or that with the paper's system message (A.2)."""
+    setting: Literal["base", "chat", "api", "rule_following"] = "base"
+    """Raw text to go on from, the model's chat template, that with the paper's system message (A.2), or raw text with
+    the rule to follow in front (section 4)."""
+    rules: RulesConfig = RulesConfig()
+    """Of the setting rule_following."""
     shots: int = Field(default=0, ge=0, le=6)
     """Solved examples before the question, each of another length of S and M, none of the test (A.3.1: 5)."""
     surplus_tokens: int | None = Field(default=None, ge=0)
@@ -97,6 +104,8 @@ class NupaConfig(Section):
     def _something_to_measure(self) -> Self:
         if not self.cells():
             raise ValueError("lengths holds no length at which one of tasks is tested")
+        if self.shots and self.setting == "rule_following":
+            raise ValueError("a rule is followed without solved examples: shots should be 0")
         return self
 
 

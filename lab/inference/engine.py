@@ -7,6 +7,11 @@ from typing import NamedTuple, Protocol
 from lab.text.settings import Prompt
 
 
+def never(text: str) -> bool:
+    """No text is decided before it ends."""
+    return False
+
+
 class Request(NamedTuple):
     prompt: Prompt
     """Text to go on from, or the messages of a chat."""
@@ -14,7 +19,7 @@ class Request(NamedTuple):
     """Budget of the completion."""
     group: str = ""
     """Requests whose prompts begin alike, of one task for instance; they are kept together."""
-    decided: Callable[[str], bool] = lambda text: False
+    decided: Callable[[str], bool] = never
     """Whether a text begun like this needs no more: generation may stop there, and need not."""
 
 

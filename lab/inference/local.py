@@ -1,52 +1,76 @@
 """Generation with a local model.
 
-Three things make it several times faster than `generate` over unsorted batches, with the same tokens:
-requests of a group stay together, like lengths in it; their prompts are read as prefix trees, without padding;
-and each request has a budget of its own and leaves the batch soon after it is finished.
+Four things make it several times faster than `generate` over unsorted batches, with the same tokens: requests of a
+group stay together, like lengths in it; what their prompts share is read once, the rest without padding; each request
+has a budget of its own and leaves the batch soon after it is finished; and what a request is likely to write is drafted
+and checked several tokens at a time (`lab.inference.speculation`).
 
-Shapes: B requests of a batch (fewer as they finish), L tokens of the longest so far, T nodes of a tree, V words of
-the vocabulary.
+Shapes: B requests of a batch (fewer as they finish), Q tokens of a forward pass, V words of the vocabulary.
 """
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.inference.cache import layers, roomy_cache
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.errors import ModelError
+from lab.inference.cache import RaggedCache
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, never
+from lab.inference.reading import PromptReader
+from lab.inference.speculation import Drafter, Passages
 from lab.inference.tokenizing import TokenizingEngine
-from lab.models.prefix_tree import PrefixTree
 from lab.text.examples import encode_prompt
 
-_TOKENS_A_TREE = 2048
 _MOSTLY_RUNNING = 0.85
 """Share of a batch below which what is finished is cut out of the cache; cutting copies it."""
+_ROOM = 256
+"""Tokens a request at most that the cache has room for at first; a budget may be thousands and little of it used."""
+_DECODED_AGAIN = 32
+"""Tokens at the end of a text whose decoding the next token may still change, amply."""
 
 
 class LocalEngine(TokenizingEngine):
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
-        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, speculation: int = 0
+    ) -> None:
+        """`speculation`: tokens that are drafted for a request and forward pass at most."""
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self.batch_size, self.speculation = batch_size, speculation
         ends: Any = model.generation_config.eos_token_id if model.generation_config else None
         own: Any = tokenizer.eos_token_id
         self.ends = {own, *(ends if isinstance(ends, list) else [ends])}
         """Chat models end a turn with tokens that only the generation config names."""
+        self.window: int | None = getattr(model.config, "sliding_window", None)
+        self.row_passes = 0
+        """Forward passes since the engine was made, each counted once for every unfinished request that it was for; a
+        prompt is read in one."""
+        self.written = 0
+        """Tokens of completions since the engine was made: `written / row_passes` is what a pass gives a request, 1
+        without speculation."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
         """See `Engine`; a completion comes when it is finished. A batch that is not all done is computed as a whole."""
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
+        reader = PromptReader(self.model, [request.group for request in requests], prompts)
         for batch in self._batches(requests, prompts):
             if done >= set(batch):
                 continue
-            choosers = [_Chooser(sampling, i) for i in batch] if sampling.temperature else []
-            for finished in self._complete([requests[i] for i in batch], [prompts[i] for i in batch], choosers):
-                wanted = {batch[row]: completion for row, completion in finished.items() if batch[row] not in done}
+            groups: defaultdict[str, Passages] = defaultdict(Passages)
+            rows = []
+            for i in batch:
+                chooser = _Chooser(sampling, i) if sampling.temperature else None
+                # a batch looks at nothing that another has written: it is computed alike when a run is resumed
+                passages = groups[requests[i].group] if self.speculation else None
+                rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.tokenizer))
+            for finished in self._complete(rows, reader):
+                wanted = {row.index: self._completion(row) for row in finished if row.index not in done}
                 if wanted:
                     yield wanted
 
@@ -62,97 +86,140 @@ class LocalEngine(TokenizingEngine):
         return [order[start:end] for start, end in itertools.pairwise(bounds)]
 
     @torch.inference_mode()
-    def _complete(
-        self, requests: list[Request], prompts: list[list[int]], choosers: list["_Chooser"]
-    ) -> Iterator[dict[int, Completion]]:
-        """Completions by row, those that end with the same token at a time; greedy without choosers.
+    def _complete(self, rows: list["_Row"], reader: PromptReader) -> Iterator[list["_Row"]]:
+        """Rows as they finish, those of one forward pass at a time.
 
-        The time of a step is shared out among the requests that still run.
+        The time of a pass is shared out among the rows that were unfinished then.
         """
         began = time.perf_counter()
-        written: list[list[int]] = [[] for _ in requests]
-        seconds = [0.0] * len(requests)
-        running, unfinished = list(range(len(requests))), set(range(len(requests)))
-        logits_BV, cache, mask_BL = self._read(prompts, max(request.max_tokens for request in requests))
+        longest = max(len(row.prompt) for row in rows) + self.speculation
+        budget = max(row.request.max_tokens for row in rows)
+        cache = RaggedCache(len(rows), longest + min(budget, _ROOM), longest + budget)
+        logits_BQV = reader.read([row.index for row in rows], cache)[:, None]
+        drafts: list[list[int]] = [[] for _ in rows]
         while True:
-            if choosers:
-                next_B = torch.stack([choosers[row](logits_BV[place]) for place, row in enumerate(running)])
-            else:
-                next_B = logits_BV.argmax(-1)
+            choices = _choices(rows, logits_BQV)  # waits for a GPU, so that the pass is timed
+            unfinished = [row for row in rows if not row.reason]
             share = (time.perf_counter() - began) / len(unfinished)
             began = time.perf_counter()
-            finished = {}
-            for row, token in zip(running, next_B.tolist(), strict=True):
-                if row in unfinished:
-                    seconds[row] += share
-                    text, reason = self._finished(requests[row], written[row], token)
-                    if reason:
-                        text = self.whole(prompts[row], text)
-                        finished[row] = Completion(text, len(prompts[row]), len(written[row]), seconds[row], reason)
-            unfinished -= set(finished)
+            for row, draft, tokens in zip(rows, drafts, choices, strict=True):
+                if not row.reason:
+                    row.seconds += share
+                    self.row_passes += 1
+                    self.written += row.take(draft, tokens, self.ends)
+            finished = [row for row in unfinished if row.reason]
             if finished:
                 paused = time.perf_counter()
                 yield finished
                 began += time.perf_counter() - paused  # what the caller does with them is no part of their cost
-            if not unfinished:
+            kept = [place for place, row in enumerate(rows) if not row.reason]
+            if not kept:
                 return
-            kept = [place for place, row in enumerate(running) if row in unfinished]
-            if len(kept) <= _MOSTLY_RUNNING * len(running):
-                running = [running[place] for place in kept]
-                rows_B = torch.tensor(kept, device=self.model.device)
-                cache.batch_select_indices(rows_B)
-                next_B, mask_BL = next_B[rows_B], mask_BL[rows_B]
-            mask_BL = torch.cat([mask_BL, mask_BL.new_ones(len(running), 1)], dim=1)
-            output = self.model(
-                input_ids=next_B[:, None],
-                attention_mask=mask_BL,
-                position_ids=mask_BL.sum(1, keepdim=True) - 1,
-                past_key_values=cache,
-                logits_to_keep=1,
-            )
-            logits_BV = output.logits[:, -1]
+            if len(kept) <= _MOSTLY_RUNNING * len(rows):
+                rows = [rows[place] for place in kept]
+                cache.select(kept)
+            drafts = [row.draft(self.speculation) for row in rows]
+            logits_BQV = self._forward(rows, drafts, cache)
 
-    def _read(self, prompts: list[list[int]], room: int) -> tuple[torch.Tensor, DynamicCache, torch.Tensor]:
-        """The logits after each prompt, the cache of the prompts, and its mask (B, L).
+    def _forward(self, rows: list["_Row"], drafts: list[list[int]], cache: RaggedCache) -> torch.Tensor:
+        """The logits (B, Q, V) after the last token of each row and after each token of its draft."""
+        lengths = [len(row.tokens) - 1 for row in rows]  # a finished row goes over its last token again
+        counts = [1 + len(draft) for draft in drafts]
+        if self.window and max(map(sum, zip(lengths, counts, strict=True))) > self.window:
+            what = f"the model looks back {self.window} tokens in some layers, and a prompt with its answer is longer"
+            raise ModelError(f"{what}; take engine.kind=vllm, or smaller budgets")
+        inputs, most = cache.place(lengths, counts), max(counts)
+        ids = [
+            [row.tokens[-1], *draft, *[0] * (most - 1 - len(draft))] for row, draft in zip(rows, drafts, strict=True)
+        ]
+        return self.model(input_ids=torch.tensor(ids, device=self.model.device), **inputs).logits
 
-        A few prompts at a time: the attention of a tree grows with the square of its nodes.
+    def _completion(self, row: "_Row") -> Completion:
+        written = row.tokens[len(row.prompt) :]
+        said = written[:-1] if row.reason == "stop" else written
+        text = self.whole(row.prompt, str(self.tokenizer.decode(said, skip_special_tokens=True)))
+        return Completion(text, len(row.prompt), len(written), row.seconds, row.reason)
+
+
+def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[Any]]:
+    """What each row writes next, token by token; drawn as it is taken, as a draw too many would be missing later."""
+    choosers = [row.chooser for row in rows if row.chooser]
+    if not choosers:
+        return logits_BQV.argmax(-1).tolist()
+    return [map(chooser, logits_QV) for chooser, logits_QV in zip(choosers, logits_BQV, strict=True)]
+
+
+class _Row:
+    """A request under way."""
+
+    def __init__(
+        self,
+        index: int,
+        request: Request,
+        prompt: list[int],
+        chooser: "_Chooser | None",
+        passages: Passages | None,
+        tokenizer: PreTrainedTokenizerBase,
+    ) -> None:
+        self.index, self.request, self.prompt, self.chooser = index, request, prompt, chooser
+        self.tokens = [*prompt]
+        """And what is written."""
+        self.seconds, self.reason = 0.0, ""
+        self._drafter = None if passages is None else Drafter(self.tokens, passages)
+        self._text = None if request.decided is never else _GrowingText(tokenizer)
+
+    def draft(self, most: int) -> list[int]:
+        """What may come next, but for the last token of the budget: that one comes after any draft."""
+        if self._drafter is None or self.reason:
+            return []
+        return self._drafter.draft(min(most, self._left() - 1))
+
+    def take(self, draft: list[int], tokens: Iterable[Any], ends: Set[int]) -> int:
+        """Write the model's tokens as long as it had the right ones before it; how many, unless one is the end.
+
+        `tokens` are those that the model chose after each token of the draft, and one before the first.
         """
-        device, longest = self.model.device, max(map(len, prompts))
-        shared = _common_start(prompts)
-        logits, pieces, masks = [], [], []
-        count = max(1, (_TOKENS_A_TREE - shared) // max(1, longest - shared))
-        for start in range(0, len(prompts), count):
-            tree = PrefixTree(prompts[start : start + count])
-            nodes_BL, mask_BL = (part.to(device) for part in tree.padded_paths(longest))
-            cache = DynamicCache(config=self.model.config)
-            output = self.model(**tree.inputs(device), past_key_values=cache, logits_to_keep=nodes_BL[:, -1])
-            logits.append(output.logits[0])
-            masks.append(mask_BL)
-            # (1, heads, T, width) to (B, heads, L, width): to each prompt the states along its own path
-            pieces.append(
-                [
-                    (keys[0, :, nodes_BL].transpose(0, 1), values[0, :, nodes_BL].transpose(0, 1))
-                    for keys, values in layers(cache)
-                ]
-            )
-        return torch.cat(logits), roomy_cache(pieces, room), torch.cat(masks)
+        for count, (drafted, chosen) in enumerate(zip([*draft, None], tokens, strict=False), start=1):
+            self._write(int(chosen), ends)
+            if self.reason or self.tokens[-1] != drafted:
+                return count
+        raise AssertionError("no token equals None")
 
-    def _finished(self, request: Request, written: list[int], token: int) -> tuple[str, str]:
-        """The text once `token` has come, by which `written` grows, and why it ends there, or nothing if it goes on."""
-        written.append(token)
-        ended = token in self.ends
-        text = str(self.tokenizer.decode(written[:-1] if ended else written, skip_special_tokens=True))
-        if ended:
-            return text, "stop"
-        if request.decided(text):
-            return text, "decided"
-        return text, "length" if len(written) >= request.max_tokens else ""
+    def _write(self, token: int, ends: Set[int]) -> None:
+        self.tokens.append(token)
+        if self._drafter:
+            self._drafter.follow()
+        if token in ends:
+            self.reason = "stop"
+        elif self._text and self.request.decided(self._text.add(token)):
+            self.reason = "decided"
+        elif not self._left():
+            self.reason = "length"
+
+    def _left(self) -> int:
+        return self.request.max_tokens + len(self.prompt) - len(self.tokens)
 
 
-def _common_start(prompts: list[list[int]]) -> int:
-    """How many tokens all prompts begin with: the least and the greatest of them share no more than any two do."""
-    pairs = zip(min(prompts), max(prompts), strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+class _GrowingText:
+    """The text of tokens as they come, without decoding all of them for each."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        self._settled, self._latest = "", []
+
+    def add(self, token: int) -> str:
+        self._latest.append(token)
+        latest = self._decode(self._latest)
+        whole = self._settled + latest
+        if len(self._latest) >= 2 * _DECODED_AGAIN:
+            head, tail = self._latest[:-_DECODED_AGAIN], self._latest[-_DECODED_AGAIN:]
+            first = self._decode(head)
+            if first + self._decode(tail) == latest:  # else the cut is within a character: then after the next token
+                self._settled, self._latest = self._settled + first, tail
+        return whole
+
+    def _decode(self, tokens: list[int]) -> str:
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
 
 
 class _Chooser:

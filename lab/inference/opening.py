@@ -19,4 +19,4 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
     from lab.models import checkpoints, pretrained
 
     model, tokenizer = checkpoints.load(config.model)
-    return LocalEngine(model, tokenizer, config.batch_size), pretrained.describe(model)
+    return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)

@@ -40,3 +40,23 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000
     drawn_RU = np.random.default_rng(seed).multinomial(n, counts_U / n, resamples)
     low, high = np.quantile(drawn_RU @ distinct_U / n, [0.025, 0.975])
     return Estimate(float(counts_U @ distinct_U / n), float(low), float(high), n)
+
+
+def bootstrap_ratio(
+    numerators: Sequence[float], denominators: Sequence[float], seed: int = 0, resamples: int = 2000
+) -> Estimate:
+    """Percentile bootstrap of the ratio of two sums over the same items, which are drawn in pairs, 95 %.
+
+    A bound is infinite where so many of the draws have only zeros below. Raises ValueError when the lengths differ, or
+    all denominators are 0.
+    """
+    above_N, below_N = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
+    if len(above_N) != len(below_N) or not below_N.any():
+        raise ValueError(f"no ratio of {len(above_N)} numbers to {len(below_N)}, of which some are not 0")
+    n = len(above_N)
+    drawn_RN = np.random.default_rng(seed).integers(n, size=(resamples, n))
+    above_R, below_R = above_N[drawn_RN].sum(1), below_N[drawn_RN].sum(1)
+    ratios_R = np.divide(above_R, below_R, out=np.full(resamples, np.inf), where=below_R != 0)
+    # between two draws nothing is interpolated: one may be infinite
+    low, high = np.quantile(ratios_R, [0.025, 0.975], method="inverted_cdf")
+    return Estimate(float(above_N.sum() / below_N.sum()), float(low), float(high), n)

@@ -13,6 +13,7 @@ from lab.numbers.taxonomy import OUTCOMES
 from lab.reporting.published import PUBLISHED, Published
 from lab.reporting.tables import NOT_MEASURED, Table, number, percent
 from lab.text.answers import READINGS
+from lab.text.trace_errors import KINDS
 
 Summary = Mapping[str, Any]
 
@@ -70,7 +71,9 @@ def all_tables(summaries: Mapping[str, Summary], with_published: bool = False) -
     }
     by_name |= {f"digits_by_{metric}": digits(summaries, metric, published) for metric in METRICS}
     by_name["by_length"] = by_length(summaries)
-    return by_name | {"readings": readings(summaries), "errors_of_sums": errors(summaries)}
+    by_name |= {"readings": readings(summaries), "errors_of_sums": errors(summaries)}
+    traces = first_errors(summaries)
+    return by_name | ({"first_errors_of_traces": traces} if traces.rows else {})
 
 
 def by_range(summaries: Mapping[str, Summary], metric: str, reading: str, published: list[Published]) -> Table:
@@ -159,6 +162,19 @@ def errors(summaries: Mapping[str, Summary]) -> Table:
     return Table(
         "NUPA, errors of integer sums, number of answers", ("task", "model", "range", *OUTCOMES, "api_error"), rows, 3
     )
+
+
+def first_errors(summaries: Mapping[str, Summary]) -> Table:
+    """What kind of line is the first that is wrong where a rule is followed (lab/text/trace_errors.py)."""
+    rows = [
+        (task.key, label, name, *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)))
+        for task in tasks(*summaries.values())
+        for label, summary in summaries.items()
+        for name in RANGES
+        if (counts := summary.get(task.key, {}).get("first_errors", {}).get(name))
+    ]
+    columns = ("task", "model", "range", "none", *KINDS)
+    return Table("NUPA, where a rule is first left, number of answers", columns, rows, 3)
 
 
 def tasks(*summaries: Summary) -> list[Task]:

@@ -22,7 +22,7 @@ TITLES = {
 }
 
 SHOWN = {
-    "nupa": ("exact_match_strict", "readings"),
+    "nupa": ("exact_match_strict", "readings", "first_errors_of_traces"),
     "two_integers": ("success", "outcomes", "format_failures", "wrong_sums"),
     "carry_free": ("success", "outcomes", "parse_errors", "flags", "right_in_text"),
 }

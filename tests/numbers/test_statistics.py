@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.statistics import bootstrap_mean, wilson
+from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, wilson
 
 
 def test_wilson_agrees_with_the_textbook():
@@ -33,3 +33,13 @@ def test_the_bootstrap_of_a_constant_is_that_constant_and_of_a_spread_holds_the_
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * 2.89, rel=0.1)
     with pytest.raises(ValueError, match="no values"):
         bootstrap_mean([])
+
+
+def test_the_bootstrap_of_a_ratio_draws_pairs():
+    # each pair has the ratio 3, so any draw has
+    assert bootstrap_ratio([3.0, 6.0, 30.0], [1.0, 2.0, 10.0]) == (3.0, 3.0, 3.0, 3)
+    estimate = bootstrap_ratio([1.0, 1.0, 1.0, 1.0], [1, 0, 0, 1])
+    assert (estimate.value, estimate.low, estimate.high) == (2.0, 1.0, float("inf"))
+    for above, below in (([1.0], [0.0]), ([], []), ([1.0], [1.0, 2.0])):
+        with pytest.raises(ValueError, match="no ratio"):
+            bootstrap_ratio(above, below)

@@ -1,10 +1,14 @@
-"""Both numbers in units of the smaller power of ten, and the sum of the digits."""
+"""Both numbers in units of the smaller power of ten, the sum of the digits, and one digit before the point again."""
 
 from lab.text.rules.add_integer import add
-from lab.text.rules.powers import align_powers, from_digits
 
 
 def add_scientific(a, b):
-    digits1, digits2, power = align_powers(a, b)
-    total = add(digits1, digits2)
-    return from_digits(total, power)
+    s, p = a.split("e")
+    t, q = b.split("e")
+    p, q = int(p) - len(s), int(q) - len(t)
+    power = min(p, q)
+    s, t = s.replace(".", "") + "0" * (p - power), t.replace(".", "") + "0" * (q - power)
+    total = add(s, t)
+    power = power + len(total) + 1
+    return total[0] + "." + (total[1:].rstrip("0") or "0") + "e" + str(power)

@@ -1,10 +1,12 @@
 """As many decimals on both sides, digit by digit, and the point again."""
 
-from lab.text.rules.decimals import align, place_point
 from lab.text.rules.digit_add_integer import digit_add
 
 
 def digit_add_floats(a, b):
-    digits1, digits2, places = align(a, b)
-    result = digit_add(digits1, digits2)
-    return place_point(result, places)
+    w, d = a.split(".")
+    v, e = b.split(".")
+    places = max(len(d), len(e))
+    total = digit_add(w + d.ljust(places, "0"), v + e.ljust(places, "0"))
+    total = total.zfill(places + 1)
+    return total[:-places] + "." + (total[-places:].rstrip("0") or "0")

@@ -1,11 +1,12 @@
-"""The product of the digits, the sum of the powers."""
+"""The product of the digits, the sum of the powers, and one digit before the point again."""
 
 from lab.text.rules.multiply_integer import multiply
-from lab.text.rules.powers import from_digits, to_digits
 
 
 def multiply_scientific(a, b):
-    digits1, power1 = to_digits(a)
-    digits2, power2 = to_digits(b)
-    product = multiply(digits1, digits2)
-    return from_digits(product, power1 + power2)
+    s, p = a.split("e")
+    t, q = b.split("e")
+    p, q = int(p) - len(s), int(q) - len(t)
+    total = multiply(s.replace(".", ""), t.replace(".", ""))
+    power = p + q + len(total) + 3
+    return total[0] + "." + (total[1:].rstrip("0") or "0") + "e" + str(power)

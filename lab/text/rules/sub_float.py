@@ -1,10 +1,12 @@
 """As many decimals on both sides, the difference of the digits, and the point again."""
 
-from lab.text.rules.decimals import align, place_point
 from lab.text.rules.sub_integer import subtract
 
 
 def subtract_floats(a, b):
-    digits1, digits2, places = align(a, b)
-    difference = subtract(digits1, digits2)
-    return place_point(difference, places)
+    w, d = a.split(".")
+    v, e = b.split(".")
+    places = max(len(d), len(e))
+    total = subtract(w + d.ljust(places, "0"), v + e.ljust(places, "0"))
+    total = total.zfill(places + 1)
+    return total[:-places] + "." + (total[-places:].rstrip("0") or "0")

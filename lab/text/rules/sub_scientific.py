@@ -1,10 +1,14 @@
-"""Both numbers in units of the smaller power of ten, and the difference of the digits."""
+"""As the sum in scientific notation (add_scientific.py), the larger number first."""
 
-from lab.text.rules.powers import align_powers, from_digits
 from lab.text.rules.sub_integer import subtract
 
 
 def subtract_scientific(a, b):
-    digits1, digits2, power = align_powers(a, b)
-    difference = subtract(digits1, digits2)
-    return from_digits(difference, power)
+    s, p = a.split("e")
+    t, q = b.split("e")
+    p, q = int(p) - len(s), int(q) - len(t)
+    power = min(p, q)
+    s, t = s.replace(".", "") + "0" * (p - power), t.replace(".", "") + "0" * (q - power)
+    total = subtract(s, t)
+    power = power + len(total) + 1
+    return total[0] + "." + (total[1:].rstrip("0") or "0") + "e" + str(power)

@@ -1,0 +1,97 @@
+"""Does a small model learn to follow rules, and is it worth its time? (Number Cookbook, section 4)
+
+    python experiments/rule_following.py [key=value ...]
+
+Fine-tunes SmolLM2-135M to follow rules and, for the same wall time, to answer directly; asks both the same problems, at
+their training lengths and beyond; says where in the rule the first wrong line stands. The arguments go to the two
+trainings, such as output=/tmp/runs. Every run resumes. Writes experiments/results/rule_following.png.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import yaml
+
+from lab.benchmarks.benchmark import Sample
+from lab.evaluate import main as evaluate
+from lab.finetune import main as finetune
+from lab.numbers.statistics import wilson
+from lab.runs import Run
+from lab.text.trace_errors import KINDS
+
+ROOT = Path(__file__).parents[1]
+TRAININGS = ("smollm2_rfcot", "smollm2_direct")
+TESTS = {"rules": "nupa_rfcot", "direct": "nupa_rfcot_direct"}
+COLORS = {"rules": "#0a6ebd", "direct": "#d9822b"}
+
+
+def main(overrides: list[str]) -> None:
+    for name in TRAININGS:
+        finetune([str(ROOT / "configs" / f"{name}.yaml"), *overrides, "resume=true"])
+    output = next((part.removeprefix("output=") for part in overrides if part.startswith("output=")), "checkpoints")
+    for name, training in zip(TESTS.values(), TRAININGS, strict=True):
+        model = f"engine.model.name={output}/{training}"
+        evaluate([str(ROOT / "configs" / f"{name}.yaml"), f"output={output}", model, "resume=true"])
+    report(Path(output))
+
+
+def report(folder: Path) -> None:
+    samples = {label: {_question(s): s for s in Run(folder / name).read("samples")} for label, name in TESTS.items()}
+    shared = samples["rules"].keys() & samples["direct"].keys()
+    trained = yaml.safe_load((folder / TRAININGS[0] / "config.yaml").read_text())["data"]["lengths"]
+    print(f"{len(shared)} problems that both were asked; {len(samples['direct']) - len(shared)} do not fit the window")
+    tasks = list(dict.fromkeys(question[:2] for question in samples["direct"]))
+    figure, axes = plt.subplots(2, len(tasks), figsize=(3 * len(tasks), 5), layout="constrained", squeeze=False)
+    for column, task in enumerate(tasks):
+        easy = task[0] in ("max",) and task[1] != "fraction"
+        for label, asked in samples.items():
+            found = [asked[question] for question in sorted(shared) if question[:2] == task]
+            lengths = sorted({sample["length"] for sample in found})
+            estimates = [_accuracy([s for s in found if s["length"] == length]) for length in lengths]
+            errors = [
+                [max(0, e.value - e.low) for e in estimates],
+                [max(0, e.high - e.value) for e in estimates],
+            ]
+            axes[0][column].errorbar(
+                lengths, [e.value for e in estimates], errors, marker="o", ms=4, label=label, color=COLORS[label]
+            )
+            inside = [s for s in found if s["length"] <= trained["easy" if easy else "hard"][1]]
+            for name, part in (("trained lengths", inside), ("longer", [s for s in found if s not in inside])):
+                if part:
+                    e = _accuracy(part)
+                    print(f"{' '.join(task):18} {label:7} {name:16} {100 * e.value:5.1f} % "
+                          f"({100 * e.low:.1f}-{100 * e.high:.1f}), n = {e.n}")  # fmt: skip
+        axes[0][column].axvspan(0, trained["easy" if easy else "hard"][1] + 0.5, color="#f2f2f2", zorder=0)
+        axes[0][column].set(title=" ".join(task), ylim=(-0.04, 1.04), xlabel="digits (grey: trained)")
+        first = Counter(
+            (s["first_error"] or {"kind": "none"})["kind"] for s in samples["rules"].values() if _task(s) == task
+        )
+        axes[1][column].barh(["none", *KINDS], [first[kind] for kind in ("none", *KINDS)], color=COLORS["rules"])
+        axes[1][column].invert_yaxis()
+        axes[1][column].set_xlabel("responses, by first wrong line")
+        print(f"{' '.join(task):18} first wrong line: {dict(first.most_common())}")
+    axes[0][0].set_ylabel("exact match (95 % Wilson)")
+    axes[0][0].legend()
+    figure.savefig(ROOT / "experiments" / "results" / "rule_following.png", dpi=100)
+    for label, asked in samples.items():
+        seconds = [sample["seconds"] for sample in asked.values()]
+        print(f"{label}: {sum(seconds) / len(seconds):.2f} s a problem")
+
+
+def _question(sample: Sample) -> tuple[str, ...]:
+    return (sample["task"], sample["representation"], sample["a"], sample["b"])
+
+
+def _task(sample: Sample) -> tuple[str, str]:
+    return sample["task"], sample["representation"]
+
+
+def _accuracy(samples: Sequence[Sample]):
+    return wilson(sum(sample["strict"]["exact_match"] for sample in samples), len(samples))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,105 @@
+"""Measure what rule-following CoT costs against direct answers, on the same problems and the same device.
+
+Each way to answer is measured with its seconds, tokens, memory and accuracy, by task and length: rules followed in the
+plain loop over `generate`, with what prompts share computed once, and with drafts; direct answers in the same batches,
+in as large ones as the memory of followed rules allows, and in the plain loop. Every answer is on disk as soon as it
+has come; a run that was killed goes on with resume=true.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lab.config.cost import CostConfig
+from lab.config.loading import dump, parse_command_line
+from lab.config.schema import chosen
+from lab.errors import exit_cleanly
+from lab.progress import quiet_libraries
+from lab.runs import Run
+from lab.text.rule_following import check_rules
+
+if TYPE_CHECKING:
+    from lab.benchmarks.cost import Variant
+    from lab.benchmarks.nupa import Nupa
+    from lab.inference.local import LocalEngine
+    from lab.inference.plain import PlainEngine
+
+
+@exit_cleanly
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = sys.argv[1:] if argv is None else argv
+    config = parse_command_line(CostConfig, arguments, "python -m lab.cost", __doc__ or "")
+    Run.check(config.path, config.resume, config.overwrite)
+    check_rules(chosen(config.tasks), config.rules)
+    compare(config)
+
+
+def compare(config: CostConfig) -> None:
+    from rich.console import Console
+
+    from lab.benchmarks.cost import cache_bytes, equal_memory_batch, summarize
+    from lab.benchmarks.nupa import Nupa
+    from lab.inference.local import LocalEngine
+    from lab.inference.plain import PlainEngine
+    from lab.models import checkpoints, pretrained
+    from lab.numbers.sampling import distinct_problems
+    from lab.reporting import cost, figures
+    from lab.reporting.report import VERSION
+
+    quiet_libraries()
+    checkpoints.load(config.direct)  # a model that cannot be had is noticed now, not after hours of followed rules
+    model, tokenizer = checkpoints.load(config.rule_following)
+    size = config.batch_size
+    engines: dict[str, LocalEngine | PlainEngine] = {
+        "rule following, shared prefix": LocalEngine(model, tokenizer, size),
+        "rule following, speculation": LocalEngine(model, tokenizer, size, speculation=config.speculation),
+    }
+    if config.plain:
+        engines["rule following, plain loop"] = PlainEngine(model, tokenizer, size)
+    drawn = (distinct_problems(cell, "test", config.seed, config.problems_per_length) for cell in config.cells)
+    following = Nupa([problem for problems in drawn for problem in problems], "rule_following", rules=config.rules)
+    following.within_window(engines["rule following, shared prefix"])
+    answering = Nupa(following.problems)
+
+    with Run.open(config.path, dump(config), config.resume, config.overwrite) as run:
+        run.record_environment(device=pretrained.describe(model))
+        rules = {name: measured(name, following, engine, run) for name, engine in engines.items()}
+        del model, engines  # of a large model there is room for one
+        model, tokenizer = checkpoints.load(config.direct)
+        answers = {"direct": measured("direct", answering, LocalEngine(model, tokenizer, size), run)}
+        room = equal_memory_batch(answers["direct"], cache_bytes(rules["rule following, shared prefix"]))
+        more: dict[str, LocalEngine | PlainEngine] = {"direct, equal memory": LocalEngine(model, tokenizer, room)}
+        if config.plain:
+            more["direct, plain loop"] = PlainEngine(model, tokenizer, size)
+        answers |= {name: measured(name, answering, engine, run) for name, engine in more.items()}
+
+        summary = {"version": VERSION, "left_out": dict(following.left_out), **summarize(answers, rules)}
+        run.write_json("summary", summary)
+        tables = cost.all_tables(summary)
+        run.write_text("table.md", cost.page(tables["variants"], tables["ratios"], tables["tasks"]))
+        run.write_text("lengths.md", cost.page(tables["lengths"]))
+        figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
+        for name in ("variants", "ratios", "tasks"):
+            Console(width=None if sys.stdout.isatty() else 160).print(tables[name].terminal())
+        if following.left_out:
+            print(f"left out, as a window of {config.rules.window} tokens is too small: {dict(following.left_out)}")
+        print(f"run directory: {run.path}")
+
+
+def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", run: Run) -> "Variant":
+    from lab.benchmarks.benchmark import measure
+    from lab.benchmarks.cost import Variant
+    from lab.inference.engine import Request
+    from lab.inference.metered import MeteredEngine
+    from lab.models.memory import token_bytes, weight_bytes
+
+    stem = name.replace(", ", "_").replace(" ", "_")
+    for _ in engine.generate([Request("1+1=", 2)]):
+        pass  # what a device does only once is not part of the cost
+    samples = measure(benchmark, MeteredEngine(engine, run, f"passes_{stem}"), run, f"samples_{stem}")
+    model, passes = engine.model, run.read(f"passes_{stem}")
+    return Variant(engine.batch_size, weight_bytes(model), token_bytes(model), samples, passes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""What an engine computed beside its completions, kept on disk with them: a run that is resumed has it all."""
+
+from collections.abc import Iterator, Sequence, Set
+
+import torch
+
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.local import LocalEngine
+from lab.inference.plain import PlainEngine
+from lab.runs import Run
+
+
+class MeteredEngine:
+    """Another engine, which leaves a record in <name>.jsonl whenever completions come.
+
+    `row_passes` and `written` since the last record, and on a GPU `peak_bytes`: the most memory that was allocated
+    since `generate` was called, beyond what was then. What a killed process computed in vain is among it.
+    """
+
+    def __init__(self, engine: LocalEngine | PlainEngine, run: Run, name: str) -> None:
+        self.engine, self.run, self.name = engine, run, name
+
+    def check(self, request: Request) -> None:
+        self.engine.check(request)
+
+    def count_tokens(self, text: str) -> int:
+        return self.engine.count_tokens(text)
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        device = self.engine.model.device
+        on_gpu, allocated = device.type == "cuda", 0
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats(device)
+            allocated = torch.cuda.memory_allocated(device)
+        row_passes, written = self.engine.row_passes, self.engine.written
+        for completions in self.engine.generate(requests, sampling, done):
+            record = {"row_passes": self.engine.row_passes - row_passes, "written": self.engine.written - written}
+            peak = {"peak_bytes": torch.cuda.max_memory_allocated(device) - allocated} if on_gpu else {}
+            self.run.append(self.name, [record | peak])
+            row_passes, written = self.engine.row_passes, self.engine.written
+            yield completions

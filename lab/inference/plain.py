@@ -1,0 +1,110 @@
+"""The loop that everybody writes: `generate` of transformers over left-padded batches. What ours is compared with."""
+
+import itertools
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.local import LocalEngine
+from lab.inference.tokenizing import TokenizingEngine
+from lab.text.examples import encode_prompt
+
+
+class PlainEngine(TokenizingEngine):
+    """Greedy; batches in the order of the requests, each with the budget of its longest request.
+
+    No request leaves a batch early. What is written past its end, its budget, or the place where it is decided is cut
+    off afterwards, so that completions are those of `LocalEngine`; only their cost is not.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
+        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
+        self.ends = LocalEngine(model, tokenizer, batch_size).ends
+        self.row_passes = 0
+        """Forward passes since the engine was made, each counted once for every request of its batch."""
+        self.written = 0
+        """Tokens of completions since the engine was made, without what was cut off."""
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        """See `Engine`; a batch at a time. Raises ValueError when tokens are to be drawn."""
+        if sampling.temperature:
+            raise ValueError("the plain loop is greedy")
+        for start in range(0, len(requests), self.batch_size):
+            indices = range(start, min(start + self.batch_size, len(requests)))
+            if not done >= set(indices):
+                completions = self._complete([requests[i] for i in indices])
+                yield {i: found for i, found in zip(indices, completions, strict=True) if i not in done}
+
+    @torch.inference_mode()
+    def _complete(self, requests: Sequence[Request]) -> list[Completion]:
+        clock = _Clock()
+        prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
+        texts = [torch.tensor(prompt) for prompt in prompts]
+        inputs = pad_sequence(texts, batch_first=True, padding_side="left")
+        attended = pad_sequence([torch.ones_like(text) for text in texts], batch_first=True, padding_side="left")
+        model: Any = self.model  # transformers types `generate` as that of a mixin
+        tokens = model.generate(
+            inputs.to(self.model.device),
+            attention_mask=attended.to(self.model.device),
+            max_new_tokens=max(request.max_tokens for request in requests),
+            do_sample=False,
+            eos_token_id=[token for token in self.ends if token is not None] or None,
+            pad_token_id=self.tokenizer.pad_token_id,
+            stopping_criteria=StoppingCriteriaList([clock]),
+        )
+        rows = tokens[:, inputs.shape[1] :].tolist()
+        clock.moments[-1] = time.perf_counter()  # to bring the tokens here is part of it
+        cut = [self._cut(request, row) for request, row in zip(requests, rows, strict=True)]
+        counts = [count for _, count, _ in cut]
+        self.row_passes += len(rows) * len(rows[0])
+        self.written += sum(counts)
+        return [
+            Completion(self.whole(prompt, text), len(prompt), count, seconds, reason)
+            for prompt, (text, count, reason), seconds in zip(prompts, cut, clock.shares(counts), strict=True)
+        ]
+
+    def _cut(self, request: Request, row: list[int]) -> tuple[str, int, str]:
+        """Text, tokens and finish reason, had generation ended when it should have."""
+        row = row[: request.max_tokens]
+        said = list(itertools.takewhile(lambda token: token not in self.ends, row))
+        # decided is decided: whatever follows, it stays so
+        kept = bisect_left(range(1, len(said) + 1), True, key=lambda n: request.decided(self._decode(said[:n]))) + 1
+        if kept <= len(said):
+            return self._decode(said[:kept]), kept, "decided"
+        if len(said) < len(row):
+            return self._decode(said), len(said) + 1, "stop"
+        return self._decode(said), len(said), "length"
+
+    def _decode(self, tokens: list[int]) -> str:
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
+
+
+class _Clock(StoppingCriteria):
+    """Notes when each forward pass of a batch is over, and stops nothing."""
+
+    def __init__(self) -> None:
+        self.moments = [time.perf_counter()]
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: Any) -> torch.Tensor:  # type: ignore[override]
+        self.moments.append(time.perf_counter())
+        return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+
+    def shares(self, counts: Sequence[int]) -> list[float]:
+        """Seconds of each request, which wrote so many tokens: those of a pass are shared out equally among the
+        requests that were unfinished then, as `LocalEngine` does, or among all where none was.
+        """
+        seconds = [0.0] * len(counts)
+        for number, (began, ended) in enumerate(itertools.pairwise(self.moments)):
+            payers = [i for i, count in enumerate(counts) if count > number] or list(range(len(counts)))
+            for i in payers:
+                seconds[i] += (ended - began) / len(payers)
+        return seconds

@@ -1,0 +1,97 @@
+"""Prompts read into a cache: what they have in common is computed once.
+
+Prompts become prefix trees (`lab.models.prefix_tree`), a few at a time, as the attention of a tree grows with the
+square of its nodes. A longer beginning that the prompts of a group share, a rule for instance, is computed once for all
+their trees, of all their batches. It is computed on its own: whatever else is asked, its states are the same.
+
+Shapes: B prompts of a piece, L tokens of the longest one, S of the shared beginning, T nodes of a tree, V words of the
+vocabulary.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
+from transformers import DynamicCache, PreTrainedModel
+
+from lab.inference.cache import RaggedCache, States
+from lab.models.prefix_tree import PrefixTree
+
+_TOKENS_A_TREE = 2048
+_SHORTEST_START = 64
+"""Tokens; a forward pass of its own costs more than a shorter beginning in every tree."""
+
+
+class PromptReader:
+    def __init__(self, model: PreTrainedModel, groups: Sequence[str], prompts: Sequence[list[int]]) -> None:
+        self.model, self.prompts = model, prompts
+        self.starts: list[tuple[int, ...]] = [()] * len(prompts)
+        """What a prompt and all others of its group begin with, where that is long."""
+        for _, members in itertools.groupby(sorted(range(len(prompts)), key=groups.__getitem__), groups.__getitem__):
+            members = list(members)
+            start = _common_start([prompts[i] for i in members])
+            for i in members if len(start) >= _SHORTEST_START else ():
+                self.starts[i] = start
+        self._start: tuple[int, ...] = ()
+        self._states: States = []
+
+    def read(self, chosen: Sequence[int], cache: RaggedCache) -> torch.Tensor:
+        """The logits after each chosen prompt, (len(chosen), V); their states go to the rows of the cache."""
+        logits, row = [], 0
+        for start, members in itertools.groupby(chosen, self.starts.__getitem__):
+            rests = [self.prompts[i][len(start) :] for i in members]
+            shared, longest = len(_common_start(rests)), max(map(len, rests))
+            count = max(1, (_TOKENS_A_TREE - shared) // max(1, longest - shared))
+            for piece in (rests[k : k + count] for k in range(0, len(rests), count)):
+                logits_BV, states = self._read_piece(start, piece)
+                cache.fill(row, states)
+                logits.append(logits_BV)
+                row += len(piece)
+        return torch.cat(logits)
+
+    def _read_piece(self, start: tuple[int, ...], rests: list[list[int]]) -> tuple[torch.Tensor, States]:
+        """Logits (B, V) and states (B, heads, L, width), those of shorter prompts padded on the right."""
+        device, known, tree = self.model.device, len(start), PrefixTree(rests)
+        inputs, cache = tree.inputs(device), DynamicCache()
+        for layer, (keys, values) in enumerate(self._states_of(start)):
+            cache.update(keys, values, layer)
+        output = self.model(
+            input_ids=inputs["input_ids"],
+            position_ids=inputs["position_ids"] + known,
+            attention_mask=pad(inputs["attention_mask"], (known, 0), value=True),
+            past_key_values=cache,
+            logits_to_keep=torch.tensor([path[-1] for path in tree.paths], device=device),
+        )
+        paths = [torch.tensor([*range(known), *(known + node for node in path)]) for path in tree.paths]
+        nodes_BL = pad_sequence(paths, batch_first=True).to(device)
+        # (1, heads, S + T, width) to (B, heads, L, width): to each prompt the states along its own path
+        return output.logits[0], [
+            (keys[0, :, nodes_BL].transpose(0, 1), values[0, :, nodes_BL].transpose(0, 1))
+            for keys, values in _layers(cache)
+        ]
+
+    def _states_of(self, start: tuple[int, ...]) -> States:
+        """Those of the last beginning are kept: requests of a group come together."""
+        if start != self._start:
+            cache = DynamicCache()
+            if start:
+                ids_1S = torch.tensor([start], device=self.model.device)
+                self.model(input_ids=ids_1S, past_key_values=cache, logits_to_keep=1)
+            self._start, self._states = start, _layers(cache)
+        return self._states
+
+
+def _layers(cache: DynamicCache) -> States:
+    return [(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[union-attr, return-value]
+
+
+def _common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
+    """What all prompts begin with, short of a whole prompt: its last token is still to be answered.
+
+    The least and the greatest of them share no more than any two do.
+    """
+    pairs = zip(min(prompts), max(prompts), strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return tuple(prompts[0][: min(shared, min(map(len, prompts)) - 1)])

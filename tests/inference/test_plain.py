@@ -1,0 +1,73 @@
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from lab.inference.engine import Request, Sampling
+from lab.inference.local import LocalEngine
+from lab.inference.metered import MeteredEngine
+from lab.inference.plain import PlainEngine, _Clock
+from lab.runs import Run
+
+
+@pytest.fixture(scope="module")
+def parts(toy_model):
+    model = AutoModelForCausalLM.from_pretrained(toy_model, dtype=torch.float32)
+    return model, AutoTokenizer.from_pretrained(toy_model)
+
+
+REQUESTS = [Request(f"{7 * i}+{i**3}=", 3 + 5 * (i % 4), "add") for i in range(11)]
+"""In batches of 4 the longest budget is 18 tokens, and 13 in the last one."""
+
+
+def collect(engine, requests, done=frozenset()):
+    return {i: item for batch in engine.generate(requests, done=set(done)) for i, item in batch.items()}
+
+
+def facts(completions):
+    return {i: item._replace(seconds=0) for i, item in completions.items()}
+
+
+@pytest.mark.parametrize("enough", [99, 4])
+def test_the_plain_loop_completes_as_the_local_engine_does(parts, enough):
+    requests = [request._replace(decided=lambda text: len(text) >= enough) for request in REQUESTS]
+    plain = collect(PlainEngine(*parts, 4), requests)
+    assert facts(plain) == facts(collect(LocalEngine(*parts, 4), requests))
+    reasons = {item.finish_reason for item in plain.values()}
+    assert reasons == {"length", "stop"} | ({"decided"} if enough == 4 else set())
+
+
+def test_an_end_is_an_end_wherever_it_comes(parts):
+    tokenizer = parts[1]
+    first = collect(LocalEngine(*parts, 11), REQUESTS)
+    engines = PlainEngine(*parts, 4), LocalEngine(*parts, 4)
+    ends = {tokenizer.encode(item.text)[len(item.text) // 2] for item in first.values() if len(item.text) > 3}
+    for engine in engines:
+        engine.ends = ends
+    plain, local = (facts(collect(engine, REQUESTS)) for engine in engines)
+    assert plain == local
+    assert {item.finish_reason for item in plain.values()} == {"stop", "length"}
+
+
+def test_batches_that_are_done_are_left_out_and_nothing_is_drawn(parts):
+    engine = PlainEngine(*parts, 4)
+    assert set(collect(engine, REQUESTS, done={0, 1, 2, 3, 5})) == {4, *range(6, 11)}
+    assert engine.row_passes == 4 * 18 + 3 * 13
+    with pytest.raises(ValueError, match="greedy"):
+        list(engine.generate(REQUESTS, Sampling(temperature=1)))
+
+
+def test_a_pass_is_paid_for_by_those_that_it_was_for():
+    clock = _Clock()
+    clock.moments = [0.0, 6.0, 8.0, 11.0, 14.0]
+    # all three wait for the first pass, two for the second, one for the third, and the fourth was for nobody
+    assert clock.shares([1, 2, 3]) == [2 + 1, 2 + 1 + 1, 2 + 1 + 3 + 1]
+
+
+def test_a_meter_is_read_again_when_a_run_is_resumed(parts, tmp_path):
+    run = Run.open(tmp_path / "run", "a: 1\n")
+    engine = PlainEngine(*parts, 4)
+    list(engine.generate(REQUESTS[:1]))  # what came before is not metered
+    whole = collect(MeteredEngine(engine, run, "passes"), REQUESTS)
+    records = run.read("passes")
+    assert [record["row_passes"] for record in records] == [4 * 18, 4 * 18, 3 * 13]
+    assert sum(record["written"] for record in records) == sum(item.completion_tokens for item in whole.values())

@@ -1,0 +1,202 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from lab.benchmarks.cost import Variant, cache_bytes, equal_memory_batch, summarize
+from lab.cost import main
+from lab.reporting import cost
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """A toy model gains nothing from a second one, and beside other work its threads only wait for each other."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def arguments(toy_model, tmp_path):
+    """The shipped config, cut down to a toy model, a few short problems and two rules of one line."""
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "length_integer.py").write_text("def length(num):\n    return str(len(num))\n")
+    (rules / "get_digit_integer.py").write_text("def get_digit(num, place):\n    return num[int(place)]\n")
+
+    def build(*more: str) -> list[str]:
+        models = [f"{part}={{name: {toy_model}, device: cpu}}" for part in ("direct", "rule_following")]
+        small = ["tasks=[get_digit_integer, length_integer]", "lengths.easy=[5, 6]", "problems_per_length=1"]
+        small += [f"rules={{unit: 1, window: 2000, folder: {rules}}}"]
+        own = [f"output={tmp_path}", "name=run", "batch_size=2", "speculation=4", *more]
+        return [str(ROOT / "configs" / "cot_vs_direct.yaml"), *models, *small, *own]
+
+    return build
+
+
+VARIANTS = {
+    "rule following, shared prefix",
+    "rule following, speculation",
+    "rule following, plain loop",
+    "direct",
+    "direct, equal memory",
+    "direct, plain loop",
+}
+
+
+def records(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.open()]
+
+
+def stem(variant: str) -> str:
+    return variant.replace(", ", "_").replace(" ", "_")
+
+
+def test_every_way_to_answer_is_measured_on_the_same_problems_and_a_cut_run_goes_on(arguments, tmp_path, capsys):
+    main(arguments())
+    run = tmp_path / "run"
+    printed = capsys.readouterr().out
+    assert "rule following, speculation" in printed
+    summary = json.loads((run / "summary.json").read_text())
+    found = {**summary["direct"], **summary["rule_following"]}
+    assert set(found) == VARIANTS
+    samples = {name: records(run / f"samples_{stem(name)}.jsonl") for name in VARIANTS}
+    asked = [(s["task"], s["a"], s["b"]) for s in sorted(samples["direct"], key=lambda sample: sample["index"])]
+    for name in VARIANTS:
+        in_order = sorted(samples[name], key=lambda sample: sample["index"])
+        assert [(s["task"], s["a"], s["b"]) for s in in_order] == asked
+        assert found[name]["overall"]["seconds"]["n"] == len(asked) == 4
+        assert found[name]["overall"]["seconds"]["value"] == pytest.approx(sum(s["seconds"] for s in in_order) / 4)
+    texts = [{s["index"]: s["text"] for s in samples[name]} for name in VARIANTS if name.startswith("rule")]
+    assert texts[0] == texts[1] == texts[2]
+    assert summary["rule_following"]["rule following, shared prefix"]["tokens_per_pass"]["value"] == 1
+    assert summary["rule_following"]["rule following, speculation"]["tokens_per_pass"]["value"] > 1
+    assert 2 < summary["direct"]["direct, equal memory"]["batch_size"] <= 4
+    assert summary["direct"]["direct"]["peak_bytes"] is None
+    ratio = summary["ratios"]["rule following, plain loop"]["direct, plain loop"]["overall"]
+    assert ratio["low"] <= ratio["value"] <= ratio["high"]
+    assert (run / "table.md").read_text().count("\n| overall |") == 3 + 6
+    assert (run / "lengths.md").read_text().count("| get_digit_integer | 5 |") == 6
+    assert (run / "figures" / "cost.png").stat().st_size > 10_000
+
+    kept = samples["rule following, plain loop"][:1]
+    (run / "samples_rule_following_plain_loop.jsonl").write_text("".join(json.dumps(s) + "\n" for s in kept))
+    (run / "samples_direct_plain_loop.jsonl").unlink()
+    (run / "status").write_text("running\n")
+    main(arguments("resume=true"))
+    resumed = json.loads((run / "summary.json").read_text())
+    for name in VARIANTS - {"rule following, plain loop", "direct, plain loop"}:
+        assert resumed[name.partition(",")[0].replace(" ", "_")][name] == found[name]
+    again = records(run / "samples_rule_following_plain_loop.jsonl")
+    assert again[:1] == kept
+    assert len(again) == 4
+
+
+def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_measured(arguments, tmp_path, capsys):
+    main(arguments("plain=false", "rules.window=300"))
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert set(summary["rule_following"]) == {"rule following, shared prefix", "rule following, speculation"}
+    assert set(summary["direct"]) == {"direct", "direct, equal memory"}
+    assert summary["left_out"] == {"get_digit_integer": 2}
+    assert "left out, as a window of 300 tokens is too small: {'get_digit_integer': 2}" in capsys.readouterr().out
+    assert summary["direct"]["direct"]["overall"]["seconds"]["n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("tasks=[add_intger]", "did you mean add_integer"),
+        ("rules.window=10", "no problem fits a window of 10 tokens"),
+        ("direct.name=nowhere/at_all", "cannot be loaded"),
+        ("lengths={hard: [1, 2], easy: [1, 2]}", "lengths holds no length at which one of tasks is tested"),
+        ("speculation=0", "speculation"),
+        ("direct.device=auto", "only there can seconds be compared"),
+    ],
+)
+def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments, tmp_path, capsys, override, message):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments(override))
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_rule_that_cannot_be_followed_is_noticed_before_a_model_is_loaded(arguments, tmp_path, capsys):
+    (tmp_path / "rules" / "length_integer.py").write_text("import os\n")
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments("direct.name=nowhere/at_all"))
+    assert stopped.value.code == 2
+    assert "length_integer.py" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def sample(task: str, length: int, seconds: float, tokens: tuple[int, int], right: bool) -> dict:
+    prompt, completion = tokens
+    return {
+        "task": task,
+        "representation": "integer",
+        "length": length,
+        "seconds": seconds,
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "strict": {"exact_match": right},
+    }
+
+
+def test_the_figures_are_those_worked_out_by_hand():
+    # two additions and a maximum: directly one of them is right, with a rule two
+    direct = Variant(
+        2,
+        100,
+        8,
+        [
+            sample("add", 3, 1.0, (5, 2), False),
+            sample("add", 4, 1.0, (6, 2), False),
+            sample("max", 3, 2.0, (9, 3), True),
+        ],
+        [{"row_passes": 7, "written": 7}],
+    )
+    rules = Variant(
+        2,
+        100,
+        8,
+        [
+            sample("add", 3, 6.0, (50, 30), True),
+            sample("add", 4, 8.0, (50, 40), False),
+            sample("max", 3, 6.0, (40, 20), True),
+        ],
+        [{"row_passes": 20, "written": 60, "peak_bytes": 5}, {"row_passes": 10, "written": 30, "peak_bytes": 9}],
+    )
+    # the two longest requests of each: 12 and 8 tokens, 90 and 80
+    assert (cache_bytes(direct), cache_bytes(rules)) == (8 * 20, 8 * 170)
+    batches = {0: 1, 12: 1, 20: 2, 26: 2, 27: 3, 170: 3}
+    assert {tokens: equal_memory_batch(direct, 8 * tokens) for tokens in batches} == batches
+    summary = summarize({"direct": direct}, {"rule following": rules})
+    found = summary["rule_following"]["rule following"]
+    assert found["overall"]["seconds"]["value"] == pytest.approx(20 / 3)
+    assert found["overall"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert found["overall"]["seconds_per_correct"]["value"] == 10
+    assert found["overall"]["cache_bytes"]["value"] == pytest.approx(8 * (80 + 90 + 60) / 3)
+    assert found["tokens_per_pass"]["value"] == 3
+    assert found["peak_bytes"] == 9
+    assert found["tasks"]["add_integer"]["seconds_per_correct"]["value"] == 14
+    # where an addition is drawn twice, it may be the wrong one: no bound from above
+    assert found["tasks"]["add_integer"]["seconds_per_correct"]["high"] is None
+    assert found["tasks"]["add_integer"]["lengths"]["4"]["seconds_per_correct"] is None
+    ratio = summary["ratios"]["rule following"]["direct"]
+    assert ratio["overall"]["value"] == 20 / 4
+    assert (ratio["tasks"]["add_integer"]["value"], ratio["tasks"]["max_integer"]["value"]) == (7, 3)
+    # of one maximum alone 3 times, of one addition alone at most 8 times
+    assert 3 <= ratio["overall"]["low"] < 5 < ratio["overall"]["high"] <= 8
+    json.dumps(summary, allow_nan=False)
+    tables = cost.all_tables(summary)
+    assert "| add_integer | rule following | 2 | 7 (6-8) |" in tables["tasks"].markdown()
+    assert "| 14 (6-inf) |" in tables["tasks"].markdown()
+    assert "| overall | rule following | 5 (" in tables["ratios"].markdown()
