@@ -2,9 +2,9 @@
 
     python experiments/rule_following.py [key=value ...]
 
-Fine-tunes SmolLM2-135M to follow rules and, for the same wall time, to answer directly; asks both the same problems, at
-their training lengths and beyond; says where in the rule the first wrong line stands. The arguments go to the two
-trainings, such as output=/tmp/runs. Every run resumes. Writes experiments/results/rule_following.png.
+Fine-tunes SmolLM2-135M to follow rules and, for about the same wall time, to answer directly; asks both the same
+problems, at their training lengths and beyond; says where in the rule the first wrong line stands. The arguments go to
+the two trainings, such as output=/tmp/runs. Every run resumes. Writes experiments/results/rule_following.png.
 """
 
 import sys
@@ -18,7 +18,8 @@ import yaml
 from lab.benchmarks.benchmark import Sample
 from lab.evaluate import main as evaluate
 from lab.finetune import main as finetune
-from lab.numbers.statistics import wilson
+from lab.numbers.statistics import Estimate, wilson
+from lab.numbers.tasks import EASY, TASKS
 from lab.runs import Run
 from lab.text.trace_errors import KINDS
 
@@ -46,9 +47,9 @@ def report(folder: Path) -> None:
     tasks = list(dict.fromkeys(question[:2] for question in samples["direct"]))
     figure, axes = plt.subplots(2, len(tasks), figsize=(3 * len(tasks), 5), layout="constrained", squeeze=False)
     for column, task in enumerate(tasks):
-        easy = task[0] in ("max",) and task[1] != "fraction"
+        kind = "easy" if TASKS["_".join(task)].difficulty is EASY else "hard"
         for label, asked in samples.items():
-            found = [asked[question] for question in sorted(shared) if question[:2] == task]
+            found = [asked[question] for question in asked if question in shared and question[:2] == task]
             lengths = sorted({sample["length"] for sample in found})
             estimates = [_accuracy([s for s in found if s["length"] == length]) for length in lengths]
             errors = [
@@ -58,13 +59,13 @@ def report(folder: Path) -> None:
             axes[0][column].errorbar(
                 lengths, [e.value for e in estimates], errors, marker="o", ms=4, label=label, color=COLORS[label]
             )
-            inside = [s for s in found if s["length"] <= trained["easy" if easy else "hard"][1]]
+            inside = [s for s in found if s["length"] <= trained[kind][1]]
             for name, part in (("trained lengths", inside), ("longer", [s for s in found if s not in inside])):
                 if part:
                     e = _accuracy(part)
                     print(f"{' '.join(task):18} {label:7} {name:16} {100 * e.value:5.1f} % "
                           f"({100 * e.low:.1f}-{100 * e.high:.1f}), n = {e.n}")  # fmt: skip
-        axes[0][column].axvspan(0, trained["easy" if easy else "hard"][1] + 0.5, color="#f2f2f2", zorder=0)
+        axes[0][column].axvspan(0, trained[kind][1] + 0.5, color="#f2f2f2", zorder=0)
         axes[0][column].set(title=" ".join(task), ylim=(-0.04, 1.04), xlabel="digits (grey: trained)")
         first = Counter(
             (s["first_error"] or {"kind": "none"})["kind"] for s in samples["rules"].values() if _task(s) == task
@@ -76,9 +77,10 @@ def report(folder: Path) -> None:
     axes[0][0].set_ylabel("exact match (95 % Wilson)")
     axes[0][0].legend()
     figure.savefig(ROOT / "experiments" / "results" / "rule_following.png", dpi=100)
-    for label, asked in samples.items():
+    for (label, asked), training in zip(samples.items(), TRAININGS, strict=True):
         seconds = [sample["seconds"] for sample in asked.values()]
-        print(f"{label}: {sum(seconds) / len(seconds):.2f} s a problem")
+        trained = sum(row["seconds"] for row in Run(folder / training).read("training_times"))
+        print(f"{label}: trained {trained / 60:.1f} min, {sum(seconds) / len(seconds):.2f} s a problem")
 
 
 def _question(sample: Sample) -> tuple[str, ...]:
@@ -89,7 +91,7 @@ def _task(sample: Sample) -> tuple[str, str]:
     return sample["task"], sample["representation"]
 
 
-def _accuracy(samples: Sequence[Sample]):
+def _accuracy(samples: Sequence[Sample]) -> Estimate:
     return wilson(sum(sample["strict"]["exact_match"] for sample in samples), len(samples))
 
 

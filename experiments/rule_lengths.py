@@ -25,7 +25,7 @@ from lab.numbers.sampling import Cell, Problem, problem
 from lab.numbers.tasks import TASKS, Task
 from lab.progress import quiet_libraries
 from lab.reporting.tables import Table
-from lab.text.examples import example
+from lab.text.examples import example, tokens_needed
 
 HERE = Path(__file__).parent
 RULES = RulesConfig()
@@ -42,16 +42,16 @@ def main(samples: int) -> None:
         published = {row["task"]: row for row in csv.DictReader(file)}
     rows = []
     for key, task in TASKS.items():
-        if f"{key.replace('_easy', '').replace('_hard', '')}" != key and key not in published:
-            continue  # hard and easy variants share a rule
+        base = key.replace("_easy", "").replace("_hard", "")
+        if base != key and base in TASKS:
+            continue  # it shares the rule
         paper = published.get(key, {})
         row: list[str] = [key, paper.get("paper", "")]
         row.append("/".join(paper[f"released_{name}"] for name in SUMMARIES) if paper else "")
         for tokenizer in tokenizers.values():
 
             def tokens(item: Problem, tokenizer=tokenizer) -> int:
-                asked = example(item, RULES)
-                return len(tokenizer.encode(asked.prompt)) + len(tokenizer.encode(asked.completion)) + 1
+                return tokens_needed(example(item, RULES), tokenizer)
 
             row.append("/".join(str(longest) for longest in longest_fitting(task, samples, tokens)))
         rows.append(tuple(row))
@@ -93,7 +93,7 @@ def draw(rows: list[tuple[str, ...]], path: Path) -> None:
     }
     styles = [("|", "black", 90), ("x", "tab:red", 30), ("o", "tab:blue", 26), (".", "tab:cyan", 60)]
     for (label, values), (marker, colour, size) in zip(series.items(), styles, strict=True):
-        axes.scatter([max(value, 0.7) for value in values], places, size, colour, marker, label=label)
+        axes.scatter([max(value, 0.7) for value in values], places, size, colour, marker=marker, label=label)
     axes.set_xscale("log")
     axes.set_xticks([0.7, 1, 2, 5, 10, 20, 50, 100], ["0", "1", "2", "5", "10", "20", "50", "100"])
     axes.set_yticks(places, [row[0] for row in rows], fontsize=7)

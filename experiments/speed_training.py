@@ -91,7 +91,8 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     model = adapters.attach(model, config.adapter, config.seed)
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
-    trainer.train(model, tokenizer, config.training, config.data.cells, config.seed, run, [times])
+    sets = trainer.training_sets(config.training, config.data.cells, config.seed, tokenizer)
+    trainer.train(model, tokenizer, config.training, sets, config.seed, run, [times])
     return times
 
 

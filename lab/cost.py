@@ -81,20 +81,19 @@ def compare(config: CostConfig) -> None:
         figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
         for name in ("variants", "ratios", "tasks"):
             Console(width=None if sys.stdout.isatty() else 160).print(tables[name].terminal())
-        if following.left_out:
-            print(f"left out, as a window of {config.rules.window} tokens is too small: {dict(following.left_out)}")
+        if following.note:
+            print(following.note)
         print(f"run directory: {run.path}")
 
 
 def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", run: Run) -> "Variant":
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.cost import Variant
-    from lab.inference.engine import Request
     from lab.inference.metered import MeteredEngine
     from lab.models.memory import token_bytes, weight_bytes
 
     stem = name.replace(", ", "_").replace(" ", "_")
-    for _ in engine.generate([Request("1+1=", 2)]):
+    for _ in engine.generate([benchmark.requests(engine)[0]._replace(max_tokens=32)]):
         pass  # what a device does only once is not part of the cost
     samples = measure(benchmark, MeteredEngine(engine, run, f"passes_{stem}"), run, f"samples_{stem}")
     model, passes = engine.model, run.read(f"passes_{stem}")

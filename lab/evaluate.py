@@ -16,9 +16,11 @@ from pathlib import Path
 
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.loading import dump, parse_command_line
+from lab.config.schema import chosen
 from lab.errors import ConfigError, exit_cleanly
 from lab.progress import quiet_libraries
 from lab.runs import Run
+from lab.text.rule_following import check_rules
 
 COMMAND = "python -m lab.evaluate"
 
@@ -37,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     else:
         config = parse_command_line(EvaluateConfig, arguments, COMMAND, __doc__ or "")
         Run.check(config.path, config.resume, config.overwrite)
+        if isinstance(config.benchmark, NupaConfig) and config.benchmark.setting == "rule_following":
+            check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
         evaluate(config)
 
 
@@ -65,6 +69,8 @@ def evaluate(config: EvaluateConfig) -> None:
             run.rewrite("parse_errors", parse_errors(samples))
         run.write_json("summary", {"version": report.VERSION, kind: summary})
         show(report.write(kind, {config.name: summary}, run.path))
+        if benchmark.note:
+            print(benchmark.note)
         unanswered = len(samples) - len(answered(samples))
         if unanswered:
             print(f"{unanswered} of {len(samples)} questions were never answered; resume=true asks them again")

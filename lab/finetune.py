@@ -37,7 +37,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.reporting import figures
     from lab.reporting.nupa import change_table, changes
     from lab.reporting.report import VERSION
-    from lab.training.trainer import train
+    from lab.training.trainer import train, training_sets
 
     quiet_libraries()
     model, tokenizer = pretrained.load(config.model)
@@ -48,12 +48,16 @@ def finetune(config: FinetuneConfig) -> None:
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, "rule_following" if rules else "base", rules=rules).within_window(engine)
 
+    trained = (config.path / "model").exists()
+    cells, seed = config.data.cells, config.seed
+    sets = None if trained else training_sets(config.training, cells, seed, tokenizer, rules)
+
     with Run.open(config.path, dump(config), config.resume, config.overwrite) as run:
         run.record_environment(device=pretrained.describe(model))
         before = measure(benchmark, engine, run, "samples_before")
-        if not run.model.exists():
-            tuned = adapters.attach(model, config.adapter, config.seed)
-            train(tuned, tokenizer, config.training, config.data.cells, config.seed, run, rules)
+        if sets:
+            tuned = adapters.attach(model, config.adapter, seed)
+            train(tuned, tokenizer, config.training, sets, seed, run)
             del tuned, model, engine  # of a large model there is room for one
             model, tokenizer = pretrained.load(config.model)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
@@ -69,6 +73,8 @@ def finetune(config: FinetuneConfig) -> None:
         run.write_text("table.md", table.markdown())
         figures.before_after(rows, title, run.figures / "before_after.png")
         Console().print(table.terminal())
+        if benchmark.note:
+            print(benchmark.note)
         print(f"run directory: {run.path}")
 
 

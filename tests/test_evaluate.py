@@ -61,6 +61,27 @@ def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, ca
     assert "cpu" in json.loads((run / "environment.json").read_text())["device"]
 
 
+def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(arguments, tmp_path, capsys):
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "add_integer.py").write_text("def f(a, b):\n    c = int(a) + int(b)\n    return str(c)\n")
+    follow = ("benchmark.setting=rule_following", "benchmark.tasks=[add_integer]", "benchmark.problems_per_range=2")
+    folder = f"benchmark.rules.folder={tmp_path / 'rules'}"
+    main(arguments(*follow, folder, "benchmark.lengths={hard: [1, 8]}", "engine.speculation=2"))
+    assert "where a rule is first left" in capsys.readouterr().out
+    samples = records(tmp_path / "run" / "samples.jsonl")
+    assert all("Rule:\ndef f(a, b):" in sample["prompt"] and sample["first_error"] for sample in samples)
+    for wrong, message in (
+        (folder + "s", "there is no folder"),
+        ("benchmark.rules.window=9", "no problem fits a window of 9 tokens"),
+        ("benchmark.shots=2", "shots should be 0"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments(*follow, wrong, name="other"))
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize("kind", ["two_integers", "carry_free"])
 def test_a_sister_benchmark_is_measured_the_same_way(toy_model, tmp_path, capsys, kind):
     size = "benchmark.problems=7" if kind == "two_integers" else "benchmark.problems_per_length=1"

@@ -8,6 +8,7 @@ from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import without_thoughts
+from lab.text.settings import Prompt
 
 Sample = dict[str, Any]
 """One line of a samples file: index, prompt, what came and its cost, and how it scored."""
@@ -15,6 +16,11 @@ Sample = dict[str, Any]
 
 class Benchmark(Protocol):
     """Questions in a fixed order, how an answer to one is scored, and what the scores amount to."""
+
+    @property
+    def note(self) -> str:
+        """What a reader of the figures should know beside them, or nothing."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -43,6 +49,7 @@ class Subset:
     def __init__(self, whole: Benchmark, size: int) -> None:
         self.whole = whole
         self.places = evenly(len(whole), size)
+        self.note = whole.note
 
     def __len__(self) -> int:
         return len(self.places)
@@ -74,15 +81,15 @@ def measure(
     Questions that an endpoint failed to answer in an earlier start are asked again. `model` is its name, for the
     record. Returns all samples, in the benchmark's order. Raises RunError when the file is of other questions.
     """
-    recorded = run.read(name)
+    recorded, asked = run.read(name), benchmark.requests(engine)
     for sample in recorded:
         index = sample.get("index", -1)
-        if not 0 <= index < len(benchmark) or not benchmark.facts(index).items() <= sample.items():
+        same = 0 <= index < len(benchmark) and benchmark.facts(index).items() <= sample.items()
+        if not same or sample["prompt"] != _plain(asked[index].prompt):
             raise RunError(f"{run.path / name}.jsonl: sample {index} is of another question than the run now asks")
     answered = {sample["index"]: sample for sample in recorded if not sample["api_error"]}
     if len(answered) < len(recorded):
         run.rewrite(name, answered.values())
-    asked = benchmark.requests(engine)
     with progress_bar() as bar:
         item = bar.add_task(name.replace("_", " "), total=len(asked), completed=len(answered), note="")
         for completions in engine.generate(asked, sampling, set(answered)):
@@ -96,13 +103,17 @@ def measure(
     return [answered[index] for index in range(len(asked))]
 
 
+def _plain(prompt: Prompt) -> str | list[dict[str, str]]:
+    return prompt if isinstance(prompt, str) else [message._asdict() for message in prompt]
+
+
 def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion) -> Sample:
     text, thoughts = without_thoughts(completion.text)
     completion = completion._replace(text=text, reasoning=completion.reasoning or thoughts)
     scored = {} if completion.api_error else benchmark.score(index, completion)
     return {
         **benchmark.facts(index),
-        "prompt": request.prompt if isinstance(request.prompt, str) else [m._asdict() for m in request.prompt],
+        "prompt": _plain(request.prompt),
         **completion._asdict(),
         **scored,
     }

@@ -41,6 +41,8 @@ _INTEGERS = re.compile(r"(?:(?<![0-9])[+-])?[0-9]+")
 
 
 class CarryFree:
+    note = ""
+
     def __init__(self, config: CarryFreeConfig, seed: int) -> None:
         self.config = config
         shortest, longest = config.lengths

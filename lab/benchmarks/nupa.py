@@ -60,9 +60,9 @@ class Nupa:
         seed: int = 0,
         rules: RulesConfig | None = None,
     ) -> None:
-        """With `rules`, for the setting rule_following, each problem's is followed."""
+        """`rules` are of the setting rule_following: which are followed."""
         self.problems = problems
-        self.rules = rules
+        self.rules = (rules or rule_following.LAB_RULES) if setting == "rule_following" else None
         self.left_out: Counter[str] = Counter()
         self.setting: Setting = setting
         self.surplus = SURPLUS_TOKENS[setting] if surplus_tokens is None else surplus_tokens
@@ -78,22 +78,28 @@ class Nupa:
             problems = pick_problems(cells, seed, per_range)
         else:
             problems = pick_published(read_published(config.published, {c.task.key for c in cells}), cells, per_range)
-        rules = config.rules if config.setting == "rule_following" else None
-        return cls(problems, config.setting, config.shots, config.surplus_tokens, seed, rules)
+        return cls(problems, config.setting, config.shots, config.surplus_tokens, seed, config.rules)
 
     def within_window(self, engine: Engine) -> Self:
         """Itself, without the problems whose rule, followed, needs more tokens than the window; `left_out` counts them
-        by task. Raises TaskError when nothing is left.
+        by task. Where the engine cannot tell, all stay. Raises TaskError when nothing is left.
         """
         if self.rules:
-            needs = [engine.count_tokens("".join(example(item, self.rules)[:2])) for item in self.problems]
-            fits = [need < self.rules.window for need in needs]  # the end takes a token too
+            needs = [engine.tokens_needed(*example(item, self.rules)[:2]) or 0 for item in self.problems]
+            fits = [need <= self.rules.window for need in needs]
             if not any(fits):
-                raise TaskError(f"no problem fits a window of {self.rules.window} tokens; one needs {min(needs) + 1}")
+                raise TaskError(f"no problem fits a window of {self.rules.window} tokens; one needs {min(needs)}")
             pairs = list(zip(self.problems, fits, strict=True))
             self.left_out.update(task_of(item).key for item, fitting in pairs if not fitting)
             self.problems = [item for item, fitting in pairs if fitting]
         return self
+
+    @property
+    def note(self) -> str:
+        """What a reader of the figures should know beside them; mostly nothing."""
+        if not (self.rules and self.left_out):
+            return ""
+        return f"left out, as they need more than {self.rules.window} tokens: {dict(self.left_out)}"
 
     def __len__(self) -> int:
         return len(self.problems)

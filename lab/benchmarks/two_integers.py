@@ -41,6 +41,8 @@ r"""Where a word begins. Neither a LaTeX command such as \boxed nor the px of 46
 
 
 class TwoIntegers:
+    note = ""
+
     def __init__(self, config: TwoIntegersConfig, seed: int) -> None:
         self.config = config
         self.problems = distinct(_sums(seed), config.problems)

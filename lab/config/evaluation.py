@@ -19,8 +19,8 @@ class LocalEngineConfig(Section):
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
     """Tokens drafted for a request and forward pass at most, from what its prompt and its group have said before; no
-    answer depends on it, rounding aside. Pays where answers repeat themselves, as traces of rules do, and the device
-    has time to spare: 8 or 16 on a GPU, 0 for short answers."""
+    answer depends on it, rounding aside. For long answers that repeat themselves, as traces of rules do, on a device
+    that computes a few tokens more in the same time; on a CPU they cost what they save."""
 
 
 class EndpointConfig(Section):

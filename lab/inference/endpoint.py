@@ -24,6 +24,7 @@ import tenacity
 from lab.config.evaluation import EndpointConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.text.settings import Prompt
 
 _CONNECT_SECONDS = 10
 _LONGEST_REASON = 300
@@ -47,6 +48,9 @@ class EndpointEngine:
     def count_tokens(self, text: str) -> int:
         """Its characters: an upper bound, as no character of an answer takes more than one token."""
         return len(text)
+
+    def tokens_needed(self, prompt: Prompt, completion: str) -> None:
+        """Unknown: what a window holds is the endpoint's to say."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()

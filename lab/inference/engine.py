@@ -29,8 +29,8 @@ class Completion(NamedTuple):
     completion_tokens: int
     """Generated tokens, the end-of-sequence token included."""
     seconds: float
-    """Wall time of its batch, shared out equally; of an endpoint, of the attempt that was answered, or of all attempts
-    after an api_error."""
+    """Wall time of the passes of its batch, each shared out among the requests that were unfinished then; of an
+    endpoint, of the attempt that was answered, or of all attempts after an api_error."""
     finish_reason: str
     """stop (the model ended), length (the budget did), decided (nothing more could change the answer), api_error (an
     endpoint did not answer, however often it was asked), or what else an endpoint says."""
@@ -62,6 +62,10 @@ class Engine(Protocol):
 
     def count_tokens(self, text: str) -> int:
         """Tokens of an answer, or an upper bound where the tokenizer is out of sight."""
+        ...
+
+    def tokens_needed(self, prompt: Prompt, completion: str) -> int | None:
+        """Tokens of both and the end; None where the tokenizer is out of sight."""
         ...
 
     def generate(

@@ -8,6 +8,7 @@ from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.runs import Run
+from lab.text.settings import Prompt
 
 
 class MeteredEngine:
@@ -25,6 +26,9 @@ class MeteredEngine:
 
     def count_tokens(self, text: str) -> int:
         return self.engine.count_tokens(text)
+
+    def tokens_needed(self, prompt: Prompt, completion: str) -> int:
+        return self.engine.tokens_needed(prompt, completion)
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()

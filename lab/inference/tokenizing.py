@@ -4,6 +4,7 @@ from typing import Any
 
 from lab.inference.engine import Request
 from lab.text.examples import encode_prompt, opens_thoughts
+from lab.text.settings import Prompt
 
 
 class TokenizingEngine:
@@ -14,6 +15,9 @@ class TokenizingEngine:
 
     def count_tokens(self, text: str) -> int:
         return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def tokens_needed(self, prompt: Prompt, completion: str) -> int:
+        return len(encode_prompt(prompt, self.tokenizer)) + self.count_tokens(completion) + 1
 
     def whole(self, prompt_ids: list[int], text: str) -> str:
         """The text with the opening of its thoughts, where that is the end of the prompt."""

@@ -11,7 +11,7 @@ The nodes, in order of first appearance, form one row without padding:
 Every state is the one that the sequence alone would give, rounding aside. Of the paper's prompts, less than half of
 the tokens remain.
 
-Shapes: T nodes, B sequences, L tokens of the longest one.
+Shapes: T nodes.
 """
 
 from collections.abc import Sequence
@@ -58,9 +58,3 @@ class PrefixTree:
             "position_ids": torch.tensor([self.depths], device=device),
             "attention_mask": mask_TT[None, None].to(device),
         }
-
-    def padded_paths(self, longest: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Nodes of each sequence, padded on the left with node 0, and the mask of what is real: (B, longest) both."""
-        nodes_BL = torch.tensor([[0] * (longest - len(path)) + path for path in self.paths])
-        mask_BL = torch.tensor([[0] * (longest - len(path)) + [1] * len(path) for path in self.paths])
-        return nodes_BL, mask_BL

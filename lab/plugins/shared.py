@@ -11,6 +11,7 @@ from lab.benchmarks.opening import open_benchmark
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.text.answers import without_thoughts
+from lab.text.settings import Prompt
 
 Config: TypeAlias = Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
 
@@ -29,6 +30,8 @@ class Untokenized:
 
     def count_tokens(self, text: str) -> int:
         return len(text)
+
+    def tokens_needed(self, prompt: Prompt, completion: str) -> None: ...
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()

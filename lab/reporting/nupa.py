@@ -165,15 +165,21 @@ def errors(summaries: Mapping[str, Summary]) -> Table:
 
 
 def first_errors(summaries: Mapping[str, Summary]) -> Table:
-    """What kind of line is the first that is wrong where a rule is followed (lab/text/trace_errors.py)."""
+    """What kind of line is the first that is wrong where a rule is followed (lab/text/trace_errors.py); and of each
+    task, how many problems were left out because their rule does not fit the window.
+    """
     rows = [
-        (task.key, label, name, *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)))
+        (
+            *(task.key, label, name),
+            *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)),
+            str(summary[task.key].get("left_out", 0)),
+        )
         for task in tasks(*summaries.values())
         for label, summary in summaries.items()
         for name in RANGES
         if (counts := summary.get(task.key, {}).get("first_errors", {}).get(name))
     ]
-    columns = ("task", "model", "range", "none", *KINDS)
+    columns = ("task", "model", "range", "none", *KINDS, "left out of the task")
     return Table("NUPA, where a rule is first left, number of answers", columns, rows, 3)
 
 

@@ -51,6 +51,12 @@ def opens_thoughts(prompt_ids: list[int], tokenizer: "Tokenizer") -> bool:
     return str(tokenizer.decode(prompt_ids[-16:])).rstrip().endswith("<think>")
 
 
+def tokens_needed(item: Example, tokenizer: "Tokenizer") -> int:
+    """What a window must hold: prompt, completion and the end."""
+    prompt_ids, completion_ids = encode(item, tokenizer)
+    return len(prompt_ids) + len(completion_ids)
+
+
 def encode(item: Example, tokenizer: "Tokenizer") -> EncodedExample:
     """Prompt and completion are tokenized apart, as they are in generation, where the prompt comes alone."""
     answer = tokenizer.encode(item.completion, add_special_tokens=False)

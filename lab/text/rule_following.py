@@ -11,7 +11,7 @@ from lab.errors import RuleError
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import Task
 from lab.text import prompts
-from lab.text.rulebook import Rule, rule_of
+from lab.text.rulebook import Rule, check_folder, rule_of
 from lab.text.tracing import trace
 
 PROMPT = """Follow the given rule to solve the question.
@@ -35,6 +35,8 @@ def rule(task: Task, rules: RulesConfig = LAB_RULES) -> Rule:
 
 def check_rules(tasks: Iterable[Task], rules: RulesConfig) -> None:
     """Raises RuleError when a task has no rule, or one that cannot be followed."""
+    if rules.folder:
+        check_folder(rules.folder)
     for task in tasks:
         rule(task, rules)
 

@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lab.errors import RuleError
-from lab.numbers.tasks import Task
+from lab.numbers.tasks import TASKS, Task
 
 RULES = Path(__file__).parent / "rules"
 """The lab's own rules."""
@@ -63,11 +63,9 @@ class Rule:
     text: str
     """What a prompt shows; the positions of the tree's nodes are places in it."""
     functions: dict[str, ast.FunctionDef]
-    """Those of the text, by name; the last one is the rule."""
-
-    @property
-    def entry(self) -> ast.FunctionDef:
-        return list(self.functions.values())[-1]
+    """Those of the text, by name."""
+    entry: ast.FunctionDef
+    """The one that is the rule."""
 
 
 def rule_file(task: Task, folder: Path | None = None) -> Path | None:
@@ -82,44 +80,61 @@ def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> 
     """Raises RuleError when the task has no rule, or one that cannot be followed."""
     path = rule_file(task, folder)
     if path is None:
-        wanted = f"{task.key}.py"
-        raise RuleError(f"no rule for {task.key}: there is no {wanted} in {folder or 'lab/text/rules'}")
+        places = f"{folder} or lab/text/rules" if folder else "lab/text/rules"
+        raise RuleError(f"no rule for {task.key}: there is no {task.key}.py in {places}")
     return read_rule(path, unit)
+
+
+def check_folder(folder: Path) -> None:
+    """Raises RuleError when there is no such folder, or no rule of a task in it."""
+    if not folder.is_dir():
+        raise RuleError(f"data.rules.folder or benchmark.rules.folder: there is no folder {folder}")
+    if not any(rule_file(task, folder) in set(folder.iterdir()) for task in TASKS.values()):
+        raise RuleError(f"no file of the folder {folder} is the rule of a task, such as add_integer.py")
 
 
 @lru_cache(maxsize=1024)
 def read_rule(path: Path, unit: int | None = None) -> Rule:
     """Raises RuleError, naming file and line, when the file is not of the kind that can be followed."""
-    texts = dict(_functions(path, unit))
-    if not texts:
+    texts: dict[str, str] = {}
+    origins: dict[str, Path] = {}
+    for name, text, origin in _functions(path, unit, ()):
+        if origins.setdefault(name, origin) != origin:
+            raise RuleError(f"rule {path.name}: {name} is defined in {origins[name].name} and in {origin.name}")
+        texts[name] = text
+    own = [name for name, origin in origins.items() if origin == path]
+    if not own:
         raise RuleError(f"rule {path.name} defines no function")
-    wanted = _reachable(texts)
+    wanted = _reachable(own[-1], texts, path.name)
     text = "\n".join(texts[name] for name in texts if name in wanted)
     functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     for node in functions.values():
         _check(node, set(functions), path.name)
-    return Rule(path.stem, text, functions)
+    return Rule(path.stem, text, functions, functions[own[-1]])
 
 
-def _functions(path: Path, unit: int | None) -> Iterator[tuple[str, str]]:
-    """Name and shown text of every function that the file imports or defines."""
+def _functions(path: Path, unit: int | None, importers: tuple[Path, ...]) -> Iterator[tuple[str, str, Path]]:
+    """Name, shown text and file of every function that the file imports, directly or not, or defines."""
+    if path in importers:
+        raise RuleError(f"rule {importers[0].name}: {path.name} imports itself, by way of others")
     tree, source = _parse(path)
-    constants: dict[str, object] = {}
+    constants: dict[str, int | str] = {}
     for node in tree.body:
         match node:
             case ast.Expr(value=ast.Constant()):
                 pass
             case ast.ImportFrom(module=str(module)):
-                imported = dict(_functions(_sibling(path, module, node.lineno), unit))
+                imported = list(_functions(_sibling(path, module, node.lineno), unit, (*importers, path)))
                 for alias in node.names:
-                    if alias.name not in imported:
-                        raise RuleError(f"rule {path.name}, line {node.lineno}: {module} has no function {alias.name}")
-                yield from imported.items()
+                    if alias.asname or alias.name not in [name for name, _, _ in imported]:
+                        raise RuleError(f"rule {path.name}, line {node.lineno}: {module} has no function {alias.name}, "
+                                        "or it should keep its name")  # fmt: skip
+                yield from imported
             case ast.Assign(targets=[ast.Name(id=name)]):
                 value = unit if name == "UNIT" and unit else _constant(node.value, constants, path.name)
                 constants[name] = value
-            case ast.FunctionDef(name=name):
-                yield name, _shown(node, source, constants)
+            case ast.FunctionDef(name=name, decorator_list=[]):
+                yield name, _shown(node, source, constants, path.name), path
             case _:
                 raise RuleError(f"rule {path.name}, line {node.lineno}: {_name(node)} outside of a function")
 
@@ -130,26 +145,41 @@ def _parse(path: Path) -> tuple[ast.Module, str]:
         return ast.parse(source), source
     except SyntaxError as error:
         raise RuleError(f"rule {path.name}, line {error.lineno}: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise RuleError(f"rule {path.name} cannot be read: it should be ASCII throughout") from None
     except (OSError, ValueError) as error:
         raise RuleError(f"rule {path.name} cannot be read: {error}") from None
 
 
 def _sibling(path: Path, module: str, line: int) -> Path:
-    name = f"{module.rpartition('.')[2]}.py"
-    for folder in (path.parent, RULES):
-        if (folder / name).is_file() and folder / name != path:
-            return folder / name
-    raise RuleError(f"rule {path.name}, line {line}: there is no rule file {name} to import from")
+    """The file that a module is: one of the lab's rules by its full name, or one beside the file that imports it."""
+    package, _, stem = module.rpartition(".")
+    found = (RULES if package == "lab.text.rules" else path.parent) / f"{stem}.py"
+    if package not in ("", "lab.text.rules") or not found.is_file():
+        raise RuleError(f"rule {path.name}, line {line}: there is no rule file {stem}.py to import from")
+    return found
 
 
-def _constant(node: ast.expr, constants: dict[str, object], file: str) -> object:
-    try:
-        return eval(compile(ast.Expression(node), file, "eval"), {"__builtins__": {}}, constants)
-    except Exception as error:
-        raise RuleError(f"rule {file}, line {node.lineno}: not a constant: {error}") from None
+def _constant(node: ast.expr, constants: dict[str, int | str], file: str) -> int | str:
+    match node:
+        case ast.Constant(value=int() | str() as value):
+            return value
+        case ast.Name(id=name) if name in constants:
+            return constants[name]
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Pow() as op, right=right):
+            a, b = _constant(left, constants, file), _constant(right, constants, file)
+            if (
+                isinstance(a, int)
+                and isinstance(b, int)
+                and max(abs(a), abs(b)) <= 10_000
+                and not (a > 10 and b > 1000)
+            ):
+                return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b, ast.Pow: a ** max(0, min(b, 1000))}[type(op)]
+    what = "a constant is a text, a number, or a sum, difference, product or power of small whole numbers"
+    raise RuleError(f"rule {file}, line {node.lineno}: {what}")
 
 
-def _shown(function: ast.FunctionDef, source: str, constants: dict[str, object]) -> str:
+def _shown(function: ast.FunctionDef, source: str, constants: dict[str, int | str], file: str) -> str:
     """The function's text without docstring, comments and blank lines, constants in their place."""
     lines = source.splitlines()[function.lineno - 1 : function.end_lineno]
     first = function.body[0]
@@ -158,6 +188,8 @@ def _shown(function: ast.FunctionDef, source: str, constants: dict[str, object])
         lines[begin : end + 1] = [""] * (end + 1 - begin)
     changes = []
     for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
+        if token.type == tokenize.STRING and token.start[0] != token.end[0]:
+            raise RuleError(f"rule {file}, {function.name}: a text should end on the line that it begins on")
         if token.type == tokenize.COMMENT:
             changes.append((token.start, token.end, ""))
         elif token.type == tokenize.NAME and token.string in constants:
@@ -168,14 +200,19 @@ def _shown(function: ast.FunctionDef, source: str, constants: dict[str, object])
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
-def _reachable(texts: dict[str, str]) -> set[str]:
-    """The last function and all that it calls, directly or not."""
+def _reachable(entry: str, texts: dict[str, str], file: str) -> set[str]:
+    """A function and all that it calls, directly or not."""
     found: set[str] = set()
-    waiting = [list(texts)[-1]]
+    waiting = [entry]
     while waiting:
         name = waiting.pop()
         found.add(name)
-        called = {node.func.id for node in ast.walk(ast.parse(texts[name])) if _is_call(node)}  # type: ignore[attr-defined]
+        try:
+            tree = ast.parse(texts[name])
+        except SyntaxError:  # no longer Python: nothing but a docstring, or def f(3):
+            why = "has no statement, or uses the name of a constant of the file for something else"
+            raise RuleError(f"rule {file}: {name} {why}") from None
+        called = {node.func.id for node in ast.walk(tree) if _is_call(node)}  # type: ignore[attr-defined]
         waiting += (called & set(texts)) - found
     return found
 
@@ -195,8 +232,8 @@ def _check(function: ast.FunctionDef, functions: set[str], file: str) -> None:
 
     arguments = function.args
     extra = arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg or arguments.defaults
-    if extra or function.decorator_list:
-        refuse(arguments, "arguments should be plain names, without defaults, and there are no decorators")
+    if extra:
+        refuse(arguments, "arguments should be plain names, without defaults")
     alone = {
         id(node.value)
         for node in ast.walk(function)
@@ -206,13 +243,19 @@ def _check(function: ast.FunctionDef, functions: set[str], file: str) -> None:
         if not isinstance(node, ALLOWED):
             refuse(node, f"{_name(node)} is not known to the tracer")
         match node:
+            case ast.FunctionDef() if node is not function:
+                refuse(node, "a function within a function is not known to the tracer")
+            case ast.If(body=[first, *_]) | ast.While(body=[first, *_]) | ast.For(body=[first, *_]) if (
+                first.lineno == node.lineno
+            ):
+                refuse(node, "a body should begin on a line of its own")
             case ast.While(orelse=[_, *_]) | ast.For(orelse=[_, *_]):
                 refuse(node, "else after a loop is not known to the tracer")
             case ast.Constant(value=value) if not isinstance(value, (int, str)):
                 refuse(node, f"{type(value).__name__} values are not known to the tracer")
-            case ast.Assign(targets=[ast.Name() | ast.Tuple()]) | ast.AugAssign(target=ast.Name()):
+            case ast.Assign(targets=[target]) | ast.AugAssign(target=target) | ast.For(target=target) if _names(target):
                 pass
-            case ast.Assign() | ast.AugAssign():
+            case ast.Assign() | ast.AugAssign() | ast.For():
                 refuse(node, "only names can be assigned to")
             case ast.Return(value=None):
                 refuse(node, "a return should give a value")
@@ -231,6 +274,12 @@ def _check(function: ast.FunctionDef, functions: set[str], file: str) -> None:
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and id(node) not in called:
             refuse(node, "attributes are not known to the tracer")
+
+
+def _names(target: ast.expr) -> bool:
+    if isinstance(target, ast.Tuple):
+        return all(map(_names, target.elts))
+    return isinstance(target, ast.Name)
 
 
 def _name(node: ast.AST) -> str:

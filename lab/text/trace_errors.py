@@ -1,7 +1,7 @@
 """Where a rule that a model follows is first left: the line, and what kind of line it should have been.
 
 statement    the next statement of the rule, or entering and leaving a function: the place in the program is lost
-branch       entering or ending a loop, a branch that is taken or passed over
+branch       a loop is entered that should end, or ended that should be entered; likewise the branches of an if
 condition    what a condition sees, or whether it holds
 lookup       a value that is copied, cut or converted: a slice, an operand, text to number
 operand      the values of an expression, before it is computed
@@ -10,6 +10,7 @@ answer       the last line
 unfinished   right as far as it goes
 """
 
+import re
 from typing import NamedTuple
 
 from lab.text.rule_following import ANSWER
@@ -40,7 +41,7 @@ def first_error(written: str, expected: str, rule: str) -> FirstError | None:
     statements = {line.strip() for line in rule.splitlines()}
     for number, line in enumerate(lines):
         found = given[number].rstrip() if number < len(given) else None
-        if found == line or (found and number == len(lines) - 1 and found.startswith(line.removesuffix("."))):
+        if found == line or (found and line.startswith(ANSWER) and _same_answer(line, found)):
             continue
         before = lines[number - 1] if number else ""
         kind = "unfinished" if found is None else _kind(line, found, before, statements)
@@ -48,13 +49,18 @@ def first_error(written: str, expected: str, rule: str) -> FirstError | None:
     return None
 
 
+def _same_answer(line: str, found: str) -> bool:
+    """Whether the last line gives the answer, whatever follows that is no part of a number."""
+    return bool(re.match(re.escape(line.removesuffix(".")) + r"(?![\d/e]|\.\d)", found))
+
+
 def _kind(line: str, found: str, before: str, statements: set[str]) -> str:
     if line.startswith(ANSWER):
         return "answer"
+    if line in _BRANCHES or found in _BRANCHES:
+        return "branch"
     if line in statements or line.startswith(("enter function: ", "exit function: ")):
         return "statement"
-    if line in _BRANCHES:
-        return "branch"
     if before.startswith(("while ", "if ", "elif ")):
         return "condition"
     sides, found_sides = line.removeprefix("return ").split(" = "), found.removeprefix("return ").split(" = ")

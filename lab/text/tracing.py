@@ -7,8 +7,8 @@ made of it:
     total = 28 + 35 + 0 = 63
 
 Arithmetic, comparisons, max and min are shown on values; what only looks something up or changes its type (a slice, a
-method, int) is shown by its value alone. Loops are entered and ended, functions entered and exited. Every `=` between
-two expressions is true in Python.
+method, int), and what is within it, is shown by its value alone. Loops are entered and ended, functions entered and
+exited. Every `=` between two expressions is true in Python.
 
 Two lines of A.5.1 are left out, since a window of tokens is what rules run short of: "check the stop criterion" before
 "enter the loop", and what a called function returns, where it is not computed on that line: it stands again where it is
@@ -16,18 +16,21 @@ assigned.
 """
 
 import ast
+import builtins
+import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from copy import deepcopy
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from lab.errors import RuleError
 from lab.text.rulebook import CALLS, Rule, calls_rule
 
 MOST_STEPS = 10_000
-"""Statements after which a rule is taken not to end; the longest problem of the lab takes a tenth of it."""
-DEEPEST = 50
+"""Statements after which a rule is taken not to end; the longest problem of the lab takes an eighth of it."""
+DEEPEST = 100
 """Calls within calls."""
 MOST_DIGITS = 4000
-"""Of a value; Python itself refuses to print more than 4,300."""
+"""Of a value, or characters of a text; Python itself refuses to print numbers of more than 4,300 digits."""
 
 Names: TypeAlias = dict[str, Any]
 
@@ -37,9 +40,6 @@ _OPERATORS = {
     **{ast.In: "in", ast.NotIn: "not in", ast.And: " and ", ast.Or: " or "},
 }
 _SHOWN_CALLS = ("max", "min", "abs")
-_BUILTINS = {
-    name: __builtins__[name] if isinstance(__builtins__, dict) else getattr(__builtins__, name) for name in CALLS
-}
 
 
 class Trace(NamedTuple):
@@ -57,12 +57,62 @@ def trace(rule: Rule, operands: Sequence[str]) -> Trace:
 
 
 def literal(value: object) -> str:
-    """A value as Python would read it, strings in double quotes; a tuple without its parentheses."""
+    """A value as Python would read it, strings in double quotes."""
     if isinstance(value, str):
         return f'"{value}"' if value.isprintable() and '"' not in value and "\\" not in value else repr(value)
-    if isinstance(value, (tuple, list)):
-        return ", ".join(map(literal, value))
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
     return repr(value)
+
+
+def unpacked(value: object, target: ast.expr | None = None) -> str:
+    """What is assigned, or returned: several values stand side by side, without parentheses."""
+    several = isinstance(value, tuple) or (isinstance(value, list) and isinstance(target, ast.Tuple))
+    return ", ".join(map(literal, value)) if several and len(value) > 1 else literal(value)  # type: ignore[arg-type]
+
+
+class _Bounded(ast.NodeTransformer):
+    """What can make a text of any length in one step asks first: `a * b`, and padding to a width."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return _call("*times", [node.left, node.right]) if isinstance(node.op, ast.Mult) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("zfill", "ljust", "rjust"):
+            return _call("*padded", [node.func.value, ast.Constant(node.func.attr), *node.args])
+        return node
+
+
+def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), arguments, [])
+
+
+def _times(a: Any, b: Any) -> Any:
+    if isinstance(a, int) != isinstance(b, int) and (a if isinstance(a, int) else b) > MOST_DIGITS:
+        raise ValueError(f"more than {MOST_DIGITS} characters")
+    return a * b
+
+
+def _padded(text: Any, method: str, width: Any, *fill: Any) -> Any:
+    if isinstance(width, int) and width > MOST_DIGITS:
+        raise ValueError(f"more than {MOST_DIGITS} characters")
+    return getattr(text, method)(width, *fill)
+
+
+_KNOWN = {name: getattr(builtins, name) for name in CALLS} | {"*times": _times, "*padded": _padded}
+"""What an expression of a rule may call; the last two under names that no rule can write."""
+
+
+def _too_long(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(map(_too_long, value))
+    if isinstance(value, int):
+        return value.bit_length() > 10 * MOST_DIGITS // 3
+    return isinstance(value, str) and len(value) > MOST_DIGITS
 
 
 class _ReturnSignal(BaseException):
@@ -94,7 +144,7 @@ class _Run:
         self.lines += [f"{name} = {literal(value)}" for name, value in names.items()]
         self.depth += 1
         if self.depth > DEEPEST:
-            self.fail(f"{function.name} calls itself without an end")
+            self.fail(f"more than {DEEPEST} calls within each other: {function.name} calls itself without an end")
         try:
             self.block(function.body, names)
         except _ReturnSignal as result:
@@ -102,7 +152,7 @@ class _Run:
             return result.value
         self.fail(f"{function.name} ended without a return")
 
-    def fail(self, why: str) -> Any:
+    def fail(self, why: str) -> NoReturn:
         raise RuleError(f"rule {self.rule.name}: {why}")
 
     # Statements. -------------------------------------------------------------------------------------------------
@@ -135,6 +185,7 @@ class _Run:
         written = self.text(statement)
         self.lines.append(written)
         node: Any = statement.value
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
         if calls_rule(node, self.rule.functions):
             self.lines.append(f"enter function: {node.func.id}")
             value = self.call(self.rule.functions[node.func.id], [self.value(part, names) for part in node.args])
@@ -145,18 +196,17 @@ class _Run:
             node = ast.fix_missing_locations(ast.copy_location(node, statement))
             value, steps = self.value(node, names), self.shown(node, names)
         else:
-            value, steps = self.value(node, names), self.shown(node, names)
-        result = literal(value)
-        if steps and steps != result:
+            value, steps = self.value(node, names), self.side_by_side(node, names)
+        plain = result = unpacked(value, target)
+        if steps and steps not in (result, literal(value)):
             result = f"{steps} = {result}"
-        if isinstance(statement, ast.Return):
+        if target is None:
             line = f"return {result}"
         else:
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            self.assign(targets[0], value, names)
-            line = f"{self.text(targets[0])} = {result}"
+            self.assign(target, value, names)
+            line = f"{self.text(target)} = {result}"
         # What a called function returns stands after its exit, where it is assigned; only how it was computed is news.
-        known = isinstance(statement, ast.Return) and self.depth > 1 and result == literal(value)
+        known = target is None and self.depth > 1 and result == plain
         if line != written and not known:
             self.lines.append(line)
         if isinstance(statement, ast.Return):
@@ -168,7 +218,7 @@ class _Run:
             return
         parts = target.elts  # type: ignore[attr-defined]
         if not isinstance(value, (tuple, list, str)) or len(parts) != len(value):
-            self.fail(f"{self.text(target)} cannot be assigned {literal(value)}")
+            self.fail(f"{self.text(target)} cannot be assigned {unpacked(value)}")
         for part, item in zip(parts, value, strict=True):
             self.assign(part, item, names)
 
@@ -179,7 +229,7 @@ class _Run:
         elif not statement.orelse:
             self.lines.append("pass")
         else:
-            if not self.source[statement.orelse[0].lineno - 1].lstrip().startswith("elif"):
+            if not re.match(r"\s*elif\b", self.source[statement.orelse[0].lineno - 1]):
                 self.lines.append("else:")
             self.block(statement.orelse, names)
 
@@ -205,9 +255,12 @@ class _Run:
 
     def for_loop(self, statement: ast.For, names: Names) -> None:
         self.lines.append(self.head(statement))
-        for value in self.value(statement.iter, names):
+        values = self.value(statement.iter, names)
+        if not isinstance(values, (str, tuple, list, range)):
+            self.fail(f"{self.text(statement.iter)} is {literal(values)}, of which a loop cannot take one at a time")
+        for value in values:
             self.assign(statement.target, value, names)
-            self.lines.append(f"{self.text(statement.target)} = {literal(value)}")
+            self.lines.append(f"{self.text(statement.target)} = {unpacked(value, statement.target)}")
             try:
                 self.block(statement.body, names)
             except _ContinueSignal:
@@ -220,12 +273,13 @@ class _Run:
 
     def value(self, node: ast.expr, names: Names) -> Any:
         if node not in self.compiled:
-            self.compiled[node] = compile(ast.Expression(node), self.rule.name, "eval")
+            bounded = ast.fix_missing_locations(_Bounded().visit(deepcopy(node)))
+            self.compiled[node] = compile(ast.Expression(bounded), self.rule.name, "eval")
         try:
-            value = eval(self.compiled[node], {"__builtins__": _BUILTINS}, names)
-        except (ArithmeticError, LookupError, NameError, TypeError, ValueError) as error:
-            self.fail(f"{self.text(node)}: {error}")
-        if isinstance(value, int) and value.bit_length() > 3 * MOST_DIGITS:
+            value = eval(self.compiled[node], {"__builtins__": _KNOWN}, names)
+        except (ArithmeticError, AttributeError, LookupError, MemoryError, NameError, TypeError, ValueError) as error:
+            self.fail(f"{self.text(node)}: {error or type(error).__name__}")
+        if _too_long(value):
             self.fail(f"{self.text(node)} has more than {MOST_DIGITS} digits")
         return value
 
@@ -242,14 +296,26 @@ class _Run:
                 for op, other in zip(ops, others, strict=True):
                     text += f" {_OPERATORS[type(op)]} {self.shown(other, names, 1)}"
                 return f"({text})" if within else text
-            case ast.Tuple(elts=parts) if parts:
-                return ", ".join(self.shown(part, names) for part in parts)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return f"-{self.shown(operand, names, 3)}"
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                text = f"not {self.shown(operand, names)}"
+                return f"({text})" if within else text
+            case ast.Tuple(elts=parts):
+                inner = ", ".join(self.shown(part, names) for part in parts)
+                return f"({inner}{',' if len(parts) == 1 else ''})"
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return self.shown(body if self.value(test, names) else orelse, names, within)
             case ast.Call(func=ast.Name(id=name), args=parts) if name in _SHOWN_CALLS:
                 return f"{name}({', '.join(self.shown(part, names) for part in parts)})"
             case _:
                 return literal(self.value(node, names))
+
+    def side_by_side(self, node: ast.expr, names: Names) -> str:
+        """As `shown`, but for the parentheses of several values."""
+        if isinstance(node, ast.Tuple) and len(node.elts) > 1:
+            return ", ".join(self.shown(part, names) for part in node.elts)
+        return self.shown(node, names)
 
     def condition(self, test: ast.expr, names: Names) -> str:
         """The names that a condition consists of with their values, or the comparison with values, and its own."""
@@ -293,7 +359,7 @@ class _Run:
         rows = self.source[node.lineno - 1 : node.end_lineno]
         rows[-1] = rows[-1][: node.end_col_offset]
         rows[0] = rows[0][node.col_offset :]
-        return " ".join(row.strip() for row in rows)
+        return " ".join(row.strip().removesuffix("\\").strip() for row in rows)
 
     def head(self, statement: ast.If | ast.While | ast.For) -> str:
         """A compound statement up to its colon."""

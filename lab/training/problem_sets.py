@@ -12,14 +12,15 @@ from lab.config.schema import RulesConfig
 from lab.errors import TaskError
 from lab.numbers.sampling import Cell, Mixture
 from lab.numbers.splits import Split
-from lab.text.examples import encode, example
+from lab.progress import progress_bar
+from lab.text.examples import encode, example, tokens_needed
 
 
 class ProblemSet(NamedTuple):
     examples: Dataset
     """Rows are EncodedExamples: prompt_ids, completion_ids."""
     left_out: dict[str, int]
-    """By task, how many problems were passed over because they need more than the window."""
+    """By task, how many problems were looked at and need more than the window."""
 
 
 def problem_set(
@@ -51,25 +52,42 @@ def problem_set(
     return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
 
 
+_TRIED = 16
+"""Problems of a task and length, none of which fits, for the rest to be passed over."""
+
+
 def _within_window(
     mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, rules: RulesConfig
 ) -> tuple[list[int], dict[str, int]]:
     kept: list[int] = []
-    left_out: Counter[str] = Counter()
+    too_long: Counter[Cell] = Counter()
+    fitting: set[Cell] = set()
+    hopeless: set[Cell] = set()
     shortest = sys.maxsize
-    for index in itertools.count():
-        prompt_ids, completion_ids = encode(example(mixture[index], rules), tokenizer)
-        tokens = len(prompt_ids) + len(completion_ids)
-        if tokens <= rules.window:
-            kept.append(index)
-        else:
-            left_out[mixture.cell(index).task.key] += 1
-            shortest = min(shortest, tokens)
-        if len(kept) == size:
-            return kept, dict(left_out)
-        if not kept and index + 1 >= 20 * len(mixture.cells):
-            raise TaskError(
-                f"no problem of data.tasks at data.lengths fits data.rules.window={rules.window}: "
-                f"the shortest of {index + 1} needs {shortest} tokens"
-            )
-    raise AssertionError("unreachable")
+    with progress_bar() as bar:
+        item = bar.add_task(f"{mixture.split} problems that fit", total=size, note="")
+        for index in itertools.count():
+            cell = mixture.cell(index)
+            if cell in hopeless:
+                continue
+            tokens = tokens_needed(example(mixture[index], rules), tokenizer)
+            if tokens <= rules.window:
+                fitting.add(cell)
+                kept.append(index)
+                bar.update(item, completed=len(kept))
+            else:
+                shortest = min(shortest, tokens)
+                too_long[cell] += 1
+                if too_long[cell] == _TRIED and cell not in fitting:
+                    hopeless.add(cell)
+            if len(kept) == size:
+                break
+            if len(hopeless) == len(mixture.cells):
+                raise TaskError(
+                    f"no problem of data.tasks at data.lengths fits data.rules.window={rules.window}: "
+                    f"the shortest of {too_long.total()} needs {shortest} tokens"
+                )
+    left_out: Counter[str] = Counter()
+    for cell, count in too_long.items():
+        left_out[cell.task.key] += count
+    return kept, dict(left_out)

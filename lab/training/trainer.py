@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import ZipFile
 
 import torch
@@ -22,7 +24,7 @@ from lab.runs import Run
 from lab.text.examples import EncodedExample
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.collation import IGNORED, PrefixTreeCollator
-from lab.training.problem_sets import problem_set
+from lab.training.problem_sets import ProblemSet, problem_set
 
 
 class AnswerTrainer(SFTTrainer):
@@ -56,19 +58,40 @@ class AnswerTrainer(SFTTrainer):
         return total * self.accelerator.num_processes / num_items_in_batch
 
 
+class TrainingSets(NamedTuple):
+    train: ProblemSet
+    valid: ProblemSet
+
+
+def training_sets(
+    config: TrainingConfig,
+    cells: list[Cell],
+    seed: int,
+    tokenizer: PreTrainedTokenizerBase,
+    rules: RulesConfig | None = None,
+) -> TrainingSets:
+    """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window."""
+    valid = [cell for cell in cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)]
+    samples, valid_problems = config.max_steps * config.batch_size, config.valid_problems
+    return TrainingSets(
+        problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size),
+        problem_set(valid, "valid", seed, valid_problems, tokenizer, rules, valid_problems),
+    )
+
+
 def train(
     model: PeftModel,
     tokenizer: PreTrainedTokenizerBase,
     config: TrainingConfig,
-    train_cells: list[Cell],
+    sets: TrainingSets,
     seed: int,
     run: Run,
-    rules: RulesConfig | None = None,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Train the adapters; leaves those of lowest validation loss in run.model and the losses in metrics.jsonl.
 
-    With `rules`, examples follow them, and left_out.json counts those that did not fit the window.
+    left_out.json counts the problems that did not fit the window of their rules; training_times.jsonl holds the seconds
+    of every start that came to its end.
     Goes on from the last whole checkpoint where there is one. A run that went on ends with the same bytes.
     """
     folder = run.path / "checkpoints"
@@ -83,19 +106,12 @@ def train(
         arguments._n_gpu = 1  # several GPUs in one process would cut a tree in pieces; one is used
     progress = TrainingProgress()
     collate = PrefixTreeCollator(config.share_prefixes)
-    valid_cells = [
-        cell for cell in train_cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)
-    ]
-    samples = config.max_steps * config.batch_size
-    train_set = problem_set(train_cells, "train", seed, samples, tokenizer, rules, config.batch_size)
-    valid_set = problem_set(valid_cells, "valid", seed, config.valid_problems, tokenizer, rules, config.valid_problems)
-    if rules:
-        run.write_json("left_out", {"train": train_set.left_out, "valid": valid_set.left_out})
+    run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
     trainer = AnswerTrainer(
         model=model,
         args=arguments,
-        train_dataset=train_set.examples,
-        eval_dataset=valid_set.examples,
+        train_dataset=sets.train.examples,
+        eval_dataset=sets.valid.examples,
         processing_class=tokenizer,
         data_collator=lambda rows: collate([EncodedExample(r["prompt_ids"], r["completion_ids"]) for r in rows]),
         callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks],
@@ -104,8 +120,11 @@ def train(
     for parameter in model.parameters():
         if parameter.requires_grad:  # TRL rounds the adapters of a quantized model to bfloat16
             parameter.data = parameter.data.float()
+    began = time.perf_counter()
     with progress.bar:
         trainer.train(resume_from_checkpoint=str(last) if last else None)
+    times = {"from_step": step, "to_step": config.max_steps, "seconds": time.perf_counter() - began}
+    run.append("training_times", [times])
     staged = run.path / ".model"
     shutil.rmtree(staged, ignore_errors=True)
     model.save_pretrained(str(staged))

@@ -4,13 +4,15 @@ import pytest
 
 from lab.benchmarks.benchmark import Subset, measure
 from lab.benchmarks.nupa import ENOUGH, SURPLUS_TOKENS, Nupa, pick_problems, solved_examples
-from lab.errors import RunError
+from lab.config.schema import RulesConfig
+from lab.errors import RunError, TaskError
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.sampling import Cell
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
 from lab.reporting.nupa import all_tables, change_table, changes
 from lab.runs import Run
+from lab.text import rule_following
 from lab.text.prompts import completion, prompt
 
 CELLS = [Cell(TASKS[key], n) for key in ("add_integer", "max_fraction") for n in (3, 4, 5, 9)]
@@ -44,6 +46,65 @@ class Oracle:
         return Completion(text, 1, len(text), 0.0, "stop")
 
 
+class Follower(Oracle):
+    """An engine that follows rules to the letter, but for the additions, where every sum is 7."""
+
+    def tokens_needed(self, prompt, completion):
+        return len(prompt) + len(completion) + 1
+
+    def answer(self, index):
+        text = rule_following.completion(self.problems[index])
+        if self.problems[index].task == "add":
+            text = "\n".join("total = 7" if line.startswith("total = ") else line for line in text.splitlines())
+        return Completion(text, 1, len(text), 0.0, "stop")
+
+
+def test_followed_rules_are_read_at_their_end_and_their_first_wrong_line_is_told(tmp_path):
+    problems = pick_problems(CELLS, 0, 4)
+    benchmark, follower = Nupa(problems, "rule_following"), Follower(problems)
+    for request, item in zip(benchmark.requests(follower), problems, strict=True):
+        assert "\nRule:\ndef " in request.prompt
+        text = rule_following.completion(item)
+        assert request.max_tokens >= len(text)
+        assert request.decided(text)
+        assert not request.decided(text[:-1])
+    with Run.open(tmp_path / "run", "name: run\n") as run:
+        samples = measure(benchmark, follower, run)
+        summary = benchmark.summarize(samples)
+        for sample in samples:
+            if sample["task"] == "add":
+                assert sample["first_error"]["kind"] == "statement"
+                assert sample["first_error"]["expected"].startswith("total = int(")
+            else:
+                assert sample["first_error"] is None
+            assert sample["strict"]["exact_match"]
+        assert summary["add_integer"]["first_errors"]["S"] == {"statement": 4}
+        assert summary["max_fraction"]["first_errors"]["M"] == {"none": 4}
+        table = all_tables({"model": summary})["first_errors_of_traces"]
+        assert ("max_fraction", "model", "M", "4") in [row[:4] for row in table.rows]
+        with pytest.raises(RunError, match="of another question"):  # the rule has changed since
+            measure(Nupa(problems, "rule_following", rules=RulesConfig(unit=1)), follower, run)
+
+
+def test_what_its_rule_needs_more_room_for_than_the_window_is_left_out_and_counted():
+    problems = pick_problems(CELLS, 0, 4)
+    needs = [len(rule_following.prompt(p)) + len(rule_following.completion(p)) + 1 for p in problems]
+    for window in (min(needs), sorted(needs)[len(needs) // 2], max(needs) - 1, max(needs)):
+        benchmark = Nupa(problems, "rule_following", rules=RulesConfig(window=window)).within_window(Follower(problems))
+        assert len(benchmark) == sum(need <= window for need in needs)
+        assert benchmark.left_out.total() == len(problems) - len(benchmark)
+        assert bool(benchmark.note) == (len(benchmark) < len(problems))
+    with pytest.raises(TaskError, match=f"no problem fits a window of 9 tokens; one needs {min(needs)}"):
+        Nupa(problems, "rule_following", rules=RulesConfig(window=9)).within_window(Follower(problems))
+
+
+def test_an_engine_whose_tokenizer_is_out_of_sight_leaves_nothing_out():
+    problems = pick_problems(CELLS, 0, 4)
+    engine = Follower(problems)
+    engine.tokens_needed = lambda prompt, completion: None
+    assert len(Nupa(problems, "rule_following", rules=RulesConfig(window=9)).within_window(engine)) == len(problems)
+
+
 def test_problems_are_spread_evenly_over_the_lengths_of_each_range():
     problems = pick_problems(CELLS, 0, 10)
     counts = Counter((p.task, p.length) for p in problems)
@@ -58,8 +119,9 @@ def test_a_budget_holds_the_longest_answer_of_its_task_and_length():
     problems = pick_problems(CELLS, 0, 10)
     for setting, surplus in SURPLUS_TOKENS.items():
         requests = Nupa(problems, setting).requests(Oracle(problems))
+        written = rule_following.completion if setting == "rule_following" else completion
         for problem, request in zip(problems, requests, strict=True):
-            longest = max(len(completion(p)) for p in problems if (p.task, p.length) == (problem.task, problem.length))
+            longest = max(len(written(p)) for p in problems if (p.task, p.length) == (problem.task, problem.length))
             assert request.max_tokens == longest + surplus
     assert Nupa(problems, surplus_tokens=4000).requests(Oracle(problems))[0].max_tokens > 4000
 

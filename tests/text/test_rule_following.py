@@ -67,6 +67,14 @@ def test_a_users_rule_comes_before_the_labs_and_a_task_of_the_users_folder_needs
     check_rules(TASKS.values(), rules)
 
 
+def test_a_folder_that_is_not_there_or_holds_no_rule_is_an_error(tmp_path):
+    with pytest.raises(RuleError, match="there is no folder"):
+        check_rules([TASKS["add_integer"]], RulesConfig(folder=tmp_path / "typo"))
+    (tmp_path / "add_intger.py").write_text("def f(a, b):\n    return a\n")
+    with pytest.raises(RuleError, match=r"no file of the folder .* is the rule of a task"):
+        check_rules([TASKS["add_integer"]], RulesConfig(folder=tmp_path))
+
+
 def test_a_task_without_a_rule_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("lab.text.rulebook.RULES", tmp_path)
     with pytest.raises(RuleError, match=r"no rule for add_integer: there is no add_integer\.py in lab/text/rules"):

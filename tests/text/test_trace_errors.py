@@ -16,6 +16,13 @@ def test_a_trace_without_error_has_none_whatever_follows_its_answer():
     assert first_error(TRACE[:-1], TRACE, RULE) is None
 
 
+@pytest.mark.parametrize("more", ["7", ".5", "/2", "e1", "0."])
+def test_a_longer_number_is_another_answer(more):
+    found = first_error(TRACE[:-1] + more, TRACE, RULE)
+    assert found
+    assert found.kind == "answer"
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "kind", "line"),
     [
@@ -24,6 +31,7 @@ def test_a_trace_without_error_has_none_whatever_follows_its_answer():
         ("28 + 35 + 0 = 63", "28 + 36 + 0 = 64", "operand", 7),
         ("28 + 35 + 0 = 63", "28 + 35 + 0 = 53", "result", 7),
         ('"063" + "" = "063"', '"63" + "" = "63"', "operand", 9),
+        ('a = "" and b = ""', "enter the loop", "branch", 15),
         ("carry = total // 1000", "carry = total % 1000", "statement", 10),
         ('a, b = "", ""', 'a, b = "2", ""', "lookup", 13),
         ('a = "" and b = ""', 'a = "2" and b = ""', "condition", 15),

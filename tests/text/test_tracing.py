@@ -175,6 +175,27 @@ def test_only_functions_that_the_rule_calls_are_shown_imported_ones_too(tmp_path
     assert "exit function: two\nb = 2" in trace(read_rule(tmp_path / "mine.py"), ["1"]).text
 
 
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ('a in ("12", "3")', '"12" in ("12", "3") = True'),
+        ('(a, "1") == ("12", "1")', '("12", "1") == ("12", "1") = True'),
+        ('a.split("1") + a.split("2")', '["", "2"] + ["1", ""] = ["", "2", "1", ""]'),
+        ('max(a.split("2"))', 'max(["1", ""]) = "1"'),
+        ('(a,)', '("12",)'),
+        ('((1, 2), 3)', "(1, 2), 3"),
+        ('not a == "12"', 'not "12" == "12" = False'),
+        ("-(int(a) - 3) * 2", "-(12 - 3) * 2 = -18"),
+        ('int(a) - (3 - 1) - int(a) % \\\n        5', "12 - (3 - 1) - 12 % 5 = 8"),
+    ],
+)  # fmt: skip
+def test_values_are_written_as_python_reads_them(rule, expression, shown):
+    followed = trace(rule(f"def f(a):\n    x = {expression}\n    return a"), ["12"])
+    line = next(line for line in followed.text.splitlines()[2:] if line.startswith("x = "))
+    assert line == f"x = {shown}"
+    assert len({repr(eval(part)) for part in shown.split(" = ")}) == 1
+
+
 operators = st.sampled_from(["+", "-", "*", "//", "%"])
 expressions = st.recursive(
     st.sampled_from(["a", "b", "c", "7"]),
@@ -194,7 +215,7 @@ def test_values_stand_in_an_expression_as_tightly_as_names_did(tmp_path_factory,
             trace(read_rule(path), values)
         return
     followed = trace(read_rule(path), values)
-    shown = next(line for line in followed.text.splitlines()[4:] if line.startswith("x = "))
+    shown = [line for line in followed.text.splitlines() if line.startswith("x = ")][-1]
     assert [eval(part) for part in shown.split(" = ")[1:]] == [expected] * shown.count(" = ")
 
 
@@ -206,7 +227,7 @@ def test_a_value_reads_back_as_itself(value):
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("def f(a):\n    while True:\n        a = a + '1'\n    return a", "no end after 10000 steps"),
+        ("def f(a):\n    while True:\n        a = '1'\n    return a", "no end after 10000 steps"),
         ("def f(a):\n    return f(a)", "f calls itself without an end"),
         ("def max(a):\n    b = max(int(a), 3)\n    return b", "max takes 1 values, not 2"),
         ("def f(a):\n    x = 9\n    while a:\n        x = x * x\n    return x", "more than 4000 digits"),
@@ -216,6 +237,12 @@ def test_a_value_reads_back_as_itself(value):
         ("def f(a):\n    x = 1", "f ended without a return"),
         ("def f(a):\n    x, y = 1, 2, 3\n    return x", "x, y cannot be assigned 1, 2, 3"),
         ("def f(a, b):\n    return a", "f takes 2 values, not 1"),
+        ("def f(a):\n    x = int(a)\n    return x.zfill(3)", "'int' object has no attribute 'zfill'"),
+        ("def f(a):\n    for x in len(a):\n        pass\n    return a", "len(a) is 1, of which a loop cannot take one"),
+        ("def f(a):\n    while a:\n        a = a + a\n    return a", "more than 4000 digits"),
+        ("def f(a):\n    return a * 10000000000", "more than 4000 characters"),
+        ("def f(a):\n    return 2 * a.zfill(10000000000)", "more than 4000 characters"),
+        ("def f(a):\n    x = 9\n    while a:\n        x, y = x * x, 1\n    return x", "more than 4000 digits"),
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_refused_by_name(rule, source, why):
@@ -244,7 +271,22 @@ def test_a_rule_that_cannot_be_followed_is_refused_by_name(rule, source, why):
         ("def g(a):\n    return a\ndef f(a):\n    return g(a) + '1'", "g should be called in a statement of its own"),
         ("def f(a):\n    while a:\n        a = ''\n    else:\n        a = ''\n    return a", "else after a loop"),
         ("def f(a):\n    return 'ä'", "cannot be read"),
-        ("UNIT = x\ndef f(a):\n    return a", "line 1: not a constant"),
+        ("def f(a):\n    if a: return '1'\n    return a", "a body should begin on a line of its own"),
+        ("@g\ndef f(a):\n    return a", "line 2: functiondef outside of a function"),
+        ("def f(a):\n    def g(b):\n        return b\n    return a", "a function within a function"),
+        ('def f(a):\n    x = """a\n\nb"""\n    return x', "should end on the line that it begins on"),
+        ("def f(a):\n    b[0], c = 1, 2\n    return a", "only names can be assigned to"),
+        ("def f(a):\n    for a[0] in a:\n        pass\n    return a", "only names can be assigned to"),
+        ("def f(a):\n    'nothing but words'", "has no statement, or uses the name of a constant"),
+        ("N = 3\ndef f(N):\n    return N", "has no statement, or uses the name of a constant"),
+        ("N = 9**9**9\ndef f(a):\n    return a", "line 1: a constant is a text, a number"),
+        ("from mine import g\ndef f(a):\n    return a", "mine.py imports itself"),
+        ("from lab.text.rules.euclid import gcd as g\ndef f(a):\n    return a", "or it should keep its name"),
+        (
+            "from lab.text.rules.euclid import gcd\ndef gcd(a):\n    return a",
+            "gcd is defined in euclid.py and in mine.py",
+        ),
+        ("UNIT = x\ndef f(a):\n    return a", "line 1: a constant is a text, a number"),
     ],
 )
 def test_what_the_tracer_does_not_know_is_refused_when_the_rule_is_read(rule, source, why):

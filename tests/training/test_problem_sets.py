@@ -52,6 +52,6 @@ def test_what_exceeds_the_window_is_left_out_and_counted_and_others_take_its_pla
 
 
 def test_a_window_too_small_for_any_problem_is_an_error_of_one_line(tokenizer):
-    with pytest.raises(TaskError, match=r"fits data\.rules\.window=300: the shortest of 160 needs \d+ tokens") as error:
+    with pytest.raises(TaskError, match=r"fits data\.rules\.window=300: the shortest of 128 needs \d+ tokens") as error:
         problem_set(CELLS, "train", 0, 8, tokenizer, RulesConfig(window=300))
     assert "\n" not in str(error.value)
