@@ -100,7 +100,7 @@ def draw(rows: list[tuple[str, ...]], path: Path) -> None:
     axes.invert_yaxis()
     axes.grid(alpha=0.3)
     axes.set_xlabel("longest number (digits) in a window of 2,000 tokens")
-    axes.legend(fontsize=7, loc="upper left")
+    axes.legend(fontsize=7, loc="lower left")
     figure.savefig(path, dpi=110)
 
 

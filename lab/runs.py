@@ -62,8 +62,8 @@ class Run:
         """Start a run at `path`, or take up the one that is there.
 
         `resume` takes up a run of the same config, after cutting records that were not written whole; where there is
-        nothing it starts. What may differ are the top-level keys ``resume`` and ``overwrite``, and the dotted keys
-        `free`. `overwrite` removes what is there once the new directory is ready, provided it is a run. An empty
+        nothing it starts. What may differ are the top-level keys ``resume``, ``overwrite`` and ``output`` (where the
+        directory stands now), and the dotted keys `free`. `overwrite` removes what is there once the new directory is ready, provided it is a run. An empty
         directory is free.
 
         Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
@@ -103,7 +103,7 @@ class Run:
 
     def _take_up(self, config_yaml: str, free: Collection[str]) -> None:
         old, new = _leaves(self.config), _leaves(config_yaml)
-        changed = [key for key in {**old, **new} if old.get(key) != new.get(key) and key not in free]
+        changed = [key for key in {**old, **new} if old.get(key) != new.get(key) and key not in {*free, "output"}]
         if changed:
             named = [f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in changed[:3]]
             more = f"; and {len(changed) - 3} more" if len(changed) > 3 else ""
