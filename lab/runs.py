@@ -63,8 +63,8 @@ class Run:
 
         `resume` takes up a run of the same config, after cutting records that were not written whole; where there is
         nothing it starts. What may differ are the top-level keys ``resume``, ``overwrite`` and ``output`` (where the
-        directory stands now), and the dotted keys `free`. `overwrite` removes what is there once the new directory is ready, provided it is a run. An empty
-        directory is free.
+        directory stands now), and the dotted keys `free`. `overwrite` removes what is there once the new directory is
+        ready, provided it is a run. An empty directory is free.
 
         Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
         there is not a run directory, or if it cannot be written.
