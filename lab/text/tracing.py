@@ -3,7 +3,7 @@
 The rule is run by walking its syntax tree, and every statement that is executed is written down, then what it saw and
 made of it:
 
-    total = int(num1[-3:] or 0) + int(num2[-3:] or 0) + carry
+    total = int(a[-3:] or 0) + int(b[-3:] or 0) + carry
     total = 28 + 35 + 0 = 63
 
 Arithmetic, comparisons, max and min are shown on values; what only looks something up or changes its type (a slice, a
@@ -155,13 +155,16 @@ class _Run:
     def fail(self, why: str) -> NoReturn:
         raise RuleError(f"rule {self.rule.name}: {why}")
 
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            self.fail(f"no end after {MOST_STEPS} steps")
+
     # Statements. -------------------------------------------------------------------------------------------------
 
     def block(self, statements: Sequence[ast.stmt], names: Names) -> None:
         for statement in statements:
-            self.steps += 1
-            if self.steps > MOST_STEPS:
-                self.fail(f"no end after {MOST_STEPS} steps")
+            self.step()
             match statement:
                 case ast.Assign() | ast.AugAssign() | ast.Return():
                     self.evaluated(statement, names)
@@ -235,9 +238,7 @@ class _Run:
 
     def while_loop(self, statement: ast.While, names: Names) -> None:
         while True:
-            self.steps += 1
-            if self.steps > MOST_STEPS:
-                self.fail(f"no end after {MOST_STEPS} steps")
+            self.step()
             self.lines.append(self.head(statement))
             goes_on = self.value(statement.test, names)
             if not goes_on or not self.only_names(statement.test):  # that strings are not empty has just been seen
@@ -245,11 +246,7 @@ class _Run:
             if not goes_on:
                 break
             self.lines.append("enter the loop")
-            try:
-                self.block(statement.body, names)
-            except _ContinueSignal:
-                continue
-            except _BreakSignal:
+            if not self.turn(statement, names):
                 break
         self.lines.append("end the loop")
 
@@ -261,13 +258,19 @@ class _Run:
         for value in values:
             self.assign(statement.target, value, names)
             self.lines.append(f"{self.text(statement.target)} = {unpacked(value, statement.target)}")
-            try:
-                self.block(statement.body, names)
-            except _ContinueSignal:
-                continue
-            except _BreakSignal:
+            if not self.turn(statement, names):
                 break
         self.lines.append("end the loop")
+
+    def turn(self, loop: ast.While | ast.For, names: Names) -> bool:
+        """Once through the body; whether the loop may go on."""
+        try:
+            self.block(loop.body, names)
+        except _ContinueSignal:
+            return True
+        except _BreakSignal:
+            return False
+        return True
 
     # Expressions. ------------------------------------------------------------------------------------------------
 
