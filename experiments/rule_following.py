@@ -79,8 +79,9 @@ def report(folder: Path) -> None:
     figure.savefig(ROOT / "experiments" / "results" / "rule_following.png", dpi=100)
     for (label, asked), training in zip(samples.items(), TRAININGS, strict=True):
         seconds = [sample["seconds"] for sample in asked.values()]
-        trained = sum(row["seconds"] for row in Run(folder / training).read("training_times"))
-        print(f"{label}: trained {trained / 60:.1f} min, {sum(seconds) / len(seconds):.2f} s a problem")
+        times = [row["seconds"] for row in Run(folder / training).read("training_times")]
+        minutes = f"{sum(times) / 60:.1f} min" if times else "for a time that was not recorded"
+        print(f"{label}: trained {minutes}, {sum(seconds) / len(seconds):.2f} s a problem")
 
 
 def _question(sample: Sample) -> tuple[str, ...]:

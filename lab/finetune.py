@@ -37,6 +37,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.reporting import figures
     from lab.reporting.nupa import change_table, changes
     from lab.reporting.report import VERSION
+    from lab.training.collation import PrefixTreeCollator
     from lab.training.trainer import train, training_sets
 
     quiet_libraries()
@@ -57,7 +58,8 @@ def finetune(config: FinetuneConfig) -> None:
         before = measure(benchmark, engine, run, "samples_before")
         if sets:
             tuned = adapters.attach(model, config.adapter, seed)
-            train(tuned, tokenizer, config.training, sets, seed, run)
+            collate = PrefixTreeCollator(config.training.share_prefixes).of_rows
+            train(tuned, tokenizer, config.training, sets, seed, run, collate)
             del tuned, model, engine  # of a large model there is room for one
             model, tokenizer = pretrained.load(config.model)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)

@@ -5,6 +5,20 @@ from pathlib import Path
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def one_thread_unless_slow(request: pytest.FixtureRequest):
+    """Toy models gain nothing from a second thread, and beside other work threads only wait for each other."""
+    if "slow" in request.keywords:
+        yield
+        return
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="session")
 def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch

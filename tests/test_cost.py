@@ -10,17 +10,6 @@ from lab.reporting import cost
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """A toy model gains nothing from a second one, and beside other work its threads only wait for each other."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def arguments(toy_model, tmp_path):
     """The shipped config, cut down to a toy model, a few short problems and two rules of one line."""
@@ -57,6 +46,7 @@ def stem(variant: str) -> str:
     return variant.replace(", ", "_").replace(" ", "_")
 
 
+@pytest.mark.slow
 def test_every_way_to_answer_is_measured_on_the_same_problems_and_a_cut_run_goes_on(arguments, tmp_path, capsys):
     main(arguments())
     run = tmp_path / "run"

@@ -111,6 +111,8 @@ class DataConfig(Section):
 
 
 class TrainingConfig(Section):
+    """What every training has, of adapters or of a whole model."""
+
     max_steps: int = Field(default=800, ge=1)
     """Optimizer steps."""
     batch_size: int = Field(default=64, ge=1)
@@ -121,15 +123,22 @@ class TrainingConfig(Section):
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_steps: int = Field(default=100, ge=0)
     weight_decay: float = Field(default=0.01, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Of Adam: how long the means of gradients and of their squares reach back."""
     optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
     log_every: int = Field(default=10, ge=1)
     """Steps between records of the training loss."""
     evaluate_every: int = Field(default=400, ge=1)
     """Steps between validations; each is a checkpoint too, and the one of lowest validation loss is kept."""
     valid_problems: int = Field(default=1024, ge=1)
-    share_prefixes: bool = True
-    """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
+
+    @field_validator("betas")
+    @classmethod
+    def _below_one(cls, betas: tuple[float, float]) -> tuple[float, float]:
+        if not all(0 <= beta < 1 for beta in betas):
+            raise ValueError("should be two numbers from 0 up and below 1")
+        return betas
 
     @model_validator(mode="after")
     def _whole_parts(self) -> Self:
@@ -140,6 +149,11 @@ class TrainingConfig(Section):
                 "evaluate_every should be a multiple of log_every, so that resumed runs log the same means"
             )
         return self
+
+
+class FinetuningConfig(TrainingConfig):
+    share_prefixes: bool = True
+    """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
 
 
 class EvaluationConfig(Section):
@@ -183,7 +197,7 @@ class FinetuneConfig(RunConfig):
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()
     data: DataConfig = DataConfig()
-    training: TrainingConfig = TrainingConfig()
+    training: FinetuningConfig = FinetuningConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @model_validator(mode="after")

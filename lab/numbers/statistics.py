@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,3 +61,26 @@ def bootstrap_ratio(
     # between two draws nothing is interpolated: one may be infinite
     low, high = np.quantile(ratios_R, [0.025, 0.975], method="inverted_cdf")
     return Estimate(float(above_N.sum() / below_N.sum()), float(low), float(high), n)
+
+
+def student_mean(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> Estimate:
+    """Mean of a few independent values, such as those of several seeds, with Student's 95 % interval, cut to what is
+    possible. Of one value the interval is everything that is possible. Raises ValueError when there are none.
+    """
+    if len(values) == 0:
+        raise ValueError("no values to take the mean of")
+    n, mean = len(values), float(np.mean(values))
+    half = student_quantile(0.975, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    return Estimate(mean, max(low, mean - half), min(high, mean + half), n)
+
+
+@cache
+def student_quantile(probability: float, freedom: int) -> float:
+    """Of Student's t with so many degrees of freedom, for a probability above one half (by the trapezoid rule)."""
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    # t = tan(angle): the tail of few degrees of freedom is long
+    angles_P = np.linspace(0, math.pi / 2, 200_001)[:-1]
+    t_P = np.tan(angles_P)
+    density_P = scale * (1 + t_P**2 / freedom) ** (-(freedom + 1) / 2) * (1 + t_P**2)
+    areas_P = np.concatenate([[0], np.cumsum((density_P[1:] + density_P[:-1]) / 2 * np.diff(angles_P))])
+    return float(np.interp(probability - 0.5, areas_P, t_P))

@@ -1,15 +1,17 @@
 """Figures of run directories, for paper and screen (matplotlib)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.ticker import MaxNLocator
 
 from lab.numbers.taxonomy import OUTCOMES
 from lab.reporting import cost, nupa
+from lab.reporting.length_curves import METRIC_NAMES
 from lab.text.answers import READINGS
 
 matplotlib.use("Agg")
@@ -152,7 +154,7 @@ def cost_by_length(summary: Mapping[str, Any], title: str, path: Path) -> None:
             below.set_ylim(-0.04, 1.04)
             below.set_xlabel("length, digits", fontsize=8)
             for axes in (above, below):
-                axes.locator_params(axis="x", integer=True, nbins=6)
+                axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
                 axes.tick_params(labelsize=7)
                 axes.grid(color="#eeeeee")
         for row in range(rows):
@@ -161,6 +163,58 @@ def cost_by_length(summary: Mapping[str, Any], title: str, path: Path) -> None:
         figure.suptitle(_plain(title), fontsize=10)
         handles, labels = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), fontsize=8)
+
+
+def length_curves(
+    curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], title: str, path: Path, metrics: Sequence[str]
+) -> None:
+    """A small chart a task and metric, a line a model: accuracy against length with 95 % intervals; grey is trained."""
+    tasks = list(next(iter(curves.values())))
+    with _figure(path, figsize=(3.6 * len(tasks) + 0.4, 2.5 * len(metrics) + 0.9)) as figure:
+        grid = figure.subplots(len(metrics), len(tasks), squeeze=False, sharex="col")
+        for row, metric in enumerate(metrics):
+            for axes, task in zip(grid[row], tasks, strict=True):
+                for place, (label, curve) in enumerate(curves.items()):
+                    lengths = sorted(map(int, curve[task]))
+                    found = [curve[task][str(length)][metric] for length in lengths]
+                    color = COLORS[place % len(COLORS)]
+                    axes.plot(
+                        lengths, [e["value"] for e in found], "o-", ms=2.5, lw=1.2, color=color, label=_plain(label)
+                    )
+                    bounds = [e["low"] for e in found], [min(e["high"], 1e3) for e in found]
+                    axes.fill_between(lengths, *bounds, color=color, alpha=0.15, lw=0)
+                axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
+                axes.grid(color="#eeeeee")
+                axes.tick_params(labelsize=7)
+                if metric != "dlength":
+                    axes.set_ylim(-0.03, 1.03)
+            grid[row][0].set_ylabel(METRIC_NAMES[metric], fontsize=8)
+        for axes, task in zip(grid[0], tasks, strict=True):
+            axes.set_title(task, fontsize=9)
+        for axes in grid[-1]:
+            axes.set_xlabel("digits (grey: trained)", fontsize=8)
+        figure.suptitle(_plain(title), fontsize=10)
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=8)
+
+
+def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title: str, path: Path) -> None:
+    """A small chart a task, a line a length: exact match against the samples seen (Figures 4 and 9)."""
+    with _figure(path, figsize=(3.8 * len(curves) + 0.4, 3.2)) as figure:
+        grid = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
+        for axes, (task, lengths) in zip(grid, curves.items(), strict=True):
+            for place, (length, points) in enumerate(sorted(lengths.items(), key=lambda pair: int(pair[0]))):
+                found = [points[samples]["exact_match"] for samples in sorted(points)]
+                color = COLORS[place % len(COLORS)]
+                axes.plot(sorted(points), [e["value"] for e in found], "o-", ms=2.5, lw=1.2, color=color, label=length)
+                bounds = [e["low"] for e in found], [e["high"] for e in found]
+                axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
+            axes.set(ylim=(-0.03, 1.03), xlabel="samples seen")
+            axes.set_title(task, fontsize=9)
+            axes.grid(color="#eeeeee")
+        grid[0].set_ylabel("exact match")
+        grid[0].legend(title="digits", fontsize=8)
+        figure.suptitle(_plain(title), fontsize=10)
 
 
 @contextmanager

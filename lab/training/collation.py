@@ -1,6 +1,7 @@
 """A batch of examples as the inputs of one forward pass, with labels at the answers alone."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -18,6 +19,10 @@ class PrefixTreeCollator:
     def __init__(self, share_prefixes: bool = True) -> None:
         """Without shared prefixes every example is a branch of its own: as many tokens as the examples have."""
         self.share_prefixes = share_prefixes
+
+    def of_rows(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """The same of the rows of a ProblemSet."""
+        return self([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
 
     def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, torch.Tensor]:
         """The inputs of PrefixTree, and shift_labels (1, T): what each node is to predict."""

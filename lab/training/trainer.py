@@ -3,16 +3,16 @@
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from zipfile import ZipFile
 
 import torch
 from peft import PeftModel
 from safetensors import safe_open
 from torch.nn.functional import cross_entropy
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PreTrainedModel, PrinterCallback, TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
@@ -21,18 +21,37 @@ from lab.config.schema import RulesConfig, TrainingConfig
 from lab.errors import ModelError
 from lab.numbers.sampling import Cell, has_problems
 from lab.runs import Run
-from lab.text.examples import EncodedExample
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
-from lab.training.collation import IGNORED, PrefixTreeCollator
+from lab.training.collation import IGNORED
 from lab.training.problem_sets import ProblemSet, problem_set
+
+AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
+"""The negative log-likelihoods of a batch's answer tokens, summed up, of a model and what a collator gives."""
+
+
+def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Of a prefix tree. The head over 49,152 words costs as much as a quarter of SmolLM2's layers, so it never sees
+    the states of other tokens. TRL's own fused head also measures entropy and accuracy, at two thirds of the speed on
+    a CPU.
+    """
+    labels_T = inputs["shift_labels"][0]
+    answers_A = (labels_T != IGNORED).nonzero()[:, 0]
+    logits_1AV = model(
+        input_ids=inputs["input_ids"],
+        position_ids=inputs["position_ids"],
+        attention_mask=inputs["attention_mask"],
+        logits_to_keep=answers_A,
+        use_cache=False,
+    ).logits
+    return cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
 
 
 class AnswerTrainer(SFTTrainer):
-    """TRL's trainer with the loss on answer tokens alone: the head never sees the other states.
+    """TRL's trainer with a loss on answer tokens alone."""
 
-    The head over 49,152 words costs as much as a quarter of SmolLM2's layers. TRL's own fused head also measures
-    entropy and accuracy, at two thirds of the speed on a CPU.
-    """
+    def __init__(self, answer_loss: AnswerLoss, **arguments: Any) -> None:
+        self.answer_loss = answer_loss
+        super().__init__(**arguments)
 
     def compute_loss(
         self,
@@ -42,18 +61,9 @@ class AnswerTrainer(SFTTrainer):
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
         """Mean negative log-likelihood over the answer tokens of the whole step (`num_items_in_batch` of them)."""
-        labels_T = inputs["shift_labels"][0]
-        answers_A = (labels_T != IGNORED).nonzero()[:, 0]
-        logits_1AV = model(
-            input_ids=inputs["input_ids"],
-            position_ids=inputs["position_ids"],
-            attention_mask=inputs["attention_mask"],
-            logits_to_keep=answers_A,
-            use_cache=False,
-        ).logits
-        total = cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
+        total = self.answer_loss(model, inputs)
         if num_items_in_batch is None:
-            return total / len(answers_A)
+            return total / (inputs["shift_labels"] != IGNORED).sum()
         # The count is of all processes, whose gradients are then averaged.
         return total * self.accelerator.num_processes / num_items_in_batch
 
@@ -80,15 +90,18 @@ def training_sets(
 
 
 def train(
-    model: PeftModel,
+    model: PreTrainedModel | PeftModel,
     tokenizer: PreTrainedTokenizerBase,
     config: TrainingConfig,
     sets: TrainingSets,
     seed: int,
     run: Run,
+    collate: Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]],
+    answer_loss: AnswerLoss = tree_loss,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
-    """Train the adapters; leaves those of lowest validation loss in run.model and the losses in metrics.jsonl.
+    """Train a model, or its adapters; leaves what has the lowest validation loss in run.model and the losses in
+    metrics.jsonl. `collate` makes the inputs of `answer_loss`, shift_labels among them, of rows of `sets`.
 
     left_out.json counts the problems that did not fit the window of their rules; training_times.jsonl holds the seconds
     of every start that came to its end.
@@ -105,15 +118,15 @@ def train(
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # several GPUs in one process would cut a tree in pieces; one is used
     progress = TrainingProgress()
-    collate = PrefixTreeCollator(config.share_prefixes)
     run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
     trainer = AnswerTrainer(
+        answer_loss,
         model=model,
         args=arguments,
         train_dataset=sets.train.examples,
         eval_dataset=sets.valid.examples,
         processing_class=tokenizer,
-        data_collator=lambda rows: collate([EncodedExample(r["prompt_ids"], r["completion_ids"]) for r in rows]),
+        data_collator=collate,
         callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks],
     )
     trainer.remove_callback(PrinterCallback)
@@ -149,7 +162,8 @@ def _is_json(path: Path) -> bool:
 
 def check_undamaged(checkpoint: Path) -> None:
     """Raises ModelError, naming the file, before anything of a damaged checkpoint is used."""
-    for name in ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt"):
+    weights = "model" if (checkpoint / "config.json").is_file() else "adapter_model"
+    for name in (f"{weights}.safetensors", "optimizer.pt", "scheduler.pt"):
         if not (checkpoint / name).is_file():
             raise ModelError(f"checkpoint {checkpoint} has no {name}; remove {checkpoint.name} to go on without it")
     for path in sorted(checkpoint.iterdir()):
@@ -168,7 +182,7 @@ def check_undamaged(checkpoint: Path) -> None:
             ) from error
 
 
-def _arguments(config: TrainingConfig, folder: Path, seed: int, model: PeftModel) -> SFTConfig:
+def _arguments(config: TrainingConfig, folder: Path, seed: int, model: PreTrainedModel | PeftModel) -> SFTConfig:
     return SFTConfig(
         output_dir=str(folder),
         max_steps=config.max_steps,
@@ -179,6 +193,8 @@ def _arguments(config: TrainingConfig, folder: Path, seed: int, model: PeftModel
         lr_scheduler_type=config.schedule,
         warmup_steps=config.warmup_steps,
         weight_decay=config.weight_decay,
+        adam_beta1=config.betas[0],
+        adam_beta2=config.betas[1],
         optim={"adamw": "adamw_torch", "adamw_8bit": "adamw_8bit"}[config.optimizer],
         bf16=model.dtype == torch.bfloat16,
         use_cpu=model.device.type == "cpu",

@@ -289,6 +289,7 @@ def test_a_caller_that_stops_early_leaves_nothing_behind(serve, quiet, fault):
 
 def test_an_interrupt_from_the_keyboard_ends_it_at_once(serve, quiet):
     server = serve(lambda asked: asked.reply(asked.right(), delay=30))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it runs in the background
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     began = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):

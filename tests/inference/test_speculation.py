@@ -58,15 +58,6 @@ class Recaller(torch.nn.Module):
         return SimpleNamespace(logits=logits)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Toy models are faster so, by far when others use the machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture(scope="module")
 def tokenizer(toy_model):
     return AutoTokenizer.from_pretrained(toy_model)

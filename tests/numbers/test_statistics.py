@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, wilson
+from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, student_mean, student_quantile, wilson
 
 
 def test_wilson_agrees_with_the_textbook():
@@ -43,3 +43,21 @@ def test_the_bootstrap_of_a_ratio_draws_pairs():
     for above, below in (([1.0], [0.0]), ([], []), ([1.0], [1.0, 2.0])):
         with pytest.raises(ValueError, match="no ratio"):
             bootstrap_ratio(above, below)
+
+
+def test_students_quantiles_are_those_of_the_tables():
+    # Fisher and Yates, two-sided 5 %
+    tables = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 30: 2.042}
+    for freedom, quantile in tables.items():
+        assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=6e-4)
+
+
+def test_the_mean_of_a_few_seeds_worked_out_by_hand():
+    # 0.8, 0.9, 1.0: standard deviation 0.1, 4.303 * 0.1 / sqrt(3) = 0.2484, and no accuracy is above 1
+    mean = student_mean([0.8, 0.9, 1.0], 0, 1)
+    assert mean.value == pytest.approx(0.9)
+    assert mean.low == pytest.approx(0.9 - 0.2484, abs=1e-4)
+    assert mean.high == 1
+    assert student_mean([0.5], 0, 1) == (0.5, 0, 1, 1)
+    with pytest.raises(ValueError, match="no values"):
+        student_mean([])

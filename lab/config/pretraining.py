@@ -1,0 +1,179 @@
+"""What a config of `lab.pretrain` may say: how numbers are written, a model to build, what it is trained on. No torch."""
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from lab.config.schema import RunConfig, Section, Tasks, TrainingConfig, chosen
+from lab.numbers.sampling import Cell
+
+
+class TokenizerConfig(Section):
+    """How the digits of a part of a number become tokens (Number Cookbook, section 3.1)."""
+
+    kind: Literal["aligned", "left", "mixed", "random"] = "aligned"
+    """aligned: groups of `digits` counted from the ones digit, or from the point in decimals. left: counted from the
+    left of every part. mixed: byte-pair merges of one to `digits` digits, as irregular as GPT-2's. random: groups of one
+    to `digits`, drawn anew each time that a sample is seen."""
+    digits: int = Field(default=1, ge=1, le=4)
+    """Of a group at most; the vocabulary has all strings of so many digits."""
+
+
+class FormatConfig(Section):
+    """How a number is written before it is cut into tokens (section 3.3)."""
+
+    reverse: Literal["none", "integer", "decimal", "each", "total"] = "none"
+    """integer: integer parts, numerators, denominators and exponents least significant digit first. decimal: decimals.
+    each: both. total: the whole number from its end, so that its parts change places too."""
+    pad: Literal["none", "operands", "all"] = "none"
+    """operands: parts of both operands to the longer one's digits, with zeros; all: those of the answer too."""
+    index_hints: Literal["none", "question", "both"] = "none"
+    """A token with the place before each group of digits (Zhou et al. 2024), in the question or in the answer too."""
+    largest_hint: int = Field(default=32, ge=1)
+    """Places are below this; while training, the places of a problem begin anywhere from 0 up that keeps them so."""
+
+
+class PositionsConfig(Section):
+    """Which integer a token gets."""
+
+    kind: Literal["plain", "randomised", "abacus", "coupled"] = "plain"
+    """plain: 0, 1, 2 ... randomised: an ordered draw from all ids (Ruoss et al. 2023). abacus: a digit's place in its
+    number, 0 elsewhere (McLeish et al. 2024). coupled: one id for digits of one place, the same for operator and "="
+    (Cho et al. 2024)."""
+    largest: int = Field(default=1024, ge=2)
+    """How many ids there are. Randomised ones are drawn from them, coupled ones begin anywhere and go round."""
+    segments: bool = False
+    """Add a learned embedding of which number a token is of: first, second, answer."""
+
+
+Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
+
+SIZES: dict[str, tuple[int, int, int, int, int]] = {
+    "0.2M": (1, 128, 344, 4, 4),
+    "0.4M": (2, 128, 344, 4, 4),
+    "1.3M": (2, 224, 784, 8, 2),
+    "3.2M": (4, 256, 688, 4, 4),
+    "0.1B": (8, 1024, 3584, 8, 2),
+    "0.9B": (16, 2048, 7168, 16, 4),
+    "3B": (24, 3072, 10752, 24, 6),
+}
+"""Layers, width, width of the feed-forward, heads, and key-value heads of the paper. The last three are its Table 11;
+1.3M is the 2-layer model of A.4.3, whose width it does not give."""
+
+
+class ScratchConfig(Section):
+    """A decoder of the Llama architecture with weights drawn at random."""
+
+    size: str = "0.4M"
+    """0.2M, 0.4M, 1.3M, 3.2M, 0.1B, 0.9B or 3B: parameters without the embeddings; layers and widths in SIZES."""
+    key_value_heads: Literal["as_heads", "paper"] = "as_heads"
+    """paper: shared by several heads, as in Table 11; as_heads: one for each, as some probing instruments need."""
+    encoding: Encoding = "rope"
+    """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
+    alibi: takes away slope times distance (Press et al. 2022); alibi_released: adds it, as the paper's code does. fire:
+    adds a learned function of the distance (Li et al. 2024). learned: nothing, but ids have embeddings."""
+    positions: PositionsConfig = PositionsConfig()
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the computation: auto is bfloat16 where the device multiplies in it; weights are float32."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @field_validator("size")
+    @classmethod
+    def _known(cls, size: str) -> str:
+        if size not in SIZES:
+            raise ValueError(f"should be one of {', '.join(SIZES)}")
+        return size
+
+    @model_validator(mode="after")
+    def _ids_that_can_be_told_apart(self) -> Self:
+        if self.positions.kind in ("abacus",) and self.encoding != "learned":
+            raise ValueError("positions.kind=abacus tells places, not order: use encoding=learned")
+        return self
+
+
+class Variation(Section):
+    """Makes training problems of integer addition harder than uniform digits are."""
+
+    carries: float = Field(default=0, ge=0, le=1)
+    """Share of problems in which digits of the second number are 9 minus those of the first, at a rate of its own."""
+    short_second: float = Field(default=0, ge=0, le=1)
+    """Share of problems whose second number has any length from 1 up, instead of half the first one's."""
+
+
+class PretrainingDataConfig(Section):
+    tasks: Tasks = ["add_integer"]
+    lengths: tuple[int, int] = (1, 8)
+    """Digits of training problems, both ends included."""
+    packing: int = Field(default=1, ge=1)
+    """Problems in one sequence, without a mask between them."""
+    variation: Variation = Variation()
+
+    @field_validator("lengths")
+    @classmethod
+    def _in_order(cls, bounds: tuple[int, int]) -> tuple[int, int]:
+        if not 1 <= bounds[0] <= bounds[1]:
+            raise ValueError("should be [shortest, longest], from 1 digit up")
+        return bounds
+
+    @model_validator(mode="after")
+    def _variation_of_additions(self) -> Self:
+        if (self.variation.carries or self.variation.short_second) and [t.key for t in chosen(self.tasks)] != [
+            "add_integer"
+        ]:
+            raise ValueError("variation is of integer addition: use tasks=[add_integer], or leave it out")
+        return self
+
+    @property
+    def trained(self) -> range:
+        return range(self.lengths[0], self.lengths[1] + 1)
+
+    @property
+    def cells(self) -> list[Cell]:
+        shortest, longest = self.lengths
+        return [Cell(item, length) for item in chosen(self.tasks) for length in range(shortest, longest + 1)]
+
+
+class LengthCurvesConfig(Section):
+    """What is measured of a model at every length."""
+
+    lengths: list[int] = list(range(1, 21))
+    """Digits to test at, inside and outside of training."""
+    problems_per_length: int = Field(default=100, ge=1)
+    batch_size: int = Field(default=200, ge=1)
+    while_training: list[int] = []
+    """Lengths that are also measured at each validation, for curves over the samples seen."""
+    problems_while_training: int = Field(default=50, ge=1)
+
+    @field_validator("lengths", "while_training")
+    @classmethod
+    def _lengths(cls, lengths: list[int]) -> list[int]:
+        if any(length < 1 for length in lengths) or len(set(lengths)) < len(lengths):
+            raise ValueError("should be numbers of digits from 1 up, none twice")
+        return sorted(lengths)
+
+
+class PretrainTrainingConfig(TrainingConfig):
+    learning_rate: float = Field(default=1e-3, gt=0)
+    micro_batch_size: int = Field(default=64, ge=1)
+    compile: bool = False
+    """torch.compile while training; the first steps take minutes longer."""
+
+
+class PretrainConfig(RunConfig):
+    model: ScratchConfig = ScratchConfig()
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    format: FormatConfig = FormatConfig()
+    data: PretrainingDataConfig = PretrainingDataConfig()
+    training: PretrainTrainingConfig = PretrainTrainingConfig()
+    evaluation: LengthCurvesConfig = LengthCurvesConfig()
+
+    @model_validator(mode="after")
+    def _whole_sequences(self) -> Self:
+        if self.training.micro_batch_size % self.data.packing:
+            raise ValueError("data.packing should divide training.micro_batch_size, which counts problems")
+        if not self.evaluation.lengths:
+            raise ValueError("evaluation.lengths should name at least one length")
+        return self
+
+    def cells_of(self, lengths: list[int]) -> list[Cell]:
+        return [Cell(item, length) for item in chosen(self.data.tasks) for length in lengths]
