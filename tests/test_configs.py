@@ -2,14 +2,17 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
+from lab.config.pretraining import PretrainConfig
 from lab.config.schema import FinetuneConfig, RunConfig, chosen
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "configs").glob("*.yaml"))
+GRIDS = sorted((ROOT / "configs" / "grids").glob("*.yaml"))
 
 
 def schema_of(path: Path) -> type[RunConfig]:
@@ -18,7 +21,7 @@ def schema_of(path: Path) -> type[RunConfig]:
     extended = re.search("^extends: (.*)$", text, re.MULTILINE)
     if extended:
         return schema_of(path.parent / extended[1])
-    own = {"benchmark": EvaluateConfig, "rule_following": CostConfig}
+    own = {"benchmark": EvaluateConfig, "rule_following": CostConfig, "tokenizer": PretrainConfig}
     return next((schema for key, schema in own.items() if f"\n{key}:" in text), FinetuneConfig)
 
 
@@ -30,6 +33,15 @@ def test_every_shipped_config_loads_and_survives_its_own_dump(path, tmp_path):
     again.write_text(dump(config))
     assert load(schema, again, []) == config
     assert config.name == path.stem
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.name)
+def test_every_setting_of_a_grid_is_a_config(path):
+    grid = yaml.safe_load(path.read_text())
+    assert grid["title"] and grid["seeds"]
+    for settings in grid["settings"].values():
+        overrides = [f"{key}={value}" for key, value in settings.items()]
+        assert load(PretrainConfig, ROOT / "configs" / grid["config"], overrides)
 
 
 def test_the_papers_config_is_the_papers_setting():
@@ -52,5 +64,5 @@ def test_configs_are_read_without_torch():
     import subprocess
     import sys
 
-    code = "import sys, lab.config.cost, lab.config.evaluation, lab.config.loading; sys.exit('torch' in sys.modules)"
+    code = "import sys, lab.config.cost, lab.config.evaluation, lab.config.pretraining, lab.config.loading; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""What a config of `lab.pretrain` may say: how numbers are written, a model to build, what it is trained on. No torch."""
+"""What a config of `lab.pretrain` may say: how numbers are written, a model to build, its training. No torch."""
 
 from typing import Literal, Self
 
@@ -13,8 +13,8 @@ class TokenizerConfig(Section):
 
     kind: Literal["aligned", "left", "mixed", "random"] = "aligned"
     """aligned: groups of `digits` counted from the ones digit, or from the point in decimals. left: counted from the
-    left of every part. mixed: byte-pair merges of one to `digits` digits, as irregular as GPT-2's. random: groups of one
-    to `digits`, drawn anew each time that a sample is seen."""
+    left of every part. mixed: byte-pair merges of one to `digits` digits, as irregular as GPT-2's. random: groups of
+    one to `digits`, drawn anew each time that a sample is seen."""
     digits: int = Field(default=1, ge=1, le=4)
     """Of a group at most; the vocabulary has all strings of so many digits."""
 
@@ -101,7 +101,7 @@ class Variation(Section):
 
 
 class PretrainingDataConfig(Section):
-    tasks: Tasks = ["add_integer"]
+    tasks: Tasks = Field(default=["add_integer"])
     lengths: tuple[int, int] = (1, 8)
     """Digits of training problems, both ends included."""
     packing: int = Field(default=1, ge=1)
@@ -136,11 +136,11 @@ class PretrainingDataConfig(Section):
 class LengthCurvesConfig(Section):
     """What is measured of a model at every length."""
 
-    lengths: list[int] = list(range(1, 21))
+    lengths: list[int] = Field(default=list(range(1, 21)))
     """Digits to test at, inside and outside of training."""
     problems_per_length: int = Field(default=100, ge=1)
     batch_size: int = Field(default=200, ge=1)
-    while_training: list[int] = []
+    while_training: list[int] = Field(default=[])
     """Lengths that are also measured at each validation, for curves over the samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
 

@@ -8,6 +8,7 @@ from huggingface_hub import model_info, try_to_load_from_cache
 from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models.sources import EMBEDDED, locate
@@ -52,7 +53,7 @@ def describe(model: PreTrainedModel) -> str:
     return f"{name}, {str(model.dtype).removeprefix('torch.')}"
 
 
-def resolve_device(config: ModelConfig) -> torch.device:
+def resolve_device(config: ModelConfig | ScratchConfig) -> torch.device:
     """Raises ModelError when CUDA is asked for and not there."""
     if config.device == "cuda" and not torch.cuda.is_available():
         raise ModelError("model.device is cuda, but torch sees no CUDA device; use auto or cpu")
@@ -61,7 +62,7 @@ def resolve_device(config: ModelConfig) -> torch.device:
     return torch.device(config.device)
 
 
-def resolve_dtype(config: ModelConfig) -> torch.dtype:
+def resolve_dtype(config: ModelConfig | ScratchConfig) -> torch.dtype:
     """bfloat16 only pays where the device multiplies in it: a CPU without it is a hundred times slower (measured)."""
     if config.dtype != "auto":
         return getattr(torch, config.dtype)

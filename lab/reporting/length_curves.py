@@ -37,7 +37,7 @@ def _mean(values: Sequence[float], metric: str) -> dict[str, Any]:
     return student_mean(values, 0, 1 if metric != "dlength" else float("inf"))._asdict()
 
 
-def while_training(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
+def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
     """The rows of curve.jsonl as {task: {length: {samples seen: metrics}}}."""
     curves: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
     for row in rows:

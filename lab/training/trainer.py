@@ -99,9 +99,12 @@ def train(
     collate: Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]],
     answer_loss: AnswerLoss = tree_loss,
     callbacks: Sequence[TrainerCallback] = (),
+    bfloat16: bool = False,
+    compile: bool = False,
 ) -> None:
     """Train a model, or its adapters; leaves what has the lowest validation loss in run.model and the losses in
-    metrics.jsonl. `collate` makes the inputs of `answer_loss`, shift_labels among them, of rows of `sets`.
+    metrics.jsonl. `collate` makes the inputs of `answer_loss`, shift_labels among them, of rows of `sets`. `bfloat16`:
+    products in it, whatever the weights are in.
 
     left_out.json counts the problems that did not fit the window of their rules; training_times.jsonl holds the seconds
     of every start that came to its end.
@@ -114,7 +117,7 @@ def train(
     step = int(last.name.rpartition("-")[2]) if last else 0
     run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
 
-    arguments = _arguments(config, folder, seed, model)
+    arguments = _arguments(config, folder, seed, model, bfloat16 or model.dtype == torch.bfloat16, compile)
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # several GPUs in one process would cut a tree in pieces; one is used
     progress = TrainingProgress()
@@ -182,7 +185,14 @@ def check_undamaged(checkpoint: Path) -> None:
             ) from error
 
 
-def _arguments(config: TrainingConfig, folder: Path, seed: int, model: PreTrainedModel | PeftModel) -> SFTConfig:
+def _arguments(
+    config: TrainingConfig,
+    folder: Path,
+    seed: int,
+    model: PreTrainedModel | PeftModel,
+    bfloat16: bool,
+    compile: bool,
+) -> SFTConfig:
     return SFTConfig(
         output_dir=str(folder),
         max_steps=config.max_steps,
@@ -196,7 +206,8 @@ def _arguments(config: TrainingConfig, folder: Path, seed: int, model: PreTraine
         adam_beta1=config.betas[0],
         adam_beta2=config.betas[1],
         optim={"adamw": "adamw_torch", "adamw_8bit": "adamw_8bit"}[config.optimizer],
-        bf16=model.dtype == torch.bfloat16,
+        bf16=bfloat16,
+        torch_compile=compile,
         use_cpu=model.device.type == "cpu",
         gradient_checkpointing=False,
         max_length=None,

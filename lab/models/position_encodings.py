@@ -1,0 +1,111 @@
+"""What attention does with position ids: rotate, add a bias, or nothing. Which ids there are: `position_ids`.
+
+- rope: rotates queries and keys by their ids (Su et al. 2021, arXiv 2104.09864); Llama's own.
+- nope: nothing (Kazemnejad et al. 2023, arXiv 2305.19466).
+- alibi: takes slope x distance from the scores, slopes 2^(-8(h+1)/H) of heads h = 0..H-1 (Press et al. 2022, arXiv
+  2108.12409, section 3). alibi_released adds it instead, as the code published with the Number Cookbook does: then the
+  farthest token gets the most attention.
+- fire: adds a learned function of the distance (Li et al. 2024, arXiv 2310.04418).
+- learned: nothing, but the inputs have an embedding of their ids added (Gehring et al. 2017, arXiv 1705.03122).
+
+All but rope are relative to |i - j|: ids need not grow along the row, as coupled ones do not.
+
+Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import nn
+
+from lab.errors import ModelError
+
+Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
+
+
+class NoRotation(nn.Module):
+    """In place of Llama's rotary embedding: cosines 1 and sines 0 leave queries and keys as they are."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, x: torch.Tensor, position_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines (B, T, D), in x's dtype."""
+        shape = (*position_ids.shape, self.width)
+        return x.new_ones(1).expand(shape), x.new_zeros(1).expand(shape)
+
+
+class AlibiBias(nn.Module):
+    def __init__(self, heads: int, sign: Literal[-1, 1] = -1) -> None:
+        """`sign`: -1 as in the paper; 1 as in the code released with the Number Cookbook."""
+        super().__init__()
+        self.heads, self.sign = heads, sign
+
+    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
+        """What is added to the scores, (B, H, Q, K)."""
+        heads_H = torch.arange(1, self.heads + 1, device=positions_BQ.device)
+        slopes_H11 = torch.exp2(-8 * heads_H / self.heads)[:, None, None]
+        return self.sign * slopes_H11 * _distances(positions_BQ, positions_BK)[:, None]
+
+
+class FireBias(nn.Module):
+    """f(psi(|i - j|) / psi(max(L, i))), psi(x) = log(c x + 1), f an MLP from 1 to 32 to H.
+
+    c, L and f are learned; all layers share them (FIRE-S). Width and first values are those of the paper's code.
+    """
+
+    hidden = 32
+    initial_c, initial_threshold = 0.1, 512.0
+    small = 1e-6
+    """Keeps the quotient finite should c become 0."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.c = nn.Parameter(torch.empty(()))
+        self.threshold_scale = nn.Parameter(torch.empty(()))
+        """L in units of its first value: the optimizer's steps are those for numbers near 1."""
+        self.into_mlp, self.out_of_mlp = nn.Linear(1, self.hidden), nn.Linear(self.hidden, heads)
+        self.reset()
+
+    def reset(self) -> None:
+        """Draw the MLP as torch does: with Llama's deviation of 0.02 in both its layers it would begin at nothing."""
+        nn.init.constant_(self.c, self.initial_c)
+        nn.init.constant_(self.threshold_scale, 1.0)
+        for layer in (self.into_mlp, self.out_of_mlp):
+            bound = 1 / math.sqrt(layer.in_features)
+            nn.init.uniform_(layer.weight, -bound, bound)
+            nn.init.uniform_(layer.bias, -bound, bound)
+
+    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
+        """What is added to the scores, (B, H, Q, K)."""
+        threshold = self.initial_threshold * self.threshold_scale.abs()
+        longest_BQ1 = torch.maximum(positions_BQ, threshold)[:, :, None]
+        share_BQK = self._psi(_distances(positions_BQ, positions_BK)) / (self._psi(longest_BQ1) + self.small)
+        return self.out_of_mlp(self.into_mlp(share_BQK[..., None]).relu()).permute(0, 3, 1, 2)
+
+    def _psi(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.log1p(self.c.abs() * x)
+
+
+class LearnedPositions(nn.Embedding):
+    """A vector for each of `largest` ids, to be added to the inputs."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Vectors (B, T, D) of ids (B, T). Raises ModelError for an id that has none.
+
+        Not while training on a GPU, where to look at an id is to wait for it; there the ids were drawn within bounds.
+        """
+        looked_at = input.device.type == "cpu" or not self.training
+        if looked_at and not torch.compiler.is_compiling() and (largest := int(input.max())) >= self.num_embeddings:
+            raise ModelError(
+                f"a row has position id {largest}, and only those below {self.num_embeddings} have an embedding: "
+                f"train with model.positions.largest above {largest}, or give shorter rows"
+            )
+        return super().forward(input)
+
+
+def _distances(positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
+    """|i - j|, (B, Q, K)."""
+    return (positions_BQ[:, :, None] - positions_BK[:, None]).abs()

@@ -1,0 +1,275 @@
+"""A decoder of the Llama architecture with weights drawn at random, for rows of numbers.
+
+`NumberLlama` is a `LlamaForCausalLM` that finds the position ids of a row from its tokens (`position_ids`) and hands
+them to its attention or its inputs as the encoding wants it (`position_encodings`). Config and weights hold all there
+is to it: with this module imported, `AutoModelForCausalLM.from_pretrained` loads what `save_pretrained` wrote, and
+`generate` works as with any other model.
+
+Shapes: B rows, T tokens of a forward pass, K tokens of a row so far (T without a cache), N problems of a row, A labels
+that count, V words of the vocabulary, H heads, D width of the model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any, cast
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from transformers import AutoConfig, AutoModelForCausalLM, Cache, DynamicCache, GenerationConfig
+from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.models.llama import LlamaConfig, LlamaForCausalLM
+from transformers.utils.generic import can_return_tuple
+
+from lab.config.pretraining import SIZES, ScratchConfig
+from lab.errors import ModelError
+from lab.models.position_encodings import AlibiBias, Encoding, FireBias, LearnedPositions, NoRotation
+from lab.models.position_ids import PositionKind, TokenFacts, position_ids, segments
+
+IGNORED = -100
+"""The label of a token whose continuation is not trained on."""
+_SEGMENTS = 4
+_LONGEST = 16_384
+"""Tokens of a row, as the config states it; nothing is sized by it, and no encoding but learned ends there."""
+
+
+class NumberLlamaConfig(LlamaConfig):
+    model_type = "number_llama"
+
+    encoding: Encoding = "rope"
+    position_kind: PositionKind = "plain"
+    largest: int = 1024
+    """How many position ids there are."""
+    segments: bool = False
+    vocabulary: list[str] = field(default_factory=list)
+    """The words, in the order of their ids."""
+
+
+class NumberLlama(LlamaForCausalLM):
+    config: NumberLlamaConfig  # type: ignore[assignment]
+    config_class = NumberLlamaConfig
+    # their kernels take no mask of our own
+    _supports_flash_attn = False
+    _supports_flex_attn = False
+
+    def __init__(self, config: NumberLlamaConfig) -> None:
+        """Raises ModelError when the vocabulary lacks a word that rows cannot do without."""
+        super().__init__(config)
+        self._facts = TokenFacts.of(config.vocabulary)
+        heads, width = config.num_attention_heads, config.hidden_size
+        if config.encoding != "rope":
+            self.model.rotary_emb = NoRotation(cast(int, config.head_dim))  # type: ignore[assignment]
+        self.position_bias = _bias(config.encoding, heads)
+        self.position_embeddings = LearnedPositions(config.largest, width) if config.encoding == "learned" else None
+        self.segment_embeddings = nn.Embedding(_SEGMENTS, width) if config.segments else None
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, FireBias):
+            module.reset()
+
+    @can_return_tuple
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        key_position_ids: torch.Tensor | None = None,
+        segment_ids: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool = False,
+        shift_labels: torch.Tensor | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        logits_to_keep: int | torch.Tensor = 0,
+        row_length: int | None = None,
+    ) -> CausalLMOutputWithPast:
+        """Logits (B, T, V) of the tokens that follow; with labels the loss, and logits (A, V) where there is a label.
+
+        attention_mask (B, K): 0 for padding. None where there is none on the left: on the right it changes nothing
+            before it, so training needs no mask.
+        position_ids, segment_ids (B, T): those of a row's tokens where they are not given; so a training step gives
+            the position ids that were drawn for it.
+        key_position_ids (B, K): the position ids of the tokens in the cache too; only alibi and fire look at them.
+        shift_labels (B, T): what is to be predicted at each token, IGNORED where nothing is. The head is applied
+            nowhere else.
+        num_items_in_batch: what the sum of the losses is divided by; A where it is not given.
+        logits_to_keep: of how many last tokens, or of which, logits are wanted; 0 for all.
+        row_length: see `position_ids`; only randomised ids that are not given depend on it.
+
+        Raises ModelError when ids have no embedding, when a row is longer than there are randomised ids, and when a
+        cache holds tokens whose ids are needed and not given.
+        """
+        if use_cache and past_key_values is None:
+            past_key_values = DynamicCache(config=self.config)
+        seen = past_key_values.get_seq_length() if past_key_values is not None else 0
+        if seen and (position_ids is None or (self.segment_embeddings is not None and segment_ids is None)):
+            raise ModelError("tokens after a cache need position_ids (and segment_ids): ids follow from the whole row")
+        if position_ids is None:
+            position_ids = self.positions(input_ids, attention_mask, row_length)
+        keys = position_ids if key_position_ids is None else key_position_ids
+        looked_at = self.position_bias is not None or key_position_ids is not None
+        if looked_at and keys.shape[1] != seen + input_ids.shape[1]:
+            raise ModelError(
+                f"key_position_ids are of {keys.shape[1]} tokens, but the cache has {seen} and input_ids "
+                f"{input_ids.shape[1]} more: give those of the whole row, and to `generate` whole rows"
+            )
+
+        hidden_BTD = self.model.embed_tokens(input_ids)
+        if self.position_embeddings is not None:
+            hidden_BTD = hidden_BTD + self.position_embeddings(position_ids)
+        if self.segment_embeddings is not None:
+            segment_ids = self.segments(input_ids) if segment_ids is None else segment_ids
+            hidden_BTD = hidden_BTD + self.segment_embeddings(segment_ids)
+        mask = self._mask(input_ids.shape[1], seen, attention_mask, position_ids, keys)
+        # LlamaModel's own loop would take ids that jump for those of rows without anything in common, and mask them
+        rotation = self.model.rotary_emb(hidden_BTD, position_ids)
+        given: dict[str, Any] = {"attention_mask": mask, "position_ids": position_ids, "position_embeddings": rotation}
+        given |= {"past_key_values": past_key_values, "use_cache": use_cache}
+        *layers, last = cast(Any, self.model.layers)
+        for layer in layers:
+            hidden_BTD = layer(hidden_BTD, **given)
+
+        if shift_labels is not None:
+            counts_BT = shift_labels != IGNORED
+            labels_A = shift_labels[counts_BT]
+            # nobody reads what the last layer's feed-forward makes of other tokens: two thirds of a one-layer model
+            attended_BTD, _ = last.self_attn(hidden_states=last.input_layernorm(hidden_BTD), **given)
+            hidden_AD = (hidden_BTD + attended_BTD)[counts_BT]
+            hidden_AD = hidden_AD + last.mlp(last.post_attention_layernorm(hidden_AD))
+            logits_AV = self.lm_head(self.model.norm(hidden_AD))
+            items = len(labels_A) if num_items_in_batch is None else num_items_in_batch
+            loss = cross_entropy(logits_AV.float(), labels_A, reduction="sum") / items
+            return CausalLMOutputWithPast(loss=loss, logits=logits_AV, past_key_values=past_key_values)
+        hidden_BTD = self.model.norm(last(hidden_BTD, **given))
+        kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
+        return CausalLMOutputWithPast(logits=self.lm_head(hidden_BTD[:, kept]), past_key_values=past_key_values)
+
+    def positions(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, row_length: int | None = None
+    ) -> torch.Tensor:
+        """Position ids of whole rows (B, T), (1, T) where they are the same for all; see `position_ids`."""
+        kind, largest = self.config.position_kind, self.config.largest
+        if kind == "plain" and attention_mask is None:
+            return torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+        return position_ids(kind, largest, input_ids, self.facts(input_ids.device), row_length=row_length)
+
+    def segments(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Which number of its problem each token of whole rows is of, (B, T)."""
+        return segments(input_ids, self.facts(input_ids.device))
+
+    def facts(self, device: torch.device) -> TokenFacts:
+        """What ids need to know of the vocabulary; kept on the device that it was last asked for."""
+        if self._facts.digits.device != device:
+            self._facts = self._facts.to(device)
+        return self._facts
+
+    def prepare_inputs_for_generation(  # type: ignore[override]
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        row_length: int | None = None,
+        **others: Any,
+    ) -> dict[str, Any]:
+        """The ids of the whole row (B, K), of which the forward pass gets what it needs; `generate`'s own are plain."""
+        keys_BK = self.positions(input_ids, attention_mask, row_length).expand(input_ids.shape)
+        inputs = super().prepare_inputs_for_generation(  # type: ignore[misc]
+            input_ids, attention_mask=attention_mask, position_ids=keys_BK, **others
+        )
+        tokens = inputs["input_ids"].shape[1]
+        return {
+            **inputs,
+            "key_position_ids": keys_BK,
+            "segment_ids": self.segments(input_ids)[:, -tokens:] if self.config.segments else None,
+        }
+
+    def _prepare_cache_for_generation(  # type: ignore[override]
+        self, generation_config: GenerationConfig, model_kwargs: dict[str, Any], *others: Any
+    ) -> Any:
+        # the one place where `generate` tells a model how long rows may become, and takes what its steps are to know
+        model_kwargs["row_length"] = generation_config.max_length
+        return super()._prepare_cache_for_generation(generation_config, model_kwargs, *others)  # type: ignore[misc]
+
+    def parameters_without_embeddings(self) -> int:
+        """Weights that are neither of an embedding nor of the head: what presets are named by."""
+        embeddings = [module for module in self.modules() if isinstance(module, nn.Embedding)]
+        left_out = {id(module.weight) for module in [*embeddings, self.lm_head]}
+        return sum(weight.numel() for weight in self.parameters() if id(weight) not in left_out)
+
+    def _mask(
+        self,
+        tokens: int,
+        seen: int,
+        attention_mask: torch.Tensor | None,
+        positions_BT: torch.Tensor,
+        positions_BK: torch.Tensor,
+    ) -> torch.Tensor | None:
+        """(B or 1, H or 1, T, K): True where attention goes, or what is added to its scores.
+
+        None where SDPA's causal attention, or one query that sees all keys, says the same, as that is faster.
+        """
+        plain = self.position_bias is None and attention_mask is None
+        sdpa = self.config._attn_implementation == "sdpa"
+        if plain and (tokens == 1 or (sdpa and not seen)):
+            return None
+        queries_T1 = torch.arange(seen, seen + tokens, device=positions_BT.device)[:, None]
+        keys_K = torch.arange(seen + tokens, device=positions_BT.device)
+        visible = (keys_K <= queries_T1)[None, None]
+        if attention_mask is not None:
+            # padding sees itself: a row of scores that are all -inf would make NaN of it, and of all after it
+            visible = visible & (attention_mask[:, None, None].bool() | (keys_K == queries_T1))
+        if self.position_bias is None and sdpa:
+            return visible
+        dtype = self.model.embed_tokens.weight.dtype
+        bias = torch.zeros((), dtype=dtype, device=visible.device)
+        if self.position_bias is not None:
+            bias = self.position_bias(positions_BT, positions_BK).to(dtype)
+        return torch.where(visible, bias, float("-inf"))
+
+
+def _bias(encoding: Encoding, heads: int) -> AlibiBias | FireBias | None:
+    match encoding:
+        case "alibi":
+            return AlibiBias(heads)
+        case "alibi_released":
+            return AlibiBias(heads, sign=1)
+        case "fire":
+            return FireBias(heads)
+        case _:
+            return None
+
+
+AutoConfig.register(NumberLlamaConfig.model_type, NumberLlamaConfig)
+AutoModelForCausalLM.register(NumberLlamaConfig, NumberLlama)
+
+
+def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> NumberLlama:
+    """A new model in float32, its weights drawn from the seed as Llama's are (normal, deviation 0.02).
+
+    Raises ModelError when the vocabulary lacks a word that rows cannot do without.
+    """
+    layers, width, inner, heads, key_value_heads = SIZES[config.size]
+    facts = TokenFacts.of(vocabulary)
+    torch.manual_seed(seed)
+    return NumberLlama(
+        NumberLlamaConfig(
+            encoding=config.encoding,
+            position_kind=config.positions.kind,
+            largest=config.positions.largest,
+            segments=config.positions.segments,
+            vocabulary=list(vocabulary),
+            vocab_size=len(vocabulary),
+            num_hidden_layers=layers,
+            hidden_size=width,
+            intermediate_size=inner,
+            num_attention_heads=heads,
+            num_key_value_heads=key_value_heads if config.key_value_heads == "paper" else heads,
+            max_position_embeddings=_LONGEST,
+            tie_word_embeddings=False,
+            pad_token_id=facts.pad,
+            bos_token_id=facts.begin,
+            eos_token_id=facts.end,
+            attn_implementation="sdpa",  # type: ignore[call-arg]
+        )
+    )

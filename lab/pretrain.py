@@ -1,0 +1,143 @@
+"""Train a small model from scratch and show how far it gets in length.
+
+Builds a decoder of the Llama architecture with any tokenizer, number format and position scheme, trains it on one task
+or several, keeps the weights of lowest validation loss, and measures exact match, digit match and dlength at every
+length inside and outside of training. A run that was killed goes on with resume=true and ends as if nothing had
+happened.
+"""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lab.config.loading import dump, parse_command_line
+from lab.config.pretraining import PretrainConfig
+from lab.config.schema import ModelConfig, chosen
+from lab.errors import exit_cleanly
+from lab.progress import quiet_libraries
+from lab.runs import Run
+
+if TYPE_CHECKING:
+    from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+    from lab.models.scratch import NumberLlama
+    from lab.text.notation import Notation
+    from lab.training.sequences import SequenceCollator
+    from lab.training.trainer import TrainingSets
+
+
+@exit_cleanly
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = sys.argv[1:] if argv is None else argv
+    config = parse_command_line(PretrainConfig, arguments, "python -m lab.pretrain", __doc__ or "")
+    Run.check(config.path, config.resume, config.overwrite)
+    pretrain(config)
+
+
+def pretrain(config: PretrainConfig) -> None:
+    from rich.console import Console
+
+    from lab.benchmarks.benchmark import measure
+    from lab.benchmarks.length_curves import LengthCurves, unseen_problems
+    from lab.inference.plain import PlainEngine
+    from lab.models import pretrained, scratch
+    from lab.reporting import figures, length_curves
+    from lab.reporting.report import VERSION
+    from lab.text.notation import Notation
+    from lab.text.scratch_tokenizer import build_tokenizer
+    from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_sets
+
+    quiet_libraries()
+    notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
+    tokenizer = build_tokenizer(notation.vocabulary)
+    device, seed, tested = pretrained.resolve_device(config.model), config.seed, config.evaluation
+    model = scratch.build(config.model, notation.vocabulary, seed).to(device)  # type: ignore[arg-type]
+    sets = sequence_sets(config.data, config.training, seed, notation, tokenizer)
+    collate = SequenceCollator(notation.vocabulary, config.data.packing, config.model.positions, seed)
+    check_that_it_fits(model, collate, longest_rows(config.data, seed, notation, tokenizer))
+    problems = unseen_problems(config.cells_of(tested.lengths), seed, tested.problems_per_length)
+    benchmark = LengthCurves(problems, notation)
+    benchmark.check(model, tokenizer)
+
+    with Run.open(config.path, dump(config), config.resume, config.overwrite) as run:
+        run.record_environment(device=pretrained.describe(model))
+        if not run.model.exists():
+            print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
+            train_from_scratch(model, tokenizer, notation, config, sets, collate, run)
+        shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
+        saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
+        model, tokenizer = pretrained.load(saved)
+        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size), run)
+
+        curves = benchmark.summarize(samples)
+        run.write_json("summary", {"version": VERSION, "lengths": curves})
+        title = f"{config.name}: trained on {config.data.lengths[0]}-{config.data.lengths[1]} digits"
+        table = length_curves.table({config.name: curves}, title)
+        run.write_text("table.md", table.markdown())
+        figures.length_curves(
+            {config.name: curves},
+            config.data.lengths,
+            title,
+            run.figures / "lengths.png",
+            tuple(length_curves.METRIC_NAMES),
+        )
+        if seen := length_curves.while_training(run.read("curve")):
+            figures.training_curves(seen, title, run.figures / "training.png")
+        Console().print(table.terminal())
+        print(f"run directory: {run.path}")
+
+
+def train_from_scratch(
+    model: "NumberLlama",
+    tokenizer: "PreTrainedTokenizerBase",
+    notation: "Notation",
+    config: PretrainConfig,
+    sets: "TrainingSets",
+    collate: "SequenceCollator",
+    run: Run,
+) -> None:
+    """Leaves the trained model in run.model, and in throughput.json how fast it was."""
+    import torch
+
+    from lab.benchmarks.length_curves import LengthCurves, unseen_problems
+    from lab.inference.plain import PlainEngine
+    from lab.models import pretrained
+    from lab.training.measuring import MeasureWhileTraining
+    from lab.training.sequences import sequence_loss
+    from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
+    from lab.training.trainer import train
+
+    training, tested = config.training, config.evaluation
+    first = collate([sets.train.examples[place] for place in range(training.micro_batch_size)])
+    parts = training.batch_size // training.micro_batch_size
+    dtype = pretrained.resolve_dtype(config.model)
+    meter = ThroughputMeter(parts * step_operations(model, first), training.batch_size)
+    rate = matrix_product_rate(model.device, dtype)
+    callbacks: list[Any] = [meter]
+    if tested.while_training:
+        cells = config.cells_of(tested.while_training)
+        benchmark = LengthCurves(unseen_problems(cells, config.seed, tested.problems_while_training), notation)
+        engine = PlainEngine(model, tokenizer, tested.batch_size)
+        callbacks.append(MeasureWhileTraining(run, lambda: benchmark.rows(engine), training.batch_size))
+    bfloat16 = dtype == torch.bfloat16
+    train(
+        model,
+        tokenizer,
+        training,
+        sets,
+        config.seed,
+        run,
+        collate,
+        sequence_loss,
+        callbacks,
+        bfloat16,
+        training.compile,
+    )
+    if found := meter.found(rate):
+        print(found)
+        run.write_json("throughput", {**found._asdict(), "operations_a_step": meter.operations})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""How the digits of one part of a number are cut into groups, one token each (Number Cookbook, section 3.1).
+
+           1234567 as an integer   .1234567 as decimals    groups of at most 3 digits
+    aligned     1 234 567               123 456 7          counted from the ones digit, or from the point
+    left        123 456 7               123 456 7          counted from the left
+    random      12 3 456 7              1 23 4 567         of lengths drawn anew each time
+    mixed       12 345 67               12 345 67          as byte pairs merge that were learned from numbers
+
+aligned is how the paper's own tokenizers cut, left how Llama 3's does. random is the paper's random tokenizer, mixed
+stands for GPT-2's, whose groups are irregular.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from lab.numbers.sampling import philox
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Kind = Literal["aligned", "left", "mixed", "random"]
+
+_NUMBERS = 20_000
+_LONGEST = 8
+"""How many numbers byte pairs are learned from, and their digits at most."""
+
+
+def groups(digits: str, kind: Kind, size: int, alignment: str, words: Iterator[int] | None = None) -> list[str]:
+    """The groups from left to right; joined, they are `digits` again.
+
+    `size`: digits of a group at most. `alignment`: of the part, "right" if it is counted from its ones digit, "left" if
+    from the point (`Representation.alignment`); only aligned groups depend on it. `words`: random integers, one for a
+    group; only random groups need them, and raise ValueError without.
+    """
+    if size == 1:
+        return list(digits)
+    if kind == "random":
+        return _random(digits, size, words)
+    if kind == "mixed":
+        return [token.value for token in _byte_pairs(size).model.tokenize(digits)]
+    first = len(digits) % size if kind == "aligned" and alignment == "right" else 0
+    rest = [digits[i : i + size] for i in range(first, len(digits), size)]
+    return [digits[:first], *rest] if first else rest
+
+
+def vocabulary(kind: Kind, size: int) -> list[str]:
+    """Every group that there can be, shortest first: all strings of 1 to `size` digits, of mixed the learned ones."""
+    if kind == "mixed" and size > 1:
+        return sorted(_byte_pairs(size).get_vocab(), key=lambda group: (len(group), group))
+    return [f"{number:0{length}d}" for length in range(1, size + 1) for number in range(10**length)]
+
+
+def _random(digits: str, size: int, words: Iterator[int] | None) -> list[str]:
+    if words is None:
+        raise ValueError("random groups need random words")
+    cut: list[str] = []
+    start = 0
+    while start < len(digits):
+        end = start + 1 + next(words) % size
+        cut.append(digits[start:end])
+        start = end
+    return cut
+
+
+@functools.cache
+def _byte_pairs(size: int) -> "Tokenizer":
+    """Byte pairs (Sennrich et al. 2016) that merge up to `size` digits, learned from numbers that are always the same.
+
+    Half as many groups are learned as there are strings of `size` digits: most numbers then hold groups of all lengths.
+    """
+    from tokenizers import Tokenizer, models, trainers  # a tenth of a second that the other kinds need not wait
+
+    words = philox("byte pairs", size).random_raw(2 * _NUMBERS).tolist()
+    lengths, values = words[:_NUMBERS], words[_NUMBERS:]
+    numbers = [str(value % 10 ** (1 + length % _LONGEST)) for length, value in zip(lengths, values, strict=True)]
+    tokenizer = Tokenizer(models.BPE())
+    trainer = trainers.BpeTrainer(
+        vocab_size=10 + 10**size // 2,
+        max_token_length=size + 1,  # tokenizers 0.23 takes the bound itself as too long
+        initial_alphabet=list("0123456789"),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(numbers, trainer)
+    return tokenizer

@@ -1,0 +1,262 @@
+"""How a model from scratch writes numbers: a problem as words, one token each, and words back to a number's text.
+
+    <begin> 1 2 3 <add_integer> 4 5 = 1 6 8 <end>
+    <begin> 1 . 5 e 8 <to_float_scientific> = 1 5 0 0 0 0 0 0 0 . 0 <end>
+
+Number Cookbook (arXiv 2411.03766), section 3.3 and appendix A.4: digits may go into groups, be reversed, be padded with
+zeros and have their places before them. What its released code does otherwise:
+
+- Groups are cut at their true places first, and then reversed. The released code reversed first, so that aligned groups
+  were counted from the wrong end. Byte pairs alone are merged in the reversed digits: they know no places.
+- A part is read back by joining its groups and reversing the whole. The released code reversed decimals once more for
+  each token, which scrambled those of three tokens and more; Table 16 shows it for every reversal of decimals.
+- One operator a task, and separators that tell ".", "/" and "e" apart. The released code had one token for each.
+- A decimal's place counts from the point, in floats too, so that equal places of two numbers have equal hints.
+"""
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from operator import add
+
+from lab.config.pretraining import FormatConfig, TokenizerConfig
+from lab.errors import TaskError
+from lab.numbers.representations import Float, Fraction, Integer, Representation, Scientific, split_parts
+from lab.numbers.sampling import Problem, philox
+from lab.numbers.tasks import Task
+from lab.text.digit_groups import groups, vocabulary
+
+PAD, BEGIN, END, EQUALS = "<pad>", "<begin>", "<end>", "="
+
+_SEPARATORS: dict[Representation, str] = {Integer: "", Float: ".", Fraction: "/", Scientific: ".e"}
+_PARTS = 3
+"""Of a number at most."""
+
+_REVERSED: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "integer": ("right",),
+    "decimal": ("left",),
+    "each": ("right", "left"),
+    "total": ("right", "left"),
+}
+"""Alignments of the parts whose digits are reversed, by `format.reverse`."""
+
+_PARAMETRIC = ("get_digit", "count", "sig")
+"""Tasks whose second operand is a position, a digit or a number of figures: nothing to line up with the first."""
+
+
+class Notation:
+    """How one tokenizer and format write the problems of some tasks.
+
+    `luck` names the draw, such as a sample's index in training: random groups, and the places that hints begin at, are
+    a function of it and of the problem. Without luck, as in a test, places begin at 0 and groups depend on the problem
+    alone.
+    """
+
+    def __init__(self, tokenizer: TokenizerConfig, format: FormatConfig, tasks: Sequence[Task]) -> None:
+        """Raises TaskError for tasks of which one needs its answer's trailing zeros kept and another stripped."""
+        self._tokenizer, self._format = tokenizer, format
+        self._tasks = {(task.name, task.representation.name): task for task in tasks}
+        self._stripped = {task.answer for task in tasks if self._pads_answer(task)}
+        self._check_that_zeros_have_one_meaning(tasks)
+        self._digit_groups = vocabulary(tokenizer.kind, tokenizer.digits)
+        self._known_groups = frozenset(self._digit_groups)
+        self._hints = [[f"<{part}.{place}>" for place in range(format.largest_hint)] for part in range(_PARTS)]
+        self._known_hints = [frozenset(hints) for hints in self._hints]
+        self._reversed = _REVERSED[format.reverse]
+        self._total = format.reverse == "total"
+        self._hinted_question = format.index_hints != "none"
+        self._hinted_answer = format.index_hints == "both"
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """Every word that there can be: specials, operators, separators, hints if there are any, groups of digits."""
+        operators = [f"<{task.key}>" for task in self._tasks.values()]
+        hints = [hint for hints in self._hints for hint in hints] if self._hinted_question else []
+        return [PAD, BEGIN, END, EQUALS, *operators, ".", "/", "e", *hints, *self._digit_groups]
+
+    def question(self, problem: Problem, luck: int | None = None) -> list[str]:
+        """The words after <begin>, up to and including "=".
+
+        Raises TaskError for a problem of another task, and for one whose places are more than there are hints; so does
+        `answer`.
+        """
+        task = self._task(problem)
+        operands = self._operands(problem, task)
+        starts = self._starts(problem, task, operands, luck) if self._hinted_question else None
+        words = _random_words("question", problem, luck) if self._tokenizer.kind == "random" else None
+        written = self._write(operands[0], task.representation, starts, words)
+        written.append(f"<{task.key}>")
+        if task.second is not None:
+            written += self._write(operands[1], task.second, starts, words)
+        written.append(EQUALS)
+        return written
+
+    def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
+        """The words between "=" and <end>; with the question's luck, hints begin where they do there."""
+        task = self._task(problem)
+        operands = self._operands(problem, task)
+        starts = self._starts(problem, task, operands, luck) if self._hinted_answer else None
+        words = _random_words("answer", problem, luck) if self._tokenizer.kind == "random" else None
+        return self._write(self._answer_parts(problem, task, operands), task.answer, starts, words)
+
+    def read(self, words: Sequence[str], representation: Representation) -> str | None:
+        """The number that `words` (without <end>) write, its digits in natural order; None where they write none.
+
+        The text has the digits that were written: 0 7 is 07, which is not the answer 7. Only where the format pads
+        answers (pad=all, and a task whose answers are of this representation is padded) are padding zeros taken off:
+        leading ones of parts counted from the ones digit, trailing ones of decimals, but no part's last digit, and not
+        the leading digit of scientific notation, which is never padded.
+
+        The digits count, not how they were cut: groups may be other than the notation would make. Hints must stand
+        before every group if answers have them, and nowhere otherwise, and must name the right part; their places are
+        not looked at, since they say where a digit belongs but the digits' order decides.
+        """
+        parts: list[list[str]] = [[]]
+        separators = ""
+        for word in words:
+            if word in (".", "/", "e"):
+                separators += word
+                parts.append([])
+            else:
+                parts[-1].append(word)
+        if self._total:
+            parts.reverse()
+            separators = separators[::-1]
+        if separators != _SEPARATORS[representation]:
+            return None
+        numerals: list[str] = []
+        for index, (part, alignment) in enumerate(zip(parts, representation.alignment, strict=True)):
+            digits = self._read_part(part, index, alignment)
+            if digits is None:
+                return None
+            leading_digit = representation is Scientific and index == 0
+            if representation in self._stripped and not leading_digit:
+                digits = (digits.lstrip("0") if alignment == "right" else digits.rstrip("0")) or "0"
+            numerals.append(digits)
+        return "".join(map(add, numerals, [*separators, ""]))
+
+    def _read_part(self, words: list[str], part: int, alignment: str) -> str | None:
+        if self._hinted_answer:
+            if len(words) % 2 or not self._known_hints[part].issuperset(words[::2]):
+                return None
+            words = words[1::2]
+        if not words or not self._known_groups.issuperset(words):
+            return None
+        digits = "".join(words)
+        return digits[::-1] if alignment in self._reversed else digits
+
+    def _write(
+        self, parts: list[str], representation: Representation, starts: list[int] | None, random: Iterator[int] | None
+    ) -> list[str]:
+        kind, size = self._tokenizer.kind, self._tokenizer.digits
+        written: list[list[str]] = []
+        for index, (digits, alignment) in enumerate(zip(parts, representation.alignment, strict=True)):
+            turned = alignment in self._reversed
+            if turned and kind == "mixed":  # the mirror image of a learned group need not be learned
+                cut = _mirrored(groups(digits[::-1], kind, size, alignment))
+            else:
+                cut = groups(digits, kind, size, alignment, random)
+            hints = None if starts is None else self._hints_of(cut, index, alignment, starts[index])
+            if turned:
+                cut = _mirrored(cut)
+                hints = hints and hints[::-1]
+            written.append(cut if hints is None else [word for pair in zip(hints, cut, strict=True) for word in pair])
+        separators = _SEPARATORS[representation]
+        if self._total:
+            written.reverse()
+            separators = separators[::-1]
+        words = written[0]
+        for separator, part in zip(separators, written[1:], strict=True):
+            words.append(separator)
+            words += part
+        return words
+
+    def _hints_of(self, cut: list[str], part: int, alignment: str, start: int) -> list[str]:
+        """The hint of each group: the place of its digit that is nearest to the ones digit, or to the point."""
+        hints = self._hints[part]
+        place = start
+        found: list[str] = []
+        for group in reversed(cut) if alignment == "right" else cut:
+            found.append(hints[place])
+            place += len(group)
+        return found[::-1] if alignment == "right" else found
+
+    def _starts(self, problem: Problem, task: Task, operands: list[list[str]], luck: int | None) -> list[int]:
+        """The place that each part's ones digit or first decimal has, the same in all of a problem's numbers.
+
+        Places are counted in digits, whatever the groups: whether a problem can be written is no matter of luck.
+        """
+        numbers = [*operands, self._answer_parts(problem, task, operands)] if self._hinted_answer else operands
+        widths = [max(map(len, same)) for same in itertools.zip_longest(*numbers, fillvalue="")]
+        most = self._format.largest_hint
+        if max(widths) > most:
+            raise TaskError(
+                f"a problem of {task.key} has {max(widths)} digits in a part (answers too if index_hints=both); places "
+                f"go to {most} digits: raise format.largest_hint"
+            )
+        if luck is None:
+            return [0] * len(widths)
+        return [word % (most - width + 1) for word, width in zip(_words_of_starts(problem, luck), widths, strict=False)]
+
+    def _task(self, problem: Problem) -> Task:
+        found = self._tasks.get((problem.task, problem.representation))
+        if found is None:
+            known = ", ".join(task.key for task in self._tasks.values())
+            raise TaskError(
+                f"the notation has no operator for {problem.task}_{problem.representation}; it has: {known}"
+            )
+        return found
+
+    def _operands(self, problem: Problem, task: Task) -> list[list[str]]:
+        """Digits of the parts of one or two operands, padded if the format says so."""
+        first = split_parts(problem.a, task.representation)
+        if task.second is None or problem.b is None:
+            return [first]
+        second = split_parts(problem.b, task.second)
+        if self._pads_operands(task):
+            return [_padded(first, second, task.representation), _padded(second, first, task.representation)]
+        return [first, second]
+
+    def _answer_parts(self, problem: Problem, task: Task, operands: list[list[str]]) -> list[str]:
+        parts = split_parts(problem.answer, task.answer)
+        return _padded(parts, operands[0], task.answer) if self._pads_answer(task) else parts
+
+    def _pads_operands(self, task: Task) -> bool:
+        return self._format.pad != "none" and task.second is task.representation and task.name not in _PARAMETRIC
+
+    def _pads_answer(self, task: Task) -> bool:
+        return self._format.pad == "all" and self._pads_operands(task) and task.answer is task.representation
+
+    def _check_that_zeros_have_one_meaning(self, tasks: Sequence[Task]) -> None:
+        """Answers of sig end in zeros that are figures, and only a representation tells `read` what is padding."""
+        padded = [task.key for task in tasks if self._pads_answer(task) and task.answer is Scientific]
+        figures = [task.key for task in tasks if task.name == "sig"]
+        if padded and figures:
+            raise TaskError(
+                f"format.pad=all pads answers of {padded[0]} with zeros that count as figures in {figures[0]}: use "
+                "format.pad=operands, or one of these tasks only"
+            )
+
+
+def _padded(parts: list[str], others: list[str], representation: Representation) -> list[str]:
+    """Parts with zeros where those of the other number have more digits: before the ones, after the decimals."""
+    return [
+        part.rjust(len(other), "0") if alignment == "right" else part.ljust(len(other), "0")
+        for part, other, alignment in zip(parts, others, representation.alignment, strict=True)
+    ]
+
+
+def _mirrored(cut: list[str]) -> list[str]:
+    return [group[::-1] for group in reversed(cut)]
+
+
+def _random_words(purpose: str, problem: Problem, luck: int | None) -> Iterator[int]:
+    """Without an end."""
+    generator = philox(purpose, luck, problem.task, problem.representation, problem.a, problem.b)
+    return iter(generator.random_raw, None)
+
+
+@functools.lru_cache(maxsize=1)  # the question and the answer of a sample need the same
+def _words_of_starts(problem: Problem, luck: int) -> list[int]:
+    return list(itertools.islice(_random_words("hints", problem, luck), _PARTS))

@@ -1,0 +1,145 @@
+"""Problems in a notation of their own as training sequences, one problem or several of them in each.
+
+Packed problems follow each other without a mask between them. Where they have position ids, each has a window of them
+to itself, so that a model learns to look at its own place and to leave far ones alone: that is what makes it go beyond
+the lengths of its training (experiments/README.md).
+
+Shapes: R sequences, T tokens of the longest one.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from transformers import PreTrainedModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, Variation
+from lab.config.schema import TrainingConfig
+from lab.models.position_ids import TokenFacts, draw, position_ids
+from lab.numbers.additions import vary
+from lab.numbers.sampling import Cell, Mixture, has_problems
+from lab.numbers.splits import Split
+from lab.text.notation import Notation
+from lab.training.collation import IGNORED
+from lab.training.problem_sets import ProblemSet
+from lab.training.trainer import TrainingSets
+
+
+def notated_problems(
+    cells: list[Cell],
+    split: Split,
+    seed: int,
+    size: int,
+    notation: Notation,
+    tokenizer: PreTrainedTokenizerBase,
+    variation: Variation | None = None,
+) -> ProblemSet:
+    """The first `size` problems of the cells' mixture, made harder by `variation`. What a notation draws at random is
+    drawn from the problem's index: a sample that is seen again is written anew.
+    """
+    mixture, ids = Mixture(cells, split, seed, sys.maxsize), tokenizer.get_vocab()
+    begin, end = ids[tokenizer.bos_token], ids[tokenizer.eos_token]  # type: ignore[index]
+
+    def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
+        prompts, completions = [], []
+        for index in rows["index"]:
+            item = mixture[index]
+            if variation:
+                item = vary(item, variation.carries, variation.short_second, seed, index)
+            prompts.append([begin, *(ids[word] for word in notation.question(item, index))])
+            completions.append([*(ids[word] for word in notation.answer(item, index)), end])
+        return {"index": rows["index"], "prompt_ids": prompts, "completion_ids": completions}
+
+    return ProblemSet(Dataset.from_dict({"index": np.arange(size)}).with_transform(look_up), {})
+
+
+def sequence_sets(
+    data: PretrainingDataConfig,
+    training: TrainingConfig,
+    seed: int,
+    notation: Notation,
+    tokenizer: PreTrainedTokenizerBase,
+) -> TrainingSets:
+    """What a training sees. Lengths that no split but train has, 1 and 2 of most tasks, are validated only where there
+    are no others.
+    """
+    valid = [
+        cell for cell in data.cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)
+    ]
+    samples = training.max_steps * training.batch_size
+    return TrainingSets(
+        notated_problems(data.cells, "train", seed, samples, notation, tokenizer, data.variation),
+        notated_problems(
+            valid or data.cells, "valid" if valid else "train", seed, training.valid_problems, notation, tokenizer
+        ),
+    )
+
+
+def longest_rows(
+    data: PretrainingDataConfig, seed: int, notation: Notation, tokenizer: PreTrainedTokenizerBase
+) -> list[dict[str, Any]]:
+    """As many problems of the greatest length as a sequence packs, of each task, to see whether they fit."""
+    longest = [cell for cell in data.cells if cell.length == data.lengths[1]]
+    return [  # type: ignore[return-value]
+        row
+        for cell in longest
+        for row in notated_problems([cell], "train", seed, data.packing, notation, tokenizer).examples
+    ]
+
+
+class SequenceCollator:
+    def __init__(self, vocabulary: Sequence[str], packing: int, positions: PositionsConfig, seed: int) -> None:
+        self.facts, self.packing, self.positions, self.seed = TokenFacts.of(vocabulary), packing, positions, seed
+
+    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels at answers alone.
+
+        What the positions draw is a function of the first problem's index, so that a resumed run draws the same.
+        """
+        sequences, labels = [], []
+        for first in range(0, len(rows), self.packing):
+            tokens: list[int] = []
+            wanted: list[int] = []
+            for row in rows[first : first + self.packing]:
+                prompt, completion = row["prompt_ids"], row["completion_ids"]
+                tokens += [*prompt, *completion]
+                wanted += [*[IGNORED] * (len(prompt) - 1), *completion, IGNORED]
+            sequences.append(tokens[:-1])
+            labels.append(wanted[:-1])
+        ids_RT, labels_RT = _padded(sequences, self.facts.pad), _padded(labels, IGNORED)
+        luck = np.random.Generator(np.random.Philox([self.seed, int(rows[0]["index"])]))
+        kind, largest = self.positions.kind, self.positions.largest
+        drawn = draw(kind, largest, ids_RT, self.facts, luck)
+        return {
+            "input_ids": ids_RT,
+            "position_ids": position_ids(kind, largest, ids_RT, self.facts, drawn),
+            "shift_labels": labels_RT,
+            "labels": labels_RT,  # read by the trainer alone, to count what the loss is averaged over
+        }
+
+
+def _padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows])
+
+
+def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Of a model that puts its head on labelled positions alone (lab/models/scratch.py)."""
+    return model(
+        input_ids=inputs["input_ids"],
+        position_ids=inputs["position_ids"],
+        shift_labels=inputs["shift_labels"],
+        num_items_in_batch=1,
+        use_cache=False,
+    ).loss
+
+
+@torch.inference_mode()
+def check_that_it_fits(model: PreTrainedModel, collate: SequenceCollator, rows: Sequence[dict[str, Any]]) -> None:
+    """Raises ModelError, in one line, when the model has no position ids for such rows."""
+    inputs = collate(rows)
+    model(**{name: inputs[name].to(model.device) for name in ("input_ids", "position_ids")})

@@ -1,0 +1,86 @@
+"""How fast a training is, beside what the machine can do: samples and operations a second, and the rate of bare matrix
+products of the same numbers on the same device.
+"""
+
+import time
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from lab.training.collation import IGNORED
+
+
+class Throughput(NamedTuple):
+    samples: float
+    """A second."""
+    operations: float
+    """A second: 6 a weight and token of what is multiplied, forward and backward, and attention (Kaplan et al. 2020,
+    Table 1), a multiply-add counted as two."""
+    matrix_products: float
+    """Operations a second of bare products, measured before the training."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.samples:,.0f} samples/s, {self.operations / 1e9:.1f} of the {self.matrix_products / 1e9:.1f} "
+            f"GFLOP/s of bare matrix products ({self.operations / self.matrix_products:.0%})"
+        )
+
+
+class ThroughputMeter(TrainerCallback):
+    """Times the steps themselves, without validations, checkpoints, and the first step, which sets things up."""
+
+    def __init__(self, operations_a_step: float, samples_a_step: int) -> None:
+        self.operations, self.samples = operations_a_step, samples_a_step
+        self.seconds, self.steps = 0.0, -1
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
+    ) -> None:
+        self.began = time.perf_counter()
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
+    ) -> None:
+        self.steps += 1
+        if self.steps:
+            self.seconds += time.perf_counter() - self.began
+
+    def found(self, matrix_products: float) -> Throughput | None:
+        """None where there was one step or none."""
+        if self.steps < 1:
+            return None
+        rate = self.steps / self.seconds
+        return Throughput(self.samples * rate, self.operations * rate, matrix_products)
+
+
+def step_operations(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> float:
+    """Of a training step on such inputs: input_ids (R, T), and shift_labels, where the head is used."""
+    config, tokens = model.config, inputs["input_ids"].numel()
+    labels = int((inputs["shift_labels"] != IGNORED).sum())
+    *_, last = model.model.layers  # type: ignore[union-attr]
+    # the last feed-forward is only computed where there is a label, as the head is
+    products = tokens * (_weights(model.model) - _weights(last.mlp)) + labels * (
+        _weights(last.mlp) + _weights(model.lm_head)
+    )  # type: ignore[arg-type]
+    # queries with keys, and weights with values, of the half that a causal mask leaves
+    attention = config.num_hidden_layers * config.hidden_size * tokens * inputs["input_ids"].shape[1]
+    return 6 * (products + attention)
+
+
+def _weights(module: nn.Module) -> int:
+    return sum(part.weight.numel() for part in module.modules() if isinstance(part, nn.Linear))
+
+
+def matrix_product_rate(device: torch.device, dtype: torch.dtype, size: int = 1024) -> float:
+    """Operations a second of products of square matrices, the best of several tries; takes about half a second."""
+    a_NN = torch.randn(size, size, device=device).to(dtype)
+    best, ends = 0.0, time.perf_counter() + 0.5
+    while not best or time.perf_counter() < ends:
+        began = time.perf_counter()
+        torch.matmul(a_NN, a_NN)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = max(best, 2 * size**3 / (time.perf_counter() - began))
+    return best

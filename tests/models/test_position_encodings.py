@@ -1,0 +1,94 @@
+"""Each bias against a loop over queries and keys."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers.models.llama import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+from lab.errors import ModelError
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, NoRotation
+
+ids = st.integers(0, 1000)
+id_rows = st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 4)).flatmap(
+    lambda shape: st.tuples(
+        st.lists(st.lists(ids, min_size=shape[1], max_size=shape[1]), min_size=shape[0], max_size=shape[0]),
+        st.lists(st.lists(ids, min_size=shape[2], max_size=shape[2]), min_size=shape[0], max_size=shape[0]),
+    )
+)
+
+
+@settings(deadline=None, max_examples=30)
+@given(id_rows, st.integers(1, 6), st.sampled_from([-1, 1]))
+def test_alibi_is_the_slope_of_the_head_times_the_distance(rows, heads, sign):
+    queries, keys = map(torch.tensor, rows)
+    bias = AlibiBias(heads, sign)(queries, keys)
+    assert bias.shape == (len(queries), heads, queries.shape[1], keys.shape[1])
+    for b, h, q, k in torch.cartesian_prod(*map(torch.arange, bias.shape)).tolist():
+        slope = 2 ** (-8 * (h + 1) / heads)
+        expected = sign * slope * abs(int(queries[b, q]) - int(keys[b, k]))
+        assert bias[b, h, q, k].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_slopes_of_eight_heads_are_those_that_the_paper_lists():
+    """Press et al., section 3: 1/2, 1/4 ... 1/256."""
+    bias = AlibiBias(8)(torch.tensor([[1]]), torch.tensor([[0]]))
+    assert bias.flatten().tolist() == [-(2.0**-h) for h in range(1, 9)]
+
+
+def test_alibi_prefers_a_tokens_own_position_and_the_released_code_the_farthest():
+    positions = torch.arange(6)[None]
+    assert AlibiBias(4)(positions, positions)[0, :, -1].argmax(-1).tolist() == [5] * 4
+    assert AlibiBias(4, sign=1)(positions, positions)[0, :, -1].argmax(-1).tolist() == [0] * 4
+
+
+@settings(deadline=None, max_examples=30)
+@given(id_rows, st.integers(1, 4), st.floats(-2, 2), st.floats(-3, 3))
+def test_fire_is_an_mlp_of_the_distance_as_a_share_of_the_query(rows, heads, c, scale):
+    queries, keys = map(torch.tensor, rows)
+    fire = FireBias(heads).double()
+    with torch.no_grad():
+        fire.c.fill_(c)
+        fire.threshold_scale.fill_(scale)
+        bias = fire(queries, keys)
+        assert bias.shape == (len(queries), heads, queries.shape[1], keys.shape[1])
+        first, second = fire.into_mlp, fire.out_of_mlp
+        for b, q, k in torch.cartesian_prod(*map(torch.arange, (len(bias), *bias.shape[2:]))).tolist():
+            i, j = int(queries[b, q]), int(keys[b, k])
+            psi = [math.log(abs(c) * x + 1) for x in (abs(i - j), max(512 * abs(scale), i))]
+            share = psi[0] / (psi[1] + 1e-6)
+            hidden = [
+                max(0.0, float(w) * share + float(v)) for w, v in zip(first.weight[:, 0], first.bias, strict=True)
+            ]
+            expected = second.weight @ torch.tensor(hidden).double() + second.bias
+            torch.testing.assert_close(bias[b, :, q, k], expected)
+
+
+def test_all_that_fire_learns_has_a_gradient():
+    fire = FireBias(2)
+    fire(torch.tensor([[700, 20]]), torch.tensor([[3, 15, 20]])).square().sum().backward()
+    assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in fire.parameters())
+
+
+def test_no_rotation_leaves_queries_and_keys_as_they_are():
+    queries, keys = torch.randn(2, 3, 5, 8), torch.randn(2, 1, 5, 8)
+    positions = torch.arange(5)[None]
+    cos, sin = NoRotation(8)(torch.zeros(2, 5, 24), positions)
+    config = LlamaConfig(hidden_size=24, num_attention_heads=3)
+    assert cos.shape == sin.shape == LlamaRotaryEmbedding(config)(torch.zeros(2, 5, 24), positions)[0].shape
+    turned = apply_rotary_pos_emb(queries, keys, cos, sin)
+    assert turned[0].equal(queries)
+    assert turned[1].equal(keys)
+
+
+def test_an_id_without_an_embedding_is_one_line_that_says_what_to_do():
+    table = LearnedPositions(4, 2)
+    assert table(torch.tensor([[0, 3]])).equal(table.weight[None, [0, 3]])
+    with pytest.raises(
+        ModelError, match=r"^a row has position id 7, and only those below 4 .*largest above 7"
+    ) as caught:
+        table(torch.tensor([[0, 7]]))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.errors import TaskError
+from lab.numbers.additions import STRATA, addition, vary
+from lab.numbers.sampling import Cell, problem, task_of
+from lab.numbers.splits import split_of
+from lab.numbers.tasks import TASKS
+
+
+@given(st.sampled_from(sorted(STRATA)), st.integers(1, 120), st.integers(0, 5), st.integers(0, 10**6))
+def test_every_stratum_adds_up_and_has_its_length(stratum, length, seed, index):
+    item = addition(stratum, length, seed, index)
+    assert int(item.answer) == int(item.a) + int(item.b)
+    assert max(len(item.a), len(item.b)) == length
+    assert item == addition(stratum, length, seed, index)
+    assert "0" not in (item.a[0], item.b[0])
+
+
+def test_nines_and_a_short_number_carry_through_every_place():
+    for index in range(50):
+        item = addition("nines_short", 20, 0, index)
+        assert "9" * 20 in (item.a, item.b)
+        assert min(len(item.a), len(item.b)) <= 4
+        assert len(item.answer) == 21
+    assert {item.a == "9" * 20 for item in (addition("nines_short", 20, 0, i) for i in range(50))} == {True, False}
+
+
+def test_complements_make_chains_that_uniform_digits_hardly_ever_have():
+    def longest(stratum: str, index: int) -> int:
+        item = addition(stratum, 30, 0, index)
+        nines = "".join("9" if int(x) + int(y) == 9 else " " for x, y in zip(item.a, item.b, strict=True))
+        return max(map(len, nines.split()), default=0)
+
+    assert max(longest("uniform", i) for i in range(200)) < 8
+    assert sum(longest("carries", i) > 8 for i in range(200)) > 40
+
+
+def test_an_unknown_stratum_is_one_line():
+    with pytest.raises(TaskError, match="stratum 'odd' is not known; known: uniform, carries"):
+        addition("odd", 3, 0, 0)
+
+
+@given(st.integers(1, 30), st.integers(0, 10**4), st.floats(0, 1), st.floats(0, 1))
+def test_what_is_varied_stays_a_training_problem_of_its_length(length, index, carries, short):
+    cell = Cell(TASKS["add_integer"], length)
+    item = vary(problem(cell, "train", 0, index), carries, short, 0, index)
+    assert int(item.answer) == int(item.a) + int(str(item.b))
+    assert max(len(item.a), len(str(item.b))) == item.length == length
+    assert split_of("integer", item.a, item.b, length, task_of(item).tested_lengths) == "train"
+
+
+def test_a_variation_varies_as_often_as_it_says():
+    cell = Cell(TASKS["add_integer"], 12)
+    drawn = [problem(cell, "train", 0, i) for i in range(400)]
+    short = [vary(item, 0, 1, 0, i) for i, item in enumerate(drawn)]
+    assert sum(min(len(i.a), len(str(i.b))) < 6 for i in short) > 120  # of twelve lengths, the five below the half
+    assert sum(vary(item, 0, 0, 0, i).answer == item.answer for i, item in enumerate(drawn)) == 400
+    with pytest.raises(TaskError, match=r"add_integer alone, and data\.tasks has max_integer"):
+        vary(problem(Cell(TASKS["max_integer"], 5), "train", 0, 0), 1, 0, 0, 0)

@@ -1,0 +1,127 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lab.pretrain import main
+
+ROOT = Path(__file__).parents[1]
+SMALL = [
+    "model.size=0.2M",
+    "data.lengths=[1, 4]",
+    "training.max_steps=4",
+    "training.batch_size=8",
+    "training.micro_batch_size=4",
+    "training.log_every=1",
+    "training.evaluate_every=2",
+    "training.valid_problems=8",
+    "training.warmup_steps=1",
+    "evaluation.lengths=[1, 4, 6]",
+    "evaluation.problems_per_length=4",
+    "evaluation.while_training=[4]",
+    "evaluation.problems_while_training=3",
+]
+
+
+def run(tmp_path, *more: str) -> Path:
+    main([str(ROOT / "configs" / "scratch_add.yaml"), *SMALL, f"output={tmp_path}", "name=run", *more])
+    return tmp_path / "run"
+
+
+def records(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.open()]
+
+
+def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path, capsys):
+    path = run(tmp_path)
+    printed = capsys.readouterr().out
+    assert "198,016 parameters without embeddings" in printed
+    assert "GFLOP/s of bare matrix products" in printed.replace("\n", " ")
+    assert (path / "status").read_text() == "finished\n"
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {part.name for part in (path / "model").iterdir()}
+    assert not (path / "checkpoints").exists()
+    samples = records(path / "samples.jsonl")
+    assert [sample["length"] for sample in samples] == [1] * 4 + [4] * 4 + [6] * 4
+    assert all(sample["prompt"].endswith(" =") for sample in samples)
+    curves = json.loads((path / "summary.json").read_text())["lengths"]["add_integer"]
+    assert list(curves) == ["1", "4", "6"]
+    right = [sample["exact_match"] for sample in samples if sample["length"] == 4]
+    assert curves["4"]["exact_match"]["value"] == sum(right) / 4
+    assert [(row["samples"], row["length"]) for row in records(path / "curve.jsonl")] == [(16, 4), (32, 4)]
+    assert (path / "table.md").read_text().count("| add_integer |") == 3
+    assert (path / "figures" / "lengths.png").stat().st_size > 10_000
+    assert (path / "figures" / "training.png").stat().st_size > 10_000
+    assert json.loads((path / "throughput.json").read_text())["samples"] > 0
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
+    """With random groups and drawn positions, so that nothing that is drawn depends on where a run was cut."""
+    drawn = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "model.encoding=learned"]
+    drawn += ["model.positions.kind=coupled", "model.positions.largest=64", "model.positions.segments=true"]
+    whole = run(tmp_path / "whole", *drawn)
+
+    from lab.training import callbacks
+
+    class Killed(BaseException):
+        pass
+
+    def stop(self, args, state, control, **kwargs):
+        if state.global_step == 3:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(callbacks.TrainingProgress, "on_step_end", stop)
+        with pytest.raises(Killed):
+            run(tmp_path / "cut", *drawn)
+    assert (tmp_path / "cut" / "run" / "status").read_text() == "running\n"
+    cut = run(tmp_path / "cut", *drawn, "resume=true")
+    for name in ("metrics.jsonl", "curve.jsonl", "summary.json", "model/model.safetensors", "table.md"):
+        assert (cut / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["model.encoding=rope", "model.positions.kind=abacus"],
+            "abacus tells places, not order: use encoding=learned",
+        ),
+        (["model.size=70B"], "should be one of 0.2M, 0.4M"),
+        (["data.packing=3"], "data.packing should divide training.micro_batch_size"),
+        (["data.lengths=[4, 1]"], "should be [shortest, longest]"),
+        (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation is of integer addition"),
+        (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
+        (["evaluation.lengths=[3, 3]"], "none twice"),
+        (
+            ["model.encoding=learned", "model.positions.kind=coupled", "model.positions.largest=8", "data.packing=4"],
+            "model.positions.largest should be at least",
+        ),
+        (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
+        (
+            ["model.positions.kind=randomised", "model.positions.largest=5"],
+            "model.positions.largest should be at least",
+        ),
+        (["format.index_hints=both", "format.largest_hint=3"], "format.largest_hint"),
+        (
+            ["data.tasks=[sig_integer, add_scientific]", "format.pad=all"],
+            "format.pad",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_one_line_and_nothing_is_written(tmp_path, capsys, overrides, message):
+    with pytest.raises(SystemExit) as stopped:
+        run(tmp_path, *overrides)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_its_model_is_trained_anew_and_a_finished_one_is_shown(tmp_path):
+    path = run(tmp_path)
+    before = (path / "model" / "model.safetensors").read_bytes()
+    shutil.rmtree(path / "model")
+    run(tmp_path, "resume=true")
+    assert (path / "model" / "model.safetensors").read_bytes() == before

@@ -1,0 +1,69 @@
+import torch
+
+from lab.config.pretraining import FormatConfig, PositionsConfig, TokenizerConfig, Variation
+from lab.numbers.sampling import Cell
+from lab.numbers.tasks import TASKS
+from lab.text.notation import Notation
+from lab.text.scratch_tokenizer import build_tokenizer
+from lab.training.collation import IGNORED
+from lab.training.sequences import SequenceCollator, notated_problems
+
+ADD = TASKS["add_integer"]
+NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [ADD])
+TOKENIZER = build_tokenizer(NOTATION.vocabulary)
+
+
+def rows(*texts: str, index: int = 0) -> list[dict]:
+    """Problems as "2 1 <add_integer> 9 = 1 2"."""
+    ids, found = TOKENIZER.get_vocab(), []
+    for place, text in enumerate(texts):
+        words = ["<begin>", *text.split(), "<end>"]
+        cut = words.index("=") + 1
+        numbers = [ids[word] for word in words]
+        found.append({"index": index + place, "prompt_ids": numbers[:cut], "completion_ids": numbers[cut:]})
+    return found
+
+
+def words(ids) -> str:
+    return " ".join(NOTATION.vocabulary[i] if i != IGNORED else "." for i in ids)
+
+
+def test_labels_stand_where_the_answer_is_predicted_and_nowhere_else():
+    batch = SequenceCollator(NOTATION.vocabulary, 1, PositionsConfig(), 0)(
+        rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2")
+    )
+    assert words(batch["input_ids"][0].tolist()) == "<begin> 2 1 <add_integer> 9 = 1 2"
+    assert words(batch["shift_labels"][0].tolist()) == ". . . . . 1 2 <end>"
+    assert words(batch["input_ids"][1].tolist()) == "<begin> 1 <add_integer> 1 = 2 <pad> <pad>"
+    assert words(batch["shift_labels"][1].tolist()) == ". . . . 2 <end> . ."
+
+
+def test_packed_problems_follow_each_other_and_have_ids_of_their_own():
+    positions = PositionsConfig(kind="coupled", largest=16)
+    collate = SequenceCollator(NOTATION.vocabulary, 2, positions, 0)
+    batch = collate(rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2", index=6))
+    assert words(batch["input_ids"][0].tolist()) == (
+        "<begin> 2 1 <add_integer> 9 = 1 2 <end> <begin> 1 <add_integer> 1 = 2"
+    )
+    assert words(batch["shift_labels"][0].tolist()) == ". . . . . 1 2 <end> . . . . . 2 <end>"
+    ids = batch["position_ids"][0].tolist()
+    first, second = set(ids[1:8]), set(ids[10:15])
+    assert len(first) == 3  # the operator and "=", and two places
+    assert not first & second
+    again = collate(rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2", index=6))
+    assert torch.equal(again["position_ids"], batch["position_ids"])
+    others = [collate(rows("1 <add_integer> 1 = 2", "1 <add_integer> 1 = 2", index=i)) for i in range(8)]
+    assert len({tuple(other["position_ids"][0].tolist()) for other in others}) > 1
+
+
+def test_a_row_is_a_function_of_its_index_and_hard_cases_are_in_it():
+    cells = [Cell(ADD, length) for length in (6, 7)]
+    plain = notated_problems(cells, "train", 0, 40, NOTATION, TOKENIZER).examples
+    hard = notated_problems(cells, "train", 0, 40, NOTATION, TOKENIZER, Variation(carries=1)).examples
+    assert plain[7]["prompt_ids"] == plain[:8]["prompt_ids"][7]
+    assert [row["prompt_ids"] for row in hard] != [row["prompt_ids"] for row in plain]
+    for row in (plain[3], hard[3]):
+        asked = words(row["prompt_ids"]).removeprefix("<begin> ").removesuffix(" =")
+        a, b = (int("".join(part.split())[::-1]) for part in asked.split("<add_integer>"))
+        answer = words(row["completion_ids"]).removesuffix(" <end>")
+        assert NOTATION.read(answer.split(), ADD.answer) == str(a + b)
