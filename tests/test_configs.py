@@ -38,7 +38,7 @@ def test_every_shipped_config_loads_and_survives_its_own_dump(path, tmp_path):
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.name)
 def test_every_setting_of_a_grid_is_a_config(path):
     grid = yaml.safe_load(path.read_text())
-    assert grid["title"] and grid["seeds"]
+    assert {"title", "seeds", "settings"} <= grid.keys()
     for settings in grid["settings"].values():
         overrides = [f"{key}={value}" for key, value in settings.items()]
         assert load(PretrainConfig, ROOT / "configs" / grid["config"], overrides)
@@ -64,5 +64,6 @@ def test_configs_are_read_without_torch():
     import subprocess
     import sys
 
-    code = "import sys, lab.config.cost, lab.config.evaluation, lab.config.pretraining, lab.config.loading; sys.exit('torch' in sys.modules)"
+    rooms = ", ".join(f"lab.config.{name}" for name in ("cost", "evaluation", "pretraining", "loading"))
+    code = f"import sys, {rooms}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,7 +3,7 @@
 A curve is {task: {length: {metric: estimate}}}, as lab/benchmarks/length_curves.py makes it of one run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lab.numbers.metrics import METRICS
@@ -18,6 +18,11 @@ METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dle
 
 def of_run(run: Run) -> Curves:
     return run.read_json("summary")["lengths"]
+
+
+def together(runs: Iterable[Curves]) -> Curves:
+    """Runs of different tasks as one."""
+    return {task: lengths for run in runs for task, lengths in run.items()}
 
 
 def across_seeds(runs: Sequence[Curves]) -> Curves:
