@@ -54,6 +54,13 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
     assert (path / "figures" / "training.png").stat().st_size > 10_000
     assert json.loads((path / "throughput.json").read_text())["samples"] > 0
 
+    from lab.models import scratch_runs
+
+    left = scratch_runs.load(path)
+    assert left.config.data.lengths == (1, 4)
+    assert left.notation.vocabulary == left.model.config.vocabulary
+    assert left.tokenizer.encode("1 2")[0] == left.model.config.bos_token_id
+
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
     """With random groups and drawn positions, so that nothing that is drawn depends on where a run was cut."""

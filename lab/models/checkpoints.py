@@ -16,7 +16,8 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     """Like `pretrained.load`, and `name` may also be a run directory or a folder of adapters (PEFT).
 
     The base model of a run is loaded as the run's config says, but for what `config` says itself.
-    Raises ModelError when a run has no model (yet), or when its base cannot be had.
+    Raises ModelError when a run has no model (yet), when its base cannot be had, and for a model from scratch, which
+    reads no text (lab/models/scratch_runs.py loads those).
     """
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
@@ -24,11 +25,22 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
         folder = folder / "model"
         if not folder.is_dir():
             raise ModelError(f"{config.name}: this run has no model; it was cut short before, or trains none")
+    _check_that_it_reads_text(config.name, folder)
     if not (folder / "adapter_config.json").is_file():
         return pretrained.load(config.model_copy(update={"name": str(folder)}) if is_run else config)
     base = _base_of_run(config) if is_run else _base_of_adapter(config, folder)
     model, tokenizer = pretrained.load(base)
     return adapters.for_inference(adapters.load(model, folder), base.quantization != "none"), tokenizer
+
+
+def _check_that_it_reads_text(name: str, folder: Path) -> None:
+    try:
+        kind = json.loads((folder / "config.json").read_text()).get("model_type")
+    except (OSError, ValueError):  # no local model, or a damaged one, which the loader describes better
+        return
+    if kind == "number_llama":
+        what = "a model from scratch reads a notation of its own and no text"
+        raise ModelError(f"{name}: {what}; python -m lab.pretrain with its config and resume=true shows what it can do")
 
 
 def _base_of_run(config: ModelConfig) -> ModelConfig:

@@ -1,0 +1,59 @@
+"""Models that add, asked for sums with long carries and of very different lengths (lab/numbers/additions.py).
+
+    python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100] [problems=200]
+
+Each argument is a setting: run directories of `lab.pretrain`, one a seed. Prints exact match by stratum, mean over the
+seeds with Student's 95 % interval (one seed: Wilson's over its problems), and the lowest seed.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lab.benchmarks.length_curves import LengthCurves
+from lab.inference.plain import PlainEngine
+from lab.models import scratch_runs
+from lab.numbers.additions import STRATA, addition
+from lab.numbers.statistics import student_mean, wilson
+from lab.progress import quiet_libraries
+from lab.reporting.tables import Table, percent
+
+
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    given = dict(part.split("=", 1) for part in arguments if "=" in part)
+    lengths = [int(part) for part in given.get("digits", "100").split(",")]
+    problems = int(given.get("problems", 200))
+    rows = []
+    for setting in (part for part in arguments if "=" not in part):
+        folders = [Path(name) for name in setting.split(",")]
+        for length in lengths:
+            shares = [accuracies(folder, length, problems) for folder in folders]
+            cells, lowest = [], 1.0
+            for stratum in STRATA:
+                values = [found[stratum] for found in shares]
+                lowest = min(lowest, *values)
+                one = wilson(round(values[0] * problems), problems)
+                cells.append(percent((student_mean(values, 0, 1) if len(values) > 1 else one)._asdict()))
+            rows.append((folders[0].name, str(len(folders)), str(length), *cells, f"{100 * lowest:.1f}"))
+    title = f"Integer addition, exact match (%), {problems} problems a stratum and seed"
+    table = Table(title, ("setting", "seeds", "digits", *STRATA, "lowest"), rows, 1)
+    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+    print(table.markdown())
+
+
+def accuracies(folder: Path, length: int, problems: int) -> dict[str, float]:
+    run = scratch_runs.load(folder)
+    engine = PlainEngine(run.model, run.tokenizer, 100)
+    shares = {}
+    for stratum in STRATA:
+        benchmark = LengthCurves([addition(stratum, length, 0, index) for index in range(problems)], run.notation)
+        (row,) = benchmark.rows(engine)
+        shares[stratum] = row["exact_match"]["value"]
+    return shares
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
