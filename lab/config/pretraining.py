@@ -98,6 +98,8 @@ class Variation(Section):
     """Share of problems in which digits of the second number are 9 minus those of the first, at a rate of its own."""
     short_second: float = Field(default=0, ge=0, le=1)
     """Share of problems whose second number has any length from 1 up, instead of half the first one's."""
+    nines: float = Field(default=0, ge=0, le=1)
+    """Share of problems whose first number is all nines, so that a carry runs through all of it."""
 
 
 class PretrainingDataConfig(Section):
@@ -117,9 +119,7 @@ class PretrainingDataConfig(Section):
 
     @model_validator(mode="after")
     def _variation_of_additions(self) -> Self:
-        if (self.variation.carries or self.variation.short_second) and [t.key for t in chosen(self.tasks)] != [
-            "add_integer"
-        ]:
+        if self.variation != Variation() and [task.key for task in chosen(self.tasks)] != ["add_integer"]:
             raise ValueError("variation is of integer addition: use tasks=[add_integer], or leave it out")
         return self
 

@@ -73,20 +73,23 @@ def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
     return _problem(_text(a), _text(b), length)
 
 
-def vary(item: Problem, carries: float, short_second: float, seed: int, index: int) -> Problem:
+def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:
     """A training problem of integer addition made harder, with these probabilities, or itself.
 
-    A problem that would thereby leave the training split stays as it is. Raises TaskError for other tasks.
+    short_second: the second number has any length from 1 up. carries: digits of it are 9 minus those of the first, at a
+    rate of its own. nines: the first number is all nines. Either number may come first. A problem that would thereby leave the training split stays as it is. Raises TaskError for other tasks.
     """
     if (item.task, item.representation) != ("add", "integer"):
         raise TaskError(f"data.variation is of add_integer alone, and data.tasks has {task_of(item).key}")
     generator = philox("variation", seed, index)
-    shortened, complemented, swapped = (word / 2**64 for word in generator.random_raw(3).tolist())
+    shortened, complemented, nined, swapped = (word / 2**64 for word in generator.random_raw(4).tolist())
     a, b = [int(digit) for digit in item.a], [int(digit) for digit in str(item.b)]
+    a, b = (a, b) if len(a) >= len(b) else (b, a)
     if shortened < short_second:
-        a, b = (a, b) if len(a) >= len(b) else (b, a)
         b = _digits(1 + int(generator.random_raw()) % len(a), generator)
-    if complemented < carries:
+    if nined < nines:
+        a = [9] * len(a)
+    elif complemented < carries:
         b = _complemented(a, b, generator)
     a, b = (a, b) if swapped < 0.5 else (b, a)
     changed = _problem(_text(a), _text(b), item.length)

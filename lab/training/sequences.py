@@ -48,8 +48,8 @@ def notated_problems(
         prompts, completions = [], []
         for index in rows["index"]:
             item = mixture[index]
-            if variation:
-                item = vary(item, variation.carries, variation.short_second, seed, index)
+            if variation and variation != Variation():
+                item = vary(item, variation.carries, variation.short_second, variation.nines, seed, index)
             prompts.append([begin, *(ids[word] for word in notation.question(item, index))])
             completions.append([*(ids[word] for word in notation.answer(item, index)), end])
         return {"index": rows["index"], "prompt_ids": prompts, "completion_ids": completions}

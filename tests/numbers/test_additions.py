@@ -42,10 +42,10 @@ def test_an_unknown_stratum_is_one_line():
         addition("odd", 3, 0, 0)
 
 
-@given(st.integers(1, 30), st.integers(0, 10**4), st.floats(0, 1), st.floats(0, 1))
-def test_what_is_varied_stays_a_training_problem_of_its_length(length, index, carries, short):
+@given(st.integers(1, 30), st.integers(0, 10**4), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_what_is_varied_stays_a_training_problem_of_its_length(length, index, carries, short, nines):
     cell = Cell(TASKS["add_integer"], length)
-    item = vary(problem(cell, "train", 0, index), carries, short, 0, index)
+    item = vary(problem(cell, "train", 0, index), carries, short, nines, 0, index)
     assert int(item.answer) == int(item.a) + int(str(item.b))
     assert max(len(item.a), len(str(item.b))) == item.length == length
     assert split_of("integer", item.a, item.b, length, task_of(item).tested_lengths) == "train"
@@ -54,8 +54,10 @@ def test_what_is_varied_stays_a_training_problem_of_its_length(length, index, ca
 def test_a_variation_varies_as_often_as_it_says():
     cell = Cell(TASKS["add_integer"], 12)
     drawn = [problem(cell, "train", 0, i) for i in range(400)]
-    short = [vary(item, 0, 1, 0, i) for i, item in enumerate(drawn)]
+    short = [vary(item, 0, 1, 0, 0, i) for i, item in enumerate(drawn)]
     assert sum(min(len(i.a), len(str(i.b))) < 6 for i in short) > 120  # of twelve lengths, the five below the half
-    assert sum(vary(item, 0, 0, 0, i).answer == item.answer for i, item in enumerate(drawn)) == 400
+    nines = [vary(item, 0, 0, 1, 0, i) for i, item in enumerate(drawn)]
+    assert sum("9" * 12 in (i.a, i.b) for i in nines) > 300  # but for those that would be of another split
+    assert sum(vary(item, 0, 0, 0, 0, i).answer == item.answer for i, item in enumerate(drawn)) == 400
     with pytest.raises(TaskError, match=r"add_integer alone, and data\.tasks has max_integer"):
-        vary(problem(Cell(TASKS["max_integer"], 5), "train", 0, 0), 1, 0, 0, 0)
+        vary(problem(Cell(TASKS["max_integer"], 5), "train", 0, 0), 1, 0, 0, 0, 0)
