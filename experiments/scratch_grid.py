@@ -3,7 +3,7 @@
     python experiments/scratch_grid.py GRID [seeds=0,1,2] [only=LABEL,...] [tasks=TASK,...] [key=value ...]
 
 GRID names a file of configs/grids/: a config, settings by label, and tasks if each has runs of its own. Every run is a
-run of `lab.pretrain` named <grid>_<task>_<label>_<seed>, and resumes; finished ones are only read. Prints exact match
+run of `lab.pretrain` named <grid>_<task>_<label>_<seed>, and resumes; finished ones are shown again. Prints exact match
 by length as a table (mean over seeds, Student's 95 % interval; one seed: Wilson's over its problems) and leaves the
 table and the figure in experiments/results/.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 from rich.console import Console
 
+from lab.errors import ConfigError, exit_cleanly
 from lab.pretrain import main as pretrain
 from lab.reporting import figures, length_curves
 from lab.runs import Run
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     grid_name, *rest = arguments
     grid = yaml.safe_load((ROOT / "configs" / "grids" / f"{grid_name}.yaml").read_text())
@@ -32,6 +34,8 @@ def main(arguments: Sequence[str]) -> None:
     overrides = [part for part in rest if not part.startswith(("seeds=", "only=", "tasks="))]
     seeds = [int(seed) for seed in own["seeds"].split(",")] if "seeds" in own else grid["seeds"]
     labels = own["only"].split(",") if "only" in own else list(grid["settings"])
+    if unknown := set(labels) - grid["settings"].keys():
+        raise ConfigError(f"only={','.join(unknown)}: {grid_name} has the settings {', '.join(grid['settings'])}")
     given = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
     output = Path(given[-1] if given else "checkpoints")
 
@@ -44,9 +48,8 @@ def main(arguments: Sequence[str]) -> None:
             settings = [f"{key}={value}" for key, value in grid["settings"][label].items()]
             settings += [f"data.tasks=[{task}]"] if task else []
             run = Run(output / re.sub("[ ,]+", "-", name))
-            if not (run.path / "status").is_file() or run.status != "finished":
-                config = str(ROOT / "configs" / grid["config"])
-                pretrain([config, *settings, f"name={run.path.name}", f"seed={seed}", *overrides, "resume=true"])
+            config = str(ROOT / "configs" / grid["config"])
+            pretrain([config, *settings, f"name={run.path.name}", f"seed={seed}", *overrides, "resume=true"])
             found[label].append(run)
         for label in labels:
             runs[label].append(found[label])

@@ -21,8 +21,8 @@ from lab.runs import Run
 if TYPE_CHECKING:
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+    from lab.benchmarks.length_curves import LengthCurves
     from lab.models.scratch import NumberLlama
-    from lab.text.notation import Notation
     from lab.training.sequences import SequenceCollator
     from lab.training.trainer import TrainingSets
 
@@ -57,18 +57,23 @@ def pretrain(config: PretrainConfig) -> None:
     collate = SequenceCollator(notation.vocabulary, config.data.packing, config.model.positions, seed)
     check_that_it_fits(model, collate, longest_rows(config.data, seed, notation, tokenizer))
     problems = unseen_problems(config.cells_of(tested.lengths), seed, tested.problems_per_length)
-    benchmark = LengthCurves(problems, notation)
+    benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
+    on_the_way = None
+    if tested.while_training:
+        some = unseen_problems(config.cells_of(tested.while_training), seed, tested.problems_while_training)
+        on_the_way = LengthCurves(some, notation)
+        on_the_way.check(model, tokenizer)
 
     with Run.open(config.path, dump(config), config.resume, config.overwrite) as run:
         run.record_environment(device=pretrained.describe(model))
         if not run.model.exists():
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
-            train_from_scratch(model, tokenizer, notation, config, sets, collate, run)
+            train_from_scratch(model, tokenizer, config, sets, collate, run, on_the_way)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)
-        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size), run)
+        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
 
         curves = benchmark.summarize(samples)
         run.write_json("summary", {"version": VERSION, "lengths": curves})
@@ -85,22 +90,25 @@ def pretrain(config: PretrainConfig) -> None:
         if seen := length_curves.while_training(run.read("curve")):
             figures.training_curves(seen, title, run.figures / "training.png")
         Console().print(table.terminal())
+        if benchmark.note:
+            print(benchmark.note)
         print(f"run directory: {run.path}")
 
 
 def train_from_scratch(
     model: "NumberLlama",
     tokenizer: "PreTrainedTokenizerBase",
-    notation: "Notation",
     config: PretrainConfig,
     sets: "TrainingSets",
     collate: "SequenceCollator",
     run: Run,
+    on_the_way: "LengthCurves | None",
 ) -> None:
-    """Leaves the trained model in run.model, and in throughput.json how fast it was."""
+    """Leaves the trained model in run.model, in throughput.json how fast it was, and in curve.jsonl what was measured
+    of it at each validation.
+    """
     import torch
 
-    from lab.benchmarks.length_curves import LengthCurves, unseen_problems
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained
     from lab.training.measuring import MeasureWhileTraining
@@ -108,18 +116,16 @@ def train_from_scratch(
     from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
     from lab.training.trainer import train
 
-    training, tested = config.training, config.evaluation
+    training = config.training
     first = collate([sets.train.examples[place] for place in range(training.micro_batch_size)])
     parts = training.batch_size // training.micro_batch_size
     dtype = pretrained.resolve_dtype(config.model)
     meter = ThroughputMeter(parts * step_operations(model, first), training.batch_size)
     rate = matrix_product_rate(model.device, dtype)
     callbacks: list[Any] = [meter]
-    if tested.while_training:
-        cells = config.cells_of(tested.while_training)
-        benchmark = LengthCurves(unseen_problems(cells, config.seed, tested.problems_while_training), notation)
-        engine = PlainEngine(model, tokenizer, tested.batch_size)
-        callbacks.append(MeasureWhileTraining(run, lambda: benchmark.rows(engine), training.batch_size))
+    if on_the_way:
+        engine = PlainEngine(model, tokenizer, config.evaluation.batch_size, by_group=True)
+        callbacks.append(MeasureWhileTraining(run, lambda: on_the_way.rows(engine), training.batch_size))
     bfloat16 = dtype == torch.bfloat16
     train(
         model,

@@ -23,6 +23,8 @@ SMALL = [
     "evaluation.problems_while_training=3",
 ]
 
+COUPLED = ["model.encoding=learned", "model.positions.kind=coupled", "format.reverse=integer"]
+
 
 def run(tmp_path, *more: str) -> Path:
     main([str(ROOT / "configs" / "scratch_add.yaml"), *SMALL, f"output={tmp_path}", "name=run", *more])
@@ -66,6 +68,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     """With random groups and drawn positions, so that nothing that is drawn depends on where a run was cut."""
     drawn = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "model.encoding=learned"]
     drawn += ["model.positions.kind=coupled", "model.positions.largest=64", "model.positions.segments=true"]
+    drawn += ["format.reverse=integer", "training.micro_batch_size=4"]
     whole = run(tmp_path / "whole", *drawn)
 
     from lab.training import callbacks
@@ -101,9 +104,12 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
         (["evaluation.lengths=[3, 3]"], "none twice"),
         (
-            ["model.encoding=learned", "model.positions.kind=coupled", "model.positions.largest=8", "data.packing=4"],
+            [*COUPLED, "model.positions.largest=8", "data.packing=4"],
             "model.positions.largest should be at least",
         ),
+        ([*COUPLED, "model.positions.largest=8"], "go round the 8 coupled ids, so that places would be mixed up"),
+        ([*COUPLED, "format.reverse=none"], "counts digits as they are written, so digits of one place only agree"),
+        (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope looks at no position ids"),
         (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
         (
             ["model.positions.kind=randomised", "model.positions.largest=5"],

@@ -13,14 +13,19 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.samples import grouped
+from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
+from lab.inference.plain import PlainEngine
 from lab.numbers.metrics import METRICS, score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
 from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.text.notation import Notation
 
-SURPLUS_TOKENS = 4
+SURPLUS_TOKENS = 8
 """Budget beyond the longest right answer of a task and length, so that an answer that is too long shows it."""
+
+_UNSEEN = 2**32
+"""Added to the seed where there is no test split, so that the stream is not the one that a training draws from."""
 
 
 def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Problem]:
@@ -33,42 +38,57 @@ def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Proble
     problems = []
     for cell in cells:
         split = "test" if cell.length in cell.task.tested_lengths else "train"
-        problems += distinct_problems(cell, split, seed, count)
+        problems += distinct_problems(cell, split, seed if split == "test" else seed + _UNSEEN, count)
     return problems
 
 
 class LengthCurves:
     """A `Benchmark`: problems in the notation of a model."""
 
-    note = ""
+    def __init__(self, problems: Sequence[Problem], notation: Notation, trained: range = range(0)) -> None:
+        """`trained`: lengths of training, of which the shortest ones have no problem that was kept from it."""
+        self.problems, self.notation, self.trained = problems, notation, trained
 
-    def __init__(self, problems: Sequence[Problem], notation: Notation) -> None:
-        self.problems, self.notation = problems, notation
+    @property
+    def note(self) -> str:
+        found = {item.length for item in self.problems if item.length not in task_of(item).tested_lengths}
+        seen = sorted(found & set(self.trained))
+        return f"no test split: problems of {seen} digits may have been trained on" if seen else ""
 
     def __len__(self) -> int:
         return len(self.problems)
 
     def requests(self, engine: Engine) -> list[Request]:
-        """A group a task, and a budget that the longest answer of the task and length fits in."""
-        longest: dict[tuple[str, int], int] = {}
+        """A group a task and length, and a budget that its longest answer fits in, however that is cut into tokens.
+
+        Raises TaskError when the notation cannot write a problem.
+        """
+        longest: dict[str, int] = {}
         for item in self.problems:
-            cell = task_of(item).key, item.length
-            longest[cell] = max(longest.get(cell, 0), len(self.notation.answer(item)))
+            # random groups may be of one digit each
+            words = max(len(self.notation.answer(item)), self.notation.words_a_digit * len(item.answer))
+            longest[_cell(item)] = max(longest.get(_cell(item), 0), words)
         return [
-            Request(
-                " ".join(self.notation.question(item, luck)),
-                longest[task_of(item).key, item.length] + SURPLUS_TOKENS,
-                task_of(item).key,
-            )
+            Request(" ".join(self.notation.question(item, luck)), longest[_cell(item)] + SURPLUS_TOKENS, _cell(item))
             for luck, item in enumerate(self.problems)
         ]
 
     @torch.inference_mode()
     def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Raises ModelError, in one line, when the model has no position ids for a row of the greatest length."""
-        longest = max(self.problems, key=lambda item: item.length)
-        words = [*self.notation.question(longest), *self.notation.answer(longest)]
-        model(torch.tensor([tokenizer.encode(" ".join(words))], device=model.device))
+        """Raises ModelError or TaskError, in one line, when the model has no position ids for what it might write, or
+        the notation no words for a problem.
+        """
+        requests = self.requests(PlainEngine(model, tokenizer, 1))
+        prompts = [tokenizer.encode(str(request.prompt)) for request in requests]
+        longest, budget = max(prompts, key=len), max(request.max_tokens for request in requests)
+        digit = tokenizer.convert_tokens_to_ids("1")
+        model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
+        digits, config = max(len(item.answer) for item in self.problems), model.config
+        if config.position_kind == "coupled" and digits + 2 > config.largest:
+            raise ModelError(
+                f"answers of {digits} digits go round the {config.largest} coupled ids, so that places would be mixed "
+                f"up: model.positions.largest should be at least {digits + 2}"
+            )
 
     def facts(self, index: int) -> Sample:
         return self.problems[index]._asdict()
@@ -76,8 +96,12 @@ class LengthCurves:
     def score(self, index: int, completion: Completion) -> Sample:
         item = self.problems[index]
         form = task_of(item).answer
-        given = self.notation.read(completion.text.split(), form) if completion.finish_reason == "stop" else None
-        return {"given": given, **score(given, item.answer, form)._asdict()}
+        words, ended = completion.text.split(), completion.finish_reason == "stop"
+        # specials are not in the text; where some were among the digits, it is no number
+        given = self.notation.read(words, form) if len(words) + ended == completion.completion_tokens else None
+        scored = score(given, item.answer, form)
+        # what did not end is no answer, but its digits and its length are what they are
+        return {"given": given, **scored._replace(exact_match=scored.exact_match and ended)._asdict()}
 
     def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
         return summarize(samples)
@@ -109,6 +133,10 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
     exact = wilson(sum(sample["exact_match"] for sample in samples), len(samples))
     means = {metric: bootstrap_mean([sample[metric] for sample in samples])._asdict() for metric in METRICS[1:]}
     return {"exact_match": exact._asdict(), **means}
+
+
+def _cell(item: Problem) -> str:
+    return f"{task_of(item).key} {item.length}"
 
 
 def _by_length(samples: Sequence[Sample]) -> dict[int, list[Sample]]:

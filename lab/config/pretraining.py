@@ -65,7 +65,8 @@ class ScratchConfig(Section):
     """A decoder of the Llama architecture with weights drawn at random."""
 
     size: str = "0.4M"
-    """0.2M, 0.4M, 1.3M, 3.2M, 0.1B, 0.9B or 3B: parameters without the embeddings; layers and widths in SIZES."""
+    """0.2M, 0.4M, 1.3M, 3.2M, 0.1B, 0.9B or 3B: parameters without the embeddings, with the paper's key-value heads
+    (with as many as heads, 1.3M and the last three have 11 to 12 % more)."""
     key_value_heads: Literal["as_heads", "paper"] = "as_heads"
     """paper: shared by several heads, as in Table 11; as_heads: one for each, as some probing instruments need."""
     encoding: Encoding = "rope"
@@ -74,7 +75,8 @@ class ScratchConfig(Section):
     adds a learned function of the distance (Li et al. 2024). learned: nothing, but ids have embeddings."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the computation: auto is bfloat16 where the device multiplies in it; weights are float32."""
+    """Of products while training: auto is bfloat16 where the device multiplies in it. Weights are float32, and so is
+    the test at the end."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     @field_validator("size")
@@ -86,8 +88,10 @@ class ScratchConfig(Section):
 
     @model_validator(mode="after")
     def _ids_that_can_be_told_apart(self) -> Self:
-        if self.positions.kind in ("abacus",) and self.encoding != "learned":
+        if self.positions.kind == "abacus" and self.encoding != "learned":
             raise ValueError("positions.kind=abacus tells places, not order: use encoding=learned")
+        if self.positions.kind != "plain" and self.encoding == "nope":
+            raise ValueError(f"encoding=nope looks at no position ids, so positions.kind={self.positions.kind} is void")
         return self
 
 
@@ -171,6 +175,10 @@ class PretrainConfig(RunConfig):
     def _whole_sequences(self) -> Self:
         if self.training.micro_batch_size % self.data.packing:
             raise ValueError("data.packing should divide training.micro_batch_size, which counts problems")
+        kind = self.model.positions.kind
+        if kind in ("abacus", "coupled") and self.format.reverse in ("none", "decimal") and self.format.pad == "none":
+            what = f"model.positions.kind={kind} counts digits as they are written, so digits of one place only agree"
+            raise ValueError(f"{what} with format.reverse=integer, each or total, or with format.pad")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self

@@ -24,8 +24,13 @@ class PlainEngine(TokenizingEngine):
     off afterwards, so that completions are those of `LocalEngine`; only their cost is not.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
-        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, by_group: bool = False
+    ) -> None:
+        """`by_group`: a batch ends where a group does, so that what a request is asked beside does not depend on the
+        batch size.
+        """
+        self.model, self.tokenizer, self.batch_size, self.by_group = model.eval(), tokenizer, batch_size, by_group
         self.ends = LocalEngine(model, tokenizer, batch_size).ends
         self.row_passes = 0
         """Forward passes since the engine was made, each counted once for every request of its batch."""
@@ -38,11 +43,17 @@ class PlainEngine(TokenizingEngine):
         """See `Engine`; a batch at a time. Raises ValueError when tokens are to be drawn."""
         if sampling.temperature:
             raise ValueError("the plain loop is greedy")
-        for start in range(0, len(requests), self.batch_size):
-            indices = range(start, min(start + self.batch_size, len(requests)))
+        for indices in self._batches(requests):
             if not done >= set(indices):
                 completions = self._complete([requests[i] for i in indices])
                 yield {i: found for i, found in zip(indices, completions, strict=True) if i not in done}
+
+    def _batches(self, requests: Sequence[Request]) -> Iterator[Sequence[int]]:
+        groups = itertools.groupby(range(len(requests)), lambda i: requests[i].group if self.by_group else "")
+        for _, members in groups:
+            indices = list(members)
+            for start in range(0, len(indices), self.batch_size):
+                yield indices[start : start + self.batch_size]
 
     @torch.inference_mode()
     def _complete(self, requests: Sequence[Request]) -> list[Completion]:

@@ -80,10 +80,11 @@ class FireBias(nn.Module):
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K)."""
-        threshold = self.initial_threshold * self.threshold_scale.abs()
-        longest_BQ1 = torch.maximum(positions_BQ, threshold)[:, :, None]
-        share_BQK = self._psi(_distances(positions_BQ, positions_BK)) / (self._psi(longest_BQ1) + self.small)
-        return self.out_of_mlp(self.into_mlp(share_BQK[..., None]).relu()).permute(0, 3, 1, 2)
+        with torch.autocast(positions_BQ.device.type, enabled=False):  # bfloat16 cannot tell 257 from 256
+            threshold = self.initial_threshold * self.threshold_scale.abs()
+            longest_BQ1 = torch.maximum(positions_BQ, threshold)[:, :, None]
+            share_BQK = self._psi(_distances(positions_BQ, positions_BK)) / (self._psi(longest_BQ1) + self.small)
+            return self.out_of_mlp(self.into_mlp(share_BQK[..., None]).relu()).permute(0, 3, 1, 2)
 
     def _psi(self, x: torch.Tensor) -> torch.Tensor:
         return torch.log1p(self.c.abs() * x)
@@ -95,7 +96,7 @@ class LearnedPositions(nn.Embedding):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Vectors (B, T, D) of ids (B, T). Raises ModelError for an id that has none.
 
-        Not while training on a GPU, where to look at an id is to wait for it; there the ids were drawn within bounds.
+        Not while training on a GPU, where to look at an id is to wait for it: there rows are checked beforehand.
         """
         looked_at = input.device.type == "cpu" or not self.training
         if looked_at and not torch.compiler.is_compiling() and (largest := int(input.max())) >= self.num_embeddings:

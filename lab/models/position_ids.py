@@ -19,8 +19,8 @@ Everything is causal: the number of a token does not depend on later tokens, so 
 - coupled: the same for digits, and 0 for what stands between runs, all shifted and taken modulo `largest` (Cho et al.
   2024, arXiv 2405.20671). Several problems in one row have windows of ids of their own.
 
-A run goes on through index hints, which get the number of the digits that they stand before. A separator such as "."
-ends it. While training, all numbers of a problem but that of <begin> are shifted by an amount drawn for it.
+A run goes on through index hints, whose coupled ids are those of the digits that they stand before. A separator such
+as "." ends it. While training, all numbers of a problem but that of <begin> are shifted by an amount drawn for it.
 
 Shapes: B rows, T tokens of a row, N problems of a row (or draws for it), V words of the vocabulary.
 """
@@ -34,10 +34,10 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError
+from lab.text.notation import BEGIN, END, EQUALS, PAD
 
 PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
 
-PAD, BEGIN, END, EQUALS = "<pad>", "<begin>", "<end>", "="
 _HINT = re.compile(r"<\d+\.\d+>")
 _OPERATOR = re.compile(r"<.+>")
 

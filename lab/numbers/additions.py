@@ -77,7 +77,8 @@ def vary(item: Problem, carries: float, short_second: float, nines: float, seed:
     """A training problem of integer addition made harder, with these probabilities, or itself.
 
     short_second: the second number has any length from 1 up. carries: digits of it are 9 minus those of the first, at a
-    rate of its own. nines: the first number is all nines. Either number may come first. A problem that would thereby leave the training split stays as it is. Raises TaskError for other tasks.
+    rate of its own. nines: the first number is all nines. Either number may come first. A problem that would thereby
+    leave the training split stays as it is. Raises TaskError for other tasks.
     """
     if (item.task, item.representation) != ("add", "integer"):
         raise TaskError(f"data.variation is of add_integer alone, and data.tasks has {task_of(item).key}")

@@ -3,11 +3,12 @@
 A curve is {task: {length: {metric: estimate}}}, as lab/benchmarks/length_curves.py makes it of one run.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lab.numbers.metrics import METRICS
-from lab.numbers.statistics import student_mean
+from lab.numbers.statistics import student_mean, wilson
 from lab.reporting.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
 from lab.runs import Run
 
@@ -26,20 +27,29 @@ def together(runs: Iterable[Curves]) -> Curves:
 
 
 def across_seeds(runs: Sequence[Curves]) -> Curves:
-    """Mean over the runs, with Student's interval over them; one run keeps its own interval, over its problems."""
+    """Mean over the runs, with Student's interval over them; one run keeps its own interval, over its problems.
+
+    Of exact match the interval is at least Wilson's over all their problems: seeds that agree do not make it certain.
+    """
     if len(runs) == 1:
         return runs[0]
     return {
         task: {
-            length: {metric: _mean([run[task][length][metric]["value"] for run in runs], metric) for metric in METRICS}
+            length: {metric: _mean([run[task][length][metric] for run in runs], metric) for metric in METRICS}
             for length in lengths
         }
         for task, lengths in runs[0].items()
     }
 
 
-def _mean(values: Sequence[float], metric: str) -> dict[str, Any]:
-    return student_mean(values, 0, 1 if metric != "dlength" else float("inf"))._asdict()
+def _mean(estimates: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
+    highest = math.inf if metric == "dlength" else 1
+    mean = student_mean([estimate["value"] for estimate in estimates], 0, highest)
+    if metric == "exact_match":
+        right, asked = (sum(round(e["value"] * e["n"]) for e in estimates), sum(e["n"] for e in estimates))
+        pooled = wilson(right, asked)
+        mean = mean._replace(low=min(mean.low, pooled.low), high=max(mean.high, pooled.high))
+    return mean._asdict()
 
 
 def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:

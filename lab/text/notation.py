@@ -49,7 +49,7 @@ class Notation:
     """How one tokenizer and format write the problems of some tasks.
 
     `luck` names the draw, such as a sample's index in training: random groups, and the places that hints begin at, are
-    a function of it and of the problem. Without luck, as in a test, places begin at 0 and groups depend on the problem
+    a function of it and of the problem. Without luck places begin at 0, and groups depend on the problem
     alone.
     """
 
@@ -74,6 +74,11 @@ class Notation:
         operators = [f"<{task.key}>" for task in self._tasks.values()]
         hints = [hint for hints in self._hints for hint in hints] if self._hinted_question else []
         return [PAD, BEGIN, END, EQUALS, *operators, ".", "/", "e", *hints, *self._digit_groups]
+
+    @property
+    def words_a_digit(self) -> int:
+        """Of an answer at most: the digit, and the hint before it where there are any."""
+        return 1 + self._hinted_answer
 
     def question(self, problem: Problem, luck: int | None = None) -> list[str]:
         """The words after <begin>, up to and including "=".

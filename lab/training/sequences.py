@@ -1,8 +1,8 @@
 """Problems in a notation of their own as training sequences, one problem or several of them in each.
 
-Packed problems follow each other without a mask between them. Where they have position ids, each has a window of them
-to itself, so that a model learns to look at its own place and to leave far ones alone: that is what makes it go beyond
-the lengths of its training (experiments/README.md).
+Packed problems follow each other without a mask between them. Coupled position ids give each a window of ids to itself,
+so that a model learns to look at its own place and to leave far ones alone. Plain and randomised ids run through the
+whole sequence, and abacus ids of different problems may overlap.
 
 Shapes: R sequences, T tokens of the longest one.
 """
@@ -21,7 +21,7 @@ from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, Varia
 from lab.config.schema import TrainingConfig
 from lab.models.position_ids import TokenFacts, draw, position_ids
 from lab.numbers.additions import vary
-from lab.numbers.sampling import Cell, Mixture, has_problems
+from lab.numbers.sampling import BLOCK, Cell, Mixture, has_problems
 from lab.numbers.splits import Split
 from lab.text.notation import Notation
 from lab.training.collation import IGNORED
@@ -82,13 +82,18 @@ def sequence_sets(
 def longest_rows(
     data: PretrainingDataConfig, seed: int, notation: Notation, tokenizer: PreTrainedTokenizerBase
 ) -> list[dict[str, Any]]:
-    """As many problems of the greatest length as a sequence packs, of each task, to see whether they fit."""
-    longest = [cell for cell in data.cells if cell.length == data.lengths[1]]
-    return [  # type: ignore[return-value]
-        row
-        for cell in longest
-        for row in notated_problems([cell], "train", seed, data.packing, notation, tokenizer).examples
-    ]
+    """Of each task as many problems as a sequence packs, the longest of two blocks of the greatest length, to see
+    whether they fit.
+    """
+
+    def size(row: dict[str, list[int]]) -> int:
+        return len(row["prompt_ids"]) + len(row["completion_ids"])
+
+    rows: list[dict[str, Any]] = []
+    for cell in (cell for cell in data.cells if cell.length == data.lengths[1]):
+        some = notated_problems([cell], "train", seed, 2 * BLOCK, notation, tokenizer).examples
+        rows += sorted((some[place] for place in range(len(some))), key=size)[-data.packing :]
+    return rows
 
 
 class SequenceCollator:

@@ -29,23 +29,28 @@ class Throughput(NamedTuple):
 
 
 class ThroughputMeter(TrainerCallback):
-    """Times the steps themselves, without validations, checkpoints, and the first step, which sets things up."""
+    """Times steps with their data, without validations, checkpoints, and the first step, which sets things up."""
 
     def __init__(self, operations_a_step: float, samples_a_step: int) -> None:
         self.operations, self.samples = operations_a_step, samples_a_step
-        self.seconds, self.steps = 0.0, -1
-
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
-    ) -> None:
-        self.began = time.perf_counter()
+        self.seconds, self.steps, self.began = 0.0, -1, 0.0
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
     ) -> None:
         self.steps += 1
+        now = time.perf_counter()
         if self.steps:
-            self.seconds += time.perf_counter() - self.began
+            self.seconds += now - self.began
+        self.began = now
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
+    ) -> None:
+        self.began = time.perf_counter()
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object) -> None:
+        self.began = time.perf_counter()
 
     def found(self, matrix_products: float) -> Throughput | None:
         """None where there was one step or none."""

@@ -52,6 +52,7 @@ class AnswerTrainer(SFTTrainer):
     def __init__(self, answer_loss: AnswerLoss, **arguments: Any) -> None:
         self.answer_loss = answer_loss
         super().__init__(**arguments)
+        self.model_accepts_loss_kwargs = True  # so that answers are counted over all parts of a step
 
     def compute_loss(
         self,
@@ -140,6 +141,7 @@ def train(
     with progress.bar:
         trainer.train(resume_from_checkpoint=str(last) if last else None)
     times = {"from_step": step, "to_step": config.max_steps, "seconds": time.perf_counter() - began}
+    times["kept_step"] = trainer.state.best_global_step
     run.append("training_times", [times])
     staged = run.path / ".model"
     shutil.rmtree(staged, ignore_errors=True)
