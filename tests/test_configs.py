@@ -1,14 +1,19 @@
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from lab.benchmarks.length_curves import LengthCurves, unseen_problems
 from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import FinetuneConfig, RunConfig, chosen
+from lab.numbers.sampling import Cell
+from lab.numbers.tasks import TASKS
+from lab.text.notation import Notation
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "configs").glob("*.yaml"))
@@ -21,7 +26,7 @@ def schema_of(path: Path) -> type[RunConfig]:
     extended = re.search("^extends: (.*)$", text, re.MULTILINE)
     if extended:
         return schema_of(path.parent / extended[1])
-    own = {"benchmark": EvaluateConfig, "rule_following": CostConfig, "tokenizer": PretrainConfig}
+    own = {"benchmark": EvaluateConfig, "rule_following": CostConfig, "format": PretrainConfig}
     return next((schema for key, schema in own.items() if f"\n{key}:" in text), FinetuneConfig)
 
 
@@ -39,9 +44,13 @@ def test_every_shipped_config_loads_and_survives_its_own_dump(path, tmp_path):
 def test_every_setting_of_a_grid_is_a_config(path):
     grid = yaml.safe_load(path.read_text())
     assert {"title", "seeds", "settings"} <= grid.keys()
-    for settings in grid["settings"].values():
-        overrides = [f"{key}={value}" for key, value in settings.items()]
-        assert load(PretrainConfig, ROOT / "configs" / grid["config"], overrides)
+    for settings, task in itertools.product(grid["settings"].values(), grid.get("tasks", ["add_integer"])):
+        overrides = [*(f"{key}={value}" for key, value in settings.items()), f"data.tasks=[{task}]"]
+        config = load(PretrainConfig, ROOT / "configs" / grid["config"], overrides)
+        notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
+        longest = Cell(TASKS[task], max(config.evaluation.lengths))
+        # of every problem the words can be had, hints too
+        assert LengthCurves(unseen_problems([longest], 0, 5), notation).requests(None)  # type: ignore[arg-type]
 
 
 def test_the_papers_config_is_the_papers_setting():

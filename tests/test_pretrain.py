@@ -64,6 +64,15 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
     assert left.tokenizer.encode("1 2")[0] == left.model.config.bos_token_id
 
 
+def test_the_loss_of_a_step_is_the_mean_over_its_answers_however_it_is_cut(tmp_path):
+    first = run(tmp_path / "whole", "training.micro_batch_size=8")
+    second = run(tmp_path / "parts", "training.micro_batch_size=2")
+    for whole, parts in zip(records(first / "metrics.jsonl"), records(second / "metrics.jsonl"), strict=True):
+        if "loss" in whole:
+            assert parts["loss"] == pytest.approx(whole["loss"], rel=1e-4)
+            assert parts["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-3)
+
+
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
     """With random groups and drawn positions, so that nothing that is drawn depends on where a run was cut."""
     drawn = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "model.encoding=learned"]

@@ -1,12 +1,13 @@
 import torch
 
-from lab.config.pretraining import FormatConfig, PositionsConfig, TokenizerConfig, Variation
+from lab.config.pretraining import FormatConfig, PositionsConfig, ScratchConfig, TokenizerConfig, Variation
+from lab.models import scratch
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from lab.training.collation import IGNORED
-from lab.training.sequences import SequenceCollator, notated_problems
+from lab.training.sequences import SequenceCollator, notated_problems, sequence_loss
 
 ADD = TASKS["add_integer"]
 NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [ADD])
@@ -67,3 +68,20 @@ def test_a_row_is_a_function_of_its_index_and_hard_cases_are_in_it():
         a, b = (int("".join(part.split())[::-1]) for part in asked.split("<add_integer>"))
         answer = words(row["completion_ids"]).removesuffix(" <end>")
         assert NOTATION.read(answer.split(), ADD.answer) == str(a + b)
+
+
+def test_loss_and_gradients_of_a_step_do_not_depend_on_how_it_is_cut_into_parts():
+    """Of parts of unequal numbers of answer tokens: each counts by its tokens."""
+    model = scratch.build(ScratchConfig(size="0.2M"), NOTATION.vocabulary, 0)
+    collate = SequenceCollator(NOTATION.vocabulary, 1, PositionsConfig(), 0)
+    several = rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2", "9 9 9 <add_integer> 1 = 0 0 0 1")
+
+    def gradient(*batches) -> torch.Tensor:
+        model.zero_grad()
+        answers = sum((batch["shift_labels"] != IGNORED).sum() for batch in batches)
+        for batch in batches:
+            (sequence_loss(model, batch) / answers).backward()
+        return model.model.layers[0].mlp.up_proj.weight.grad.clone()
+
+    whole = gradient(collate(several))
+    torch.testing.assert_close(gradient(collate(several[:2]), collate(several[2:])), whole, atol=1e-6, rtol=1e-4)
