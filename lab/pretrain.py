@@ -9,7 +9,6 @@ happened.
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from lab.config.loading import dump, parse_command_line
 from lab.config.pretraining import PretrainConfig
@@ -17,14 +16,6 @@ from lab.config.schema import ModelConfig, chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
 from lab.runs import Run
-
-if TYPE_CHECKING:
-    from transformers.tokenization_utils_base import PreTrainedTokenizerBase
-
-    from lab.benchmarks.length_curves import LengthCurves
-    from lab.models.scratch import NumberLlama
-    from lab.training.sequences import SequenceCollator
-    from lab.training.trainer import TrainingSets
 
 
 @exit_cleanly
@@ -46,6 +37,7 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.reporting.report import VERSION
     from lab.text.notation import Notation
     from lab.text.scratch_tokenizer import build_tokenizer
+    from lab.training.from_scratch import train_from_scratch
     from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_sets
 
     quiet_libraries()
@@ -69,7 +61,10 @@ def pretrain(config: PretrainConfig) -> None:
         run.record_environment(device=pretrained.describe(model))
         if not run.model.exists():
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
-            train_from_scratch(model, tokenizer, config, sets, collate, run, on_the_way)
+            engine = PlainEngine(model, tokenizer, tested.batch_size, by_group=True)
+            rows = (lambda: on_the_way.rows(engine)) if on_the_way else None
+            dtype = pretrained.resolve_dtype(config.model)
+            train_from_scratch(model, tokenizer, config.training, sets, collate, seed, run, dtype, rows)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)
@@ -93,56 +88,6 @@ def pretrain(config: PretrainConfig) -> None:
         if benchmark.note:
             print(benchmark.note)
         print(f"run directory: {run.path}")
-
-
-def train_from_scratch(
-    model: "NumberLlama",
-    tokenizer: "PreTrainedTokenizerBase",
-    config: PretrainConfig,
-    sets: "TrainingSets",
-    collate: "SequenceCollator",
-    run: Run,
-    on_the_way: "LengthCurves | None",
-) -> None:
-    """Leaves the trained model in run.model, in throughput.json how fast it was, and in curve.jsonl what was measured
-    of it at each validation.
-    """
-    import torch
-
-    from lab.inference.plain import PlainEngine
-    from lab.models import pretrained
-    from lab.training.measuring import MeasureWhileTraining
-    from lab.training.sequences import sequence_loss
-    from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
-    from lab.training.trainer import train
-
-    training = config.training
-    first = collate([sets.train.examples[place] for place in range(training.micro_batch_size)])
-    parts = training.batch_size // training.micro_batch_size
-    dtype = pretrained.resolve_dtype(config.model)
-    meter = ThroughputMeter(parts * step_operations(model, first), training.batch_size)
-    rate = matrix_product_rate(model.device, dtype)
-    callbacks: list[Any] = [meter]
-    if on_the_way:
-        engine = PlainEngine(model, tokenizer, config.evaluation.batch_size, by_group=True)
-        callbacks.append(MeasureWhileTraining(run, lambda: on_the_way.rows(engine), training.batch_size))
-    bfloat16 = dtype == torch.bfloat16
-    train(
-        model,
-        tokenizer,
-        training,
-        sets,
-        config.seed,
-        run,
-        collate,
-        sequence_loss,
-        callbacks,
-        bfloat16,
-        training.compile,
-    )
-    if found := meter.found(rate):
-        print(found)
-        run.write_json("throughput", {**found._asdict(), "operations_a_step": meter.operations})
 
 
 if __name__ == "__main__":

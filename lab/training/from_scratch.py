@@ -1,0 +1,46 @@
+"""A whole model trained, rather than adapters: what the one loop needs for it, and how fast it went."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.pretraining import PretrainTrainingConfig
+from lab.models.scratch import NumberLlama
+from lab.runs import Run
+from lab.training.measuring import MeasureWhileTraining
+from lab.training.sequences import SequenceCollator, sequence_loss
+from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
+from lab.training.trainer import TrainingSets, train
+
+
+def train_from_scratch(
+    model: NumberLlama,
+    tokenizer: PreTrainedTokenizerBase,
+    config: PretrainTrainingConfig,
+    sets: TrainingSets,
+    collate: SequenceCollator,
+    seed: int,
+    run: Run,
+    dtype: torch.dtype,
+    measure: Callable[[], list[dict[str, Any]]] | None = None,
+) -> None:
+    """See `train`; products are in `dtype`. Prints the speed and leaves it in throughput.json. What `measure` finds at
+    each validation goes to curve.jsonl.
+    """
+    first = collate([sets.train.examples[place] for place in range(config.micro_batch_size)])
+    parts = config.batch_size // config.micro_batch_size
+    meter = ThroughputMeter(parts * step_operations(model, first), config.batch_size)
+    rate = matrix_product_rate(model.device, dtype)
+    callbacks: list[TrainerCallback] = [meter]
+    if measure:
+        callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
+    bfloat16 = dtype == torch.bfloat16
+    train(
+        model, tokenizer, config, sets, seed, run, collate, sequence_loss, callbacks, bfloat16, compile=config.compile
+    )
+    if found := meter.found(rate):
+        print(found)
+        run.write_json("throughput", {**found._asdict(), "operations_a_step": meter.operations})
