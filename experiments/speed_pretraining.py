@@ -1,0 +1,87 @@
+"""Training steps of a model from scratch: the head and the last feed-forward at labels alone, and torch.compile.
+
+    python experiments/speed_pretraining.py [steps] [config ...]
+
+The baseline is the usual way: logits of all tokens, and a cross-entropy that ignores those without a label. All three
+take the same batches from the same weights, and their losses are printed beside each other. A compiled model is timed
+after ten steps, in which it meets most of the lengths that batches have.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from lab.config.loading import load
+from lab.config.pretraining import PretrainConfig
+from lab.config.schema import chosen
+from lab.models import pretrained, scratch
+from lab.text.notation import Notation
+from lab.text.scratch_tokenizer import build_tokenizer
+from lab.training.collation import IGNORED
+from lab.training.sequences import SequenceCollator, sequence_loss, sequence_sets
+from lab.training.throughput import matrix_product_rate, step_operations
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+WARM_UP = 10
+
+Loss = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
+
+
+def plain_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    logits_RTV = model(input_ids=inputs["input_ids"], position_ids=inputs["position_ids"]).logits
+    labels_RT = inputs["shift_labels"]
+    return cross_entropy(logits_RTV.flatten(0, 1).float(), labels_RT.flatten(), ignore_index=IGNORED, reduction="sum")
+
+
+def main(arguments: list[str]) -> None:
+    steps = int(arguments[0]) if arguments else 20
+    for name in arguments[1:] or ["scratch_add", "packing"]:
+        config = load(PretrainConfig, CONFIGS / f"{name}.yaml", [])
+        notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
+        sets = sequence_sets(config.data, config.training, config.seed, notation, build_tokenizer(notation.vocabulary))
+        collate = SequenceCollator(notation.vocabulary, config.data.packing, config.model.positions, config.seed)
+        device = pretrained.resolve_device(config.model)
+        size, examples = config.training.micro_batch_size, sets.train.examples
+        batches = []
+        for step in range(WARM_UP + steps):
+            inputs = collate([examples[i] for i in range(step * size, (step + 1) * size)])
+            batches.append({key: value.to(device) for key, value in inputs.items()})
+        rate = matrix_product_rate(device, torch.float32)
+        baseline = 0.0
+        for label, loss, compiled in (
+            ("all tokens", plain_loss, False),
+            ("labels alone", sequence_loss, False),
+            ("labels alone, compiled", sequence_loss, True),
+        ):
+            model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
+            seconds, losses = timed(model, torch.compile(model) if compiled else model, loss, batches)  # type: ignore[arg-type]
+            samples = size / sorted(seconds)[len(seconds) // 2]
+            baseline = baseline or samples
+            operations = step_operations(model, batches[0]) * samples / size
+            print(f"{name}, {label}: {samples:,.0f} samples/s, {samples / baseline:.2f} x; "
+                  f"{operations / 1e9:.1f} of {rate / 1e9:.1f} GFLOP/s; last loss {losses[-1]:.5f}")  # fmt: skip
+
+
+def timed(
+    model: torch.nn.Module, called: torch.nn.Module, loss: Loss, batches: list[dict[str, torch.Tensor]]
+) -> tuple[list[float], list[float]]:
+    """Seconds and mean loss of each step after the warm-up: forward, backward, and AdamW."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    seconds, losses = [], []
+    for inputs in batches:
+        began = time.perf_counter()
+        mean = loss(called, inputs) / (inputs["shift_labels"] != IGNORED).sum()
+        mean.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(mean.item())
+        seconds.append(time.perf_counter() - began)
+    return seconds[WARM_UP:], losses[WARM_UP:]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
