@@ -1,11 +1,11 @@
 """A grid of models from scratch, each setting with several seeds, and what came of it.
 
-    python experiments/scratch_grid.py GRID [seeds=0,1,2] [only=LABEL,...] [tasks=TASK,...] [key=value ...]
+    python experiments/scratch_grid.py GRID [seeds=0,1] [only=LABEL,...] [tasks=TASK,...] [results=DIR] [key=value ...]
 
 GRID names a file of configs/grids/: a config, settings by label, and tasks if each has runs of its own. Every run is a
 run of `lab.pretrain` named <grid>_<task>_<label>_<seed>, and resumes; finished ones are shown again. Prints exact match
-by length as a table (mean over seeds, Student's 95 % interval; one seed: Wilson's over its problems) and leaves the
-table and the figure in experiments/results/.
+by length as a table (mean over seeds; 95 %, the wider of Student's over the seeds and Wilson's over their problems)
+and leaves table and figure in results, by default experiments/results/.
 """
 
 import itertools
@@ -23,15 +23,16 @@ from lab.reporting import figures, length_curves
 from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "experiments" / "results"
+OWN = ("seeds=", "only=", "tasks=", "results=")
+"""Arguments that are not of a config."""
 
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     grid_name, *rest = arguments
     grid = yaml.safe_load((ROOT / "configs" / "grids" / f"{grid_name}.yaml").read_text())
-    own = dict(part.split("=", 1) for part in rest if part.startswith(("seeds=", "only=", "tasks=")))
-    overrides = [part for part in rest if not part.startswith(("seeds=", "only=", "tasks="))]
+    own = dict(part.split("=", 1) for part in rest if part.startswith(OWN))
+    overrides = [part for part in rest if not part.startswith(OWN)]
     seeds = [int(seed) for seed in own["seeds"].split(",")] if "seeds" in own else grid["seeds"]
     labels = own["only"].split(",") if "only" in own else list(grid["settings"])
     if unknown := set(labels) - grid["settings"].keys():
@@ -53,10 +54,11 @@ def main(arguments: Sequence[str]) -> None:
             found[label].append(run)
         for label in labels:
             runs[label].append(found[label])
-    report(grid_name, grid["title"], runs)
+    results = Path(own.get("results", ROOT / "experiments" / "results"))
+    report(grid["title"], runs, results / grid_name)
 
 
-def report(grid_name: str, title: str, runs: dict[str, list[list[Run]]]) -> None:
+def report(title: str, runs: dict[str, list[list[Run]]], path: Path) -> None:
     """`runs` are those of each label and seed, one a task."""
     curves = {
         label: length_curves.across_seeds([length_curves.together(map(length_curves.of_run, part)) for part in parts])
@@ -67,11 +69,9 @@ def report(grid_name: str, title: str, runs: dict[str, list[list[Run]]]) -> None
     title = f"{title} ({len(first)} seed{'s' if len(first) > 1 else ''})"
     table = length_curves.exact_match_table(curves, title)
     Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{grid_name}.md").write_text(f"{title}\n\n{table.markdown()}")
-    figures.length_curves(
-        curves, tuple(trained), title, RESULTS / f"{grid_name}.png", ("exact_match", "digit_match", "dlength")
-    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".md").write_text(f"{title}\n\n{table.markdown()}")
+    figures.length_curves(curves, tuple(trained), title, path.with_suffix(".png"), tuple(length_curves.METRIC_NAMES))
 
 
 if __name__ == "__main__":

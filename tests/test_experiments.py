@@ -1,0 +1,49 @@
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SMALL = ["model.size=0.2M", "training.max_steps=2", "training.batch_size=4", "training.micro_batch_size=4"]
+SMALL += ["training.log_every=1", "training.evaluate_every=2", "training.valid_problems=4", "evaluation.lengths=[3, 5]"]
+SMALL += ["evaluation.problems_per_length=2", "evaluation.while_training=[]"]
+
+
+def script(name: str):
+    specification = importlib.util.spec_from_file_location(name, ROOT / "experiments" / f"{name}.py")
+    assert specification
+    assert specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_a_grid_runs_every_task_setting_and_seed_and_shows_finished_ones_again(tmp_path, capsys):
+    grid = script("scratch_grid")
+    chosen = ["positions", "seeds=0,1", "only=rope,alibi as released", "tasks=add_integer,add_float"]
+    arguments = [*chosen, f"results={tmp_path / 'results'}", f"output={tmp_path / 'runs'}", *SMALL]
+    grid.main(arguments)
+    names = {path.name for path in (tmp_path / "runs").iterdir()}
+    assert len(names) == 8
+    assert "positions_add_float_alibi-as-released_1" in names
+    table = (tmp_path / "results" / "positions.md").read_text()
+    assert "(2 seeds)" in table
+    assert table.count("| add_float | alibi as released |") == 1
+    assert (tmp_path / "results" / "positions.png").stat().st_size > 10_000
+    models = {path: path.read_bytes() for path in (tmp_path / "runs").glob("*/model/model.safetensors")}
+    grid.main(arguments)
+    assert {path: path.read_bytes() for path in models} == models
+    with pytest.raises(SystemExit):
+        grid.main(["positions", "only=odd"])
+    assert "only=odd: positions has the settings rope, nope" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
+    from lab.pretrain import main
+
+    main([str(ROOT / "configs" / "packing.yaml"), *SMALL, "data.packing=4", f"output={tmp_path}", "name=run"])
+    capsys.readouterr()
+    script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
+    assert "| run | 1 | 6 | 0 (0-56) | 0 (0-56) | 0 (0-56) | 0 (0-56) | 0.0 |" in capsys.readouterr().out
