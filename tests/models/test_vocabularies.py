@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lab.errors import ModelError
 from lab.models import sources
 from lab.models.vocabularies import load_vocabulary
+from lab.text.digit_groups import groups
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,19 @@ def test_numbers_are_cut_where_the_published_pattern_cuts_them(llama, text, piec
 def test_digits_go_three_to_a_token_from_the_left(llama, digits):
     pieces = [digits[i : i + 3] for i in range(0, len(digits), 3)]
     assert llama.tokenize(digits) == pieces
+
+
+@given(st.from_regex("[0-9]{1,24}", fullmatch=True))
+def test_digits_cut_as_a_model_from_scratch_cuts_them_are_tokens_of_a_pretrained_one_too(llama, digits):
+    for kind, alignment in (("aligned", "right"), ("aligned", "left"), ("left", "right")):
+        cut = groups(digits, kind, 3, alignment)
+        ids = llama.convert_tokens_to_ids(cut)
+        assert None not in ids
+        assert llama.decode(ids) == digits
+    assert llama.tokenize(digits) == groups(digits, "left", 3, "right")
+    assert llama.convert_tokens_to_ids(groups("1234567", "aligned", 3, "right")) == llama.convert_tokens_to_ids(
+        ["1", "234", "567"]
+    )
 
 
 @given(text=st.text(st.characters(codec="utf-8")))
