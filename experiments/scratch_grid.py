@@ -71,7 +71,7 @@ def report(title: str, runs: dict[str, list[list[Run]]], path: Path) -> None:
     Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".md").write_text(f"{title}\n\n{table.markdown()}")
-    figures.length_curves(curves, tuple(trained), title, path.with_suffix(".png"), tuple(length_curves.METRIC_NAMES))
+    figures.length_curves(curves, tuple(trained), title, path.with_suffix(".png"))
 
 
 if __name__ == "__main__":

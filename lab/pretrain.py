@@ -75,13 +75,7 @@ def pretrain(config: PretrainConfig) -> None:
         title = f"{config.name}: trained on {config.data.lengths[0]}-{config.data.lengths[1]} digits"
         table = length_curves.table({config.name: curves}, title)
         run.write_text("table.md", table.markdown())
-        figures.length_curves(
-            {config.name: curves},
-            config.data.lengths,
-            title,
-            run.figures / "lengths.png",
-            tuple(length_curves.METRIC_NAMES),
-        )
+        figures.length_curves({config.name: curves}, config.data.lengths, title, run.figures / "lengths.png")
         if seen := length_curves.while_training(run.read("curve")):
             figures.training_curves(seen, title, run.figures / "training.png")
         Console().print(table.terminal())

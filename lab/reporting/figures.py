@@ -165,37 +165,34 @@ def cost_by_length(summary: Mapping[str, Any], title: str, path: Path) -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), fontsize=8)
 
 
-def length_curves(
-    curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], title: str, path: Path, metrics: Sequence[str]
-) -> None:
-    """A small chart a task and metric, a line a model: accuracy against length with 95 % intervals; grey is trained."""
+def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], title: str, path: Path) -> None:
+    """A row a task, a column a metric, a line a model: against length, with 95 % intervals; grey is trained."""
     tasks = list(next(iter(curves.values())))
-    with _figure(path, figsize=(3.6 * len(tasks) + 0.4, 2.5 * len(metrics) + 0.9)) as figure:
-        grid = figure.subplots(len(metrics), len(tasks), squeeze=False, sharex="col")
-        for row, metric in enumerate(metrics):
-            for axes, task in zip(grid[row], tasks, strict=True):
+    with _figure(path, figsize=(10, 2.6 * len(tasks) + 1.1)) as figure:
+        grid = figure.subplots(len(tasks), len(METRIC_NAMES), squeeze=False, sharex="row")
+        for task, row in zip(tasks, grid, strict=True):
+            for axes, (metric, name) in zip(row, METRIC_NAMES.items(), strict=True):
                 for place, (label, curve) in enumerate(curves.items()):
                     lengths = sorted(map(int, curve[task]))
                     found = [curve[task][str(length)][metric] for length in lengths]
-                    color = COLORS[place % len(COLORS)]
-                    axes.plot(
-                        lengths, [e["value"] for e in found], "o-", ms=2.5, lw=1.2, color=color, label=_plain(label)
-                    )
-                    bounds = [e["low"] for e in found], [min(e["high"], 1e3) for e in found]
-                    axes.fill_between(lengths, *bounds, color=color, alpha=0.15, lw=0)
+                    color, values = COLORS[place % len(COLORS)], [e["value"] for e in found]
+                    axes.plot(lengths, values, "o-", ms=2.5, lw=1.2, color=color, label=_plain(label))
+                    # so few seeds that a bound is out of all proportion shall not hide the lines
+                    highest = 2 * max(1.0, *values)
+                    bounds = [e["low"] for e in found], [min(e["high"], highest) for e in found]
+                    axes.fill_between(lengths, *bounds, color=color, alpha=0.12, lw=0)
                 axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
                 axes.grid(color="#eeeeee")
                 axes.tick_params(labelsize=7)
+                axes.set_ylabel(name, fontsize=8)
                 if metric != "dlength":
                     axes.set_ylim(-0.03, 1.03)
-            grid[row][0].set_ylabel(METRIC_NAMES[metric], fontsize=8)
-        for axes, task in zip(grid[0], tasks, strict=True):
-            axes.set_title(task, fontsize=9)
+            row[1].set_title(task, fontsize=9)
         for axes in grid[-1]:
             axes.set_xlabel("digits (grey: trained)", fontsize=8)
         figure.suptitle(_plain(title), fontsize=10)
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=8)
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), fontsize=8)
 
 
 def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title: str, path: Path) -> None:
