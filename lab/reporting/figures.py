@@ -1,7 +1,7 @@
 """Figures of run directories, for paper and screen (matplotlib)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
