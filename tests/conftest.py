@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("lab", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("lab")
 
 
 @pytest.fixture(autouse=True)
