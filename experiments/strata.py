@@ -3,7 +3,7 @@
     python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100] [problems=200]
 
 Each argument is a setting: run directories of `lab.pretrain`, one a seed. Prints exact match by stratum, mean over the
-seeds with Student's 95 % interval (one seed: Wilson's over its problems), and the lowest seed.
+seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems), and the lowest seed.
 """
 
 import sys
@@ -16,9 +16,9 @@ from lab.benchmarks.length_curves import LengthCurves
 from lab.inference.plain import PlainEngine
 from lab.models import scratch_runs
 from lab.numbers.additions import STRATA, addition
-from lab.numbers.statistics import student_mean, wilson
+from lab.numbers.statistics import Estimate, student_mean, wilson
 from lab.progress import quiet_libraries
-from lab.reporting.tables import Table, percent
+from lab.reporting.tables import Shown, Table
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -35,13 +35,21 @@ def main(arguments: Sequence[str]) -> None:
             for stratum in STRATA:
                 values = [found[stratum] for found in shares]
                 lowest = min(lowest, *values)
-                one = wilson(round(values[0] * problems), problems)
-                cells.append(percent((student_mean(values, 0, 1) if len(values) > 1 else one)._asdict()))
+                cells.append(Shown(interval(values, problems)._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
             rows.append((folders[0].name, str(len(folders)), str(length), *cells, f"{100 * lowest:.1f}"))
     title = f"Integer addition, exact match (%), {problems} problems a stratum and seed"
     table = Table(title, ("setting", "seeds", "digits", *STRATA, "lowest"), rows, 1)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(table.markdown())
+
+
+def interval(shares: Sequence[float], problems: int) -> Estimate:
+    """Mean over the seeds, with the wider of Student's interval over them and Wilson's over all their problems."""
+    pooled = wilson(round(sum(shares) * problems), problems * len(shares))
+    if len(shares) == 1:
+        return pooled
+    mean = student_mean(shares, 0, 1)
+    return mean._replace(low=min(mean.low, pooled.low), high=max(mean.high, pooled.high))
 
 
 def accuracies(folder: Path, length: int, problems: int) -> dict[str, float]:

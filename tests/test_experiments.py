@@ -46,4 +46,7 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
     main([str(ROOT / "configs" / "packing.yaml"), *SMALL, "data.packing=4", f"output={tmp_path}", "name=run"])
     capsys.readouterr()
     script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
-    assert "| run | 1 | 6 | 0 (0-56) | 0 (0-56) | 0 (0-56) | 0 (0-56) | 0.0 |" in capsys.readouterr().out
+    assert (
+        "| run | 1 | 6 | 0.0 (0.0-56.2) | 0.0 (0.0-56.2) | 0.0 (0.0-56.2) | 0.0 (0.0-56.2) | 0.0 |"
+        in capsys.readouterr().out
+    )
