@@ -46,7 +46,5 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
     main([str(ROOT / "configs" / "packing.yaml"), *SMALL, "data.packing=4", f"output={tmp_path}", "name=run"])
     capsys.readouterr()
     script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
-    assert (
-        "| run | 1 | 6 | 0.0 (0.0-56.2) | 0.0 (0.0-56.2) | 0.0 (0.0-56.2) | 0.0 (0.0-56.2) | 0.0 |"
-        in capsys.readouterr().out
-    )
+    # of 3 problems none is right: Wilson's interval ends at 56.1 %
+    assert "| run | 1 | 6 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 |" in capsys.readouterr().out
