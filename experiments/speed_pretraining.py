@@ -19,9 +19,9 @@ from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import chosen
 from lab.models import pretrained, scratch
+from lab.text.examples import IGNORED
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
-from lab.training.collation import IGNORED
 from lab.training.sequences import SequenceCollator, sequence_loss, sequence_sets
 from lab.training.throughput import matrix_product_rate, step_operations
 

@@ -25,9 +25,9 @@ from lab.config.schema import FinetuneConfig
 from lab.models import adapters, pretrained
 from lab.numbers.sampling import Mixture
 from lab.runs import Run
-from lab.text.examples import encode, example
+from lab.text.examples import IGNORED, encode, example
 from lab.training import trainer
-from lab.training.collation import IGNORED, PrefixTreeCollator
+from lab.training.collation import PrefixTreeCollator
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 OVERRIDES = ["adapter.rank=128", "training.learning_rate=5e-4", "training.log_every=1", "training.warmup_steps=0"]

@@ -16,7 +16,7 @@ from lab.benchmarks.length_curves import LengthCurves
 from lab.inference.plain import PlainEngine
 from lab.models import scratch_runs
 from lab.numbers.additions import STRATA, addition
-from lab.numbers.statistics import Estimate, student_mean, wilson
+from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
 from lab.reporting.tables import Shown, Table
 
@@ -35,21 +35,12 @@ def main(arguments: Sequence[str]) -> None:
             for stratum in STRATA:
                 values = [found[stratum] for found in shares]
                 lowest = min(lowest, *values)
-                cells.append(Shown(interval(values, problems)._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
+                cells.append(Shown(seeds_proportion(values, problems)._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
             rows.append((folders[0].name, str(len(folders)), str(length), *cells, f"{100 * lowest:.1f}"))
     title = f"Integer addition, exact match (%), {problems} problems a stratum and seed"
     table = Table(title, ("setting", "seeds", "digits", *STRATA, "lowest"), rows, 1)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(table.markdown())
-
-
-def interval(shares: Sequence[float], problems: int) -> Estimate:
-    """Mean over the seeds, with the wider of Student's interval over them and Wilson's over all their problems."""
-    pooled = wilson(round(sum(shares) * problems), problems * len(shares))
-    if len(shares) == 1:
-        return pooled
-    mean = student_mean(shares, 0, 1)
-    return mean._replace(low=min(mean.low, pooled.low), high=max(mean.high, pooled.high))
 
 
 def accuracies(folder: Path, length: int, problems: int) -> dict[str, float]:

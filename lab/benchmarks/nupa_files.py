@@ -20,11 +20,8 @@ _TYPES = {Integer: "Integer", Float: "Float", Fraction: "Fraction", Scientific: 
 
 def published_name(task: Task) -> str:
     """Table 4 and 5: a short integer, such as a position or a count, is an int."""
-    short_second, short_answer = (
-        task.name in ("get_digit", "count", "sig"),
-        task.name in ("get_digit", "length", "count"),
-    )
-    second = "int" if short_second else "none" if task.second is None else _TYPES[task.second]
+    short_answer = task.name in ("get_digit", "length", "count")
+    second = "int" if task.has_parameter else "none" if task.second is None else _TYPES[task.second]
     return f"{task.name}_{_TYPES[task.representation]}_{second}_{'int' if short_answer else _TYPES[task.answer]}"
 
 

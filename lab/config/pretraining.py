@@ -33,10 +33,13 @@ class FormatConfig(Section):
     """Places are below this; while training, the places of a problem begin anywhere from 0 up that keeps them so."""
 
 
+PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
+
+
 class PositionsConfig(Section):
     """Which integer a token gets."""
 
-    kind: Literal["plain", "randomised", "abacus", "coupled"] = "plain"
+    kind: PositionKind = "plain"
     """plain: 0, 1, 2 ... randomised: an ordered draw from all ids (Ruoss et al. 2023). abacus: a digit's place in its
     number, 0 elsewhere (McLeish et al. 2024). coupled: one id for digits of one place, the same for operator and "="
     (Cho et al. 2024)."""

@@ -21,8 +21,6 @@ from torch import nn
 
 from lab.errors import ModelError
 
-Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
-
 
 class NoRotation(nn.Module):
     """In place of Llama's rotary embedding: cosines 1 and sines 0 leave queries and keys as they are."""

@@ -28,15 +28,13 @@ Shapes: B rows, T tokens of a row, N problems of a row (or draws for it), V word
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
 
+from lab.config.pretraining import PositionKind
 from lab.errors import ModelError
 from lab.text.notation import BEGIN, END, EQUALS, PAD
-
-PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
 
 _HINT = re.compile(r"<\d+\.\d+>")
 _OPERATOR = re.compile(r"<.+>")

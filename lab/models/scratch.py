@@ -21,13 +21,12 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.llama import LlamaConfig, LlamaForCausalLM
 from transformers.utils.generic import can_return_tuple
 
-from lab.config.pretraining import SIZES, ScratchConfig
+from lab.config.pretraining import SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
-from lab.models.position_encodings import AlibiBias, Encoding, FireBias, LearnedPositions, NoRotation
-from lab.models.position_ids import PositionKind, TokenFacts, position_ids, segments
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, NoRotation
+from lab.models.position_ids import TokenFacts, position_ids, segments
+from lab.text.examples import IGNORED
 
-IGNORED = -100
-"""The label of a token whose continuation is not trained on."""
 _SEGMENTS = 4
 _LONGEST = 16_384
 """Tokens of a row, as the config states it; nothing is sized by it, and no encoding but learned ends there."""

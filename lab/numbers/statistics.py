@@ -74,6 +74,19 @@ def student_mean(values: Sequence[float], low: float = -math.inf, high: float = 
     return Estimate(mean, max(low, mean - half), min(high, mean + half), n)
 
 
+def seeds_proportion(shares: Sequence[float], n: int) -> Estimate:
+    """Mean of the proportions that several seeds have, each of `n` problems: the wider of Student's interval over them
+    and Wilson's over all their problems, since seeds that agree do not make it certain. Of one seed it is Wilson's.
+
+    The estimate's n is that of the seeds, and of one seed that of its problems. Raises ValueError when there are none.
+    """
+    pooled = wilson(round(sum(shares) * n), n * len(shares))
+    if len(shares) == 1:
+        return pooled
+    mean = student_mean(shares, 0, 1)
+    return mean._replace(low=min(mean.low, pooled.low), high=max(mean.high, pooled.high))
+
+
 @cache
 def student_quantile(probability: float, freedom: int) -> float:
     """Of Student's t with so many degrees of freedom, for a probability above one half (by the trapezoid rule)."""

@@ -211,7 +211,12 @@ class Task:
         """What the second operand is, if there is one (Table 4): a position, digit or number of figures is short."""
         if self.name in ("length", "to_float", "to_scient"):
             return None
-        return Integer if self.name in ("get_digit", "count", "sig") else self.representation
+        return Integer if self.has_parameter else self.representation
+
+    @property
+    def has_parameter(self) -> bool:
+        """Whether the second operand is a position, a digit or a number of figures, and not another number."""
+        return self.name in ("get_digit", "count", "sig")
 
     @property
     def tested_lengths(self) -> range:

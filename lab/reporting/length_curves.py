@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lab.numbers.metrics import METRICS
-from lab.numbers.statistics import student_mean, wilson
+from lab.numbers.statistics import seeds_proportion, student_mean
 from lab.reporting.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
 from lab.runs import Run
 
@@ -43,13 +43,10 @@ def across_seeds(runs: Sequence[Curves]) -> Curves:
 
 
 def _mean(estimates: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
-    highest = math.inf if metric == "dlength" else 1
-    mean = student_mean([estimate["value"] for estimate in estimates], 0, highest)
+    values = [estimate["value"] for estimate in estimates]
     if metric == "exact_match":
-        right, asked = (sum(round(e["value"] * e["n"]) for e in estimates), sum(e["n"] for e in estimates))
-        pooled = wilson(right, asked)
-        mean = mean._replace(low=min(mean.low, pooled.low), high=max(mean.high, pooled.high))
-    return mean._asdict()
+        return seeds_proportion(values, min(estimate["n"] for estimate in estimates))._asdict()
+    return student_mean(values, 0, math.inf if metric == "dlength" else 1)._asdict()
 
 
 def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:

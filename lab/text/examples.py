@@ -12,6 +12,10 @@ if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none o
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase as Tokenizer
 
 
+IGNORED = -100
+"""The label of a token whose continuation is not trained on."""
+
+
 class Example(NamedTuple):
     prompt: str
     completion: str

@@ -41,9 +41,6 @@ _REVERSED: dict[str, tuple[str, ...]] = {
 }
 """Alignments of the parts whose digits are reversed, by `format.reverse`."""
 
-_PARAMETRIC = ("get_digit", "count", "sig")
-"""Tasks whose second operand is a position, a digit or a number of figures: nothing to line up with the first."""
-
 
 class Notation:
     """How one tokenizer and format write the problems of some tasks.
@@ -228,7 +225,8 @@ class Notation:
         return _padded(parts, operands[0], task.answer) if self._pads_answer(task) else parts
 
     def _pads_operands(self, task: Task) -> bool:
-        return self._format.pad != "none" and task.second is task.representation and task.name not in _PARAMETRIC
+        # a parameter is nothing to line up with the first number
+        return self._format.pad != "none" and task.second is task.representation and not task.has_parameter
 
     def _pads_answer(self, task: Task) -> bool:
         return self._format.pad == "all" and self._pads_operands(task) and task.answer is task.representation

@@ -6,10 +6,7 @@ from typing import Any
 import torch
 
 from lab.models.prefix_tree import PrefixTree
-from lab.text.examples import EncodedExample
-
-IGNORED = -100
-"""The label of a token whose continuation is not trained on."""
+from lab.text.examples import IGNORED, EncodedExample
 
 
 class PrefixTreeCollator:

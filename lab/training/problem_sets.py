@@ -10,7 +10,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import RulesConfig
 from lab.errors import TaskError
-from lab.numbers.sampling import Cell, Mixture
+from lab.numbers.sampling import Cell, Mixture, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.examples import encode, example, tokens_needed
@@ -50,6 +50,11 @@ def problem_set(
         return {"prompt_ids": [e.prompt_ids for e in encoded], "completion_ids": [e.completion_ids for e in encoded]}
 
     return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
+
+
+def validated(cells: list[Cell], seed: int) -> list[Cell]:
+    """Those that have validation problems: not the shortest lengths, which belong to training."""
+    return [cell for cell in cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)]
 
 
 _TRIED = 16

@@ -21,11 +21,11 @@ from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, Varia
 from lab.config.schema import TrainingConfig
 from lab.models.position_ids import TokenFacts, draw, position_ids
 from lab.numbers.additions import vary
-from lab.numbers.sampling import BLOCK, Cell, Mixture, has_problems
+from lab.numbers.sampling import BLOCK, Cell, Mixture
 from lab.numbers.splits import Split
+from lab.text.examples import IGNORED
 from lab.text.notation import Notation
-from lab.training.collation import IGNORED
-from lab.training.problem_sets import ProblemSet
+from lab.training.problem_sets import ProblemSet, validated
 from lab.training.trainer import TrainingSets
 
 
@@ -67,9 +67,7 @@ def sequence_sets(
     """What a training sees. Lengths that no split but train has, 1 and 2 of most tasks, are validated only where there
     are no others.
     """
-    valid = [
-        cell for cell in data.cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)
-    ]
+    valid = validated(data.cells, seed)
     samples = training.max_steps * training.batch_size
     return TrainingSets(
         notated_problems(data.cells, "train", seed, samples, notation, tokenizer, data.variation),

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from lab.training.collation import IGNORED
+from lab.text.examples import IGNORED
 
 
 class Throughput(NamedTuple):

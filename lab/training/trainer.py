@@ -19,11 +19,11 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from lab.config.schema import RulesConfig, TrainingConfig
 from lab.errors import ModelError
-from lab.numbers.sampling import Cell, has_problems
+from lab.numbers.sampling import Cell
 from lab.runs import Run
+from lab.text.examples import IGNORED
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
-from lab.training.collation import IGNORED
-from lab.training.problem_sets import ProblemSet, problem_set
+from lab.training.problem_sets import ProblemSet, problem_set, validated
 
 AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
 """The negative log-likelihoods of a batch's answer tokens, summed up, of a model and what a collator gives."""
@@ -82,11 +82,10 @@ def training_sets(
     rules: RulesConfig | None = None,
 ) -> TrainingSets:
     """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window."""
-    valid = [cell for cell in cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)]
     samples, valid_problems = config.max_steps * config.batch_size, config.valid_problems
     return TrainingSets(
         problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size),
-        problem_set(valid, "valid", seed, valid_problems, tokenizer, rules, valid_problems),
+        problem_set(validated(cells, seed), "valid", seed, valid_problems, tokenizer, rules, valid_problems),
     )
 
 

@@ -6,9 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.config.pretraining import PositionKind
 from lab.errors import ModelError
 from lab.models import position_ids as lab
-from lab.models.position_ids import PositionKind, TokenFacts, draw, position_ids
+from lab.models.position_ids import TokenFacts, draw, position_ids
 
 WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", "<max_float>", ".", "/", "e", "<0.3>", "<1.0>"]
 WORDS += [*map(str, range(10)), "12", "07", "345", "000"]

@@ -7,11 +7,10 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from lab.config.pretraining import SIZES, PositionsConfig, ScratchConfig
+from lab.config.pretraining import SIZES, Encoding, PositionKind, PositionsConfig, ScratchConfig
 from lab.errors import ModelError
-from lab.models.position_encodings import Encoding
-from lab.models.position_ids import PositionKind
-from lab.models.scratch import IGNORED, NumberLlama, NumberLlamaConfig, build
+from lab.models.scratch import NumberLlama, NumberLlamaConfig, build
+from lab.text.examples import IGNORED
 
 WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", ".", *map(str, range(10)), "12", "345", "<0.1>"]
 PAD = 0

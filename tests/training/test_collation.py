@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM
 
-from lab.text.examples import EncodedExample
-from lab.training.collation import IGNORED, PrefixTreeCollator
+from lab.text.examples import IGNORED, EncodedExample
+from lab.training.collation import PrefixTreeCollator
 
 TWO = [EncodedExample([1, 2, 7, 3], [9, 0]), EncodedExample([1, 2, 4, 3], [8, 0])]
 

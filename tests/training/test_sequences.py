@@ -4,9 +4,9 @@ from lab.config.pretraining import FormatConfig, PositionsConfig, ScratchConfig,
 from lab.models import scratch
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
+from lab.text.examples import IGNORED
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
-from lab.training.collation import IGNORED
 from lab.training.sequences import SequenceCollator, notated_problems, sequence_loss
 
 ADD = TASKS["add_integer"]
