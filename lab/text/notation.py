@@ -77,6 +77,11 @@ class Notation:
         """Of an answer at most: the digit, and the hint before it where there are any."""
         return 1 + self._hinted_answer
 
+    @property
+    def ones_first(self) -> bool:
+        """Whether integers are written from the ones digit up."""
+        return "right" in self._reversed
+
     def question(self, problem: Problem, luck: int | None = None) -> list[str]:
         """The words after <begin>, up to and including "=".
 

@@ -44,7 +44,6 @@ INSTRUCTIONS = {
 
 
 def _pieces(key: str) -> tuple[str, str, str]:
-    """What stands before the first number, between the two, and after the second."""
     task = TASKS[key]
     instruction = INSTRUCTIONS.get(task.name) or INSTRUCTIONS[task.name.removesuffix("_easy").removesuffix("_hard")]
     if key == "truediv_fraction":  # "/" is the division too (A.1.1)
@@ -59,8 +58,13 @@ _PIECES = {(task.name, task.representation.name): _pieces(key) for key, task in 
 
 def prompt(problem: Problem) -> str:
     """What the model is asked; it ends in "=" without a space."""
-    before, between, after = _PIECES[problem[:2]]
+    before, between, after = around_operands(problem)
     return f"{before}{problem.a}{between}{problem.b or ''}{after}"
+
+
+def around_operands(problem: Problem) -> tuple[str, str, str]:
+    """What stands before the first number, between the two, and after the second."""
+    return _PIECES[problem[:2]]
 
 
 def completion(problem: Problem) -> str:

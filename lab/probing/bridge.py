@@ -1,0 +1,132 @@
+"""Any model of the lab, opened in TransformerLens (`TransformerBridge`, version 4).
+
+A subject is a bridge and the way its model is asked for sums. Hooks have TransformerLens' names, such as
+blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width), blocks.3.hook_resid_pre (B, T, D);
+caches hold only what is named, since all activations of a small model for 64 prompts are gigabytes.
+
+Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the model.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from peft import PeftModel
+from transformer_lens.model_bridge import TransformerBridge
+from transformers import PreTrainedModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.schema import ModelConfig
+from lab.errors import ModelError
+from lab.models import checkpoints, scratch_runs
+from lab.models.scratch import NumberLlama
+from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
+
+Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
+"""A hook point's name, and what becomes of its activation: called as change(activation, hook=point)."""
+
+_EXAMPLES = ((12, 9), (358, 426), (95, 5))
+"""Sums that a bridge is tried on; of several lengths, so that rows have padding."""
+
+
+class Subject:
+    """A model opened up, and how it is asked for sums."""
+
+    def __init__(self, name: str, bridge: TransformerBridge, writer: SumWriter) -> None:
+        self.name, self.bridge, self.writer = name, bridge, writer
+        self.layers: int = bridge.cfg.n_layers
+        self.heads: int = bridge.cfg.n_heads
+        self.width: int = bridge.cfg.d_model
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.bridge.parameters()).device
+
+    def sums(self, numbers: Sequence[tuple[int, int]]) -> Sums:
+        return Sums.of(self.writer, numbers)
+
+    def logits(self, sums: Sums, hooks: Sequence[Hook] = ()) -> torch.Tensor:
+        """(B, T, V); hooks are gone afterwards, whatever happens. With gradients where torch records them."""
+        return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
+
+    def activations(
+        self, sums: Sums, names: Sequence[str], hooks: Sequence[Hook] = ()
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Logits (B, T, V), and the activations of that name. Raises ModelError for a name that is no hook point."""
+        if unknown := [name for name in names if name not in self.bridge.hook_dict]:
+            raise ModelError(f"{self.name}: there is no hook point {unknown[0]}")
+        found: dict[str, torch.Tensor] = {}
+
+        def keep(name: str) -> Callable[..., None]:
+            # a hook point may have another name beside the one that it is asked for by
+            return lambda activation, hook: found.update({name: activation})
+
+        keeping: list[Any] = [(name, keep(name)) for name in names]
+        logits_BTV = self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=[*hooks, *keeping])
+        return logits_BTV, found
+
+
+def open_model(name: str, template: str = "") -> Subject:
+    """A run directory of lab.pretrain or lab.finetune, a folder of adapters, or a pretrained model's name or folder.
+
+    `template`: how a pretrained model is asked (`TextSums`); models from scratch are asked in their notation.
+    Raises ModelError when the model cannot be had, or when the bridge does not compute what the model computes, and
+    TaskError for a template that cannot be.
+    """
+    folder = Path(name)
+    if _is_from_scratch(folder):
+        run = scratch_runs.load(folder)
+        return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
+    model, tokenizer = checkpoints.load(ModelConfig(name=name, dtype="float32"))
+    return bridge(name, model, TextSums(tokenizer, template), tokenizer)
+
+
+def bridge(
+    name: str, model: PreTrainedModel, writer: SumWriter, tokenizer: PreTrainedTokenizerBase | None = None
+) -> Subject:
+    """A model in memory as a subject; from then on it belongs to the bridge.
+
+    Adapters that could not be merged (of bfloat16 or quantized weights) stay beside the weights: activations are
+    exact, but weights that the bridge shows, such as W_Q, are those of the base model.
+    Raises ModelError when the bridge cannot take the model, when its logits are not the model's, and when attention
+    does not sum to one.
+    """
+    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
+    if isinstance(model, PeftModel):
+        model = model.base_model.model  # type: ignore[assignment]
+    examples = Sums.of(writer, _EXAMPLES)
+    tokens_BT = examples.tokens_BT.to(model.device)
+    with torch.inference_mode():
+        expected_BTV = model(tokens_BT).logits  # before the bridge replaces parts of the model
+    architecture = (
+        "LlamaForCausalLM" if isinstance(model, NumberLlama) else str((model.config.architectures or ["?"])[0])
+    )
+    try:
+        opened = build_bridge_from_module(model, architecture=architecture, hf_config=model.config, tokenizer=tokenizer)
+    except Exception as error:
+        raise ModelError(f"{name}: no bridge for {architecture}: {' '.join(str(error).split())[:160]}") from error
+    subject = Subject(name, opened, writer)
+    check(subject, examples, expected_BTV)
+    return subject
+
+
+@torch.inference_mode()
+def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
+    """Raises ModelError unless the subject has these logits, and attention that sums to one everywhere."""
+    patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
+    logits_BTV, found = subject.activations(sums, patterns)
+    scale = expected_BTV.float().abs().max()
+    if not torch.allclose(logits_BTV.float(), expected_BTV.float(), rtol=0, atol=1e-3 * float(scale)):
+        gap = float((logits_BTV - expected_BTV).abs().max())
+        raise ModelError(f"{subject.name}: the bridge's logits differ from the model's by up to {gap:.3g}")
+    for name in patterns:
+        sums_BHT = found[name].float().sum(-1)
+        if not torch.allclose(sums_BHT, torch.ones_like(sums_BHT), atol=1e-2):
+            raise ModelError(f"{subject.name}: {name} does not sum to one: {float(sums_BHT.min()):.3g}")
+
+
+def _is_from_scratch(folder: Path) -> bool:
+    config = folder / "model" / "config.json"
+    return config.is_file() and "number_llama" in config.read_text()

@@ -1,0 +1,102 @@
+"""What an instrument returns: an array with named axes, its intervals, and how many samples stand behind it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lab.errors import RunError
+from lab.numbers.statistics import wilson
+
+_RESAMPLES = 1000
+
+
+class Measured(NamedTuple):
+    """Arrays have one dimension for each axis; nan where nothing was measured."""
+
+    name: str
+    axes: dict[str, list[Any]]
+    """Name and labels of each dimension, such as {"layer": [0, 1], "head": [0, 1, 2, 3]}."""
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    """95 % intervals."""
+    n: np.ndarray
+    """Samples behind each value."""
+
+    @classmethod
+    def mean(cls, name: str, axes: Mapping[str, Sequence[Any]], samples: np.ndarray) -> "Measured":
+        """Means over the first dimension of (N, *axes), where nan is no sample; percentile bootstrap over its rows.
+
+        Raises ValueError when the shape is not that of the axes.
+        """
+        samples = np.asarray(samples, dtype=float)
+        _check(axes, samples.shape[1:])
+        flat_NX = samples.reshape(len(samples), -1)
+        there_NX = ~np.isnan(flat_NX)
+        filled_NX = np.where(there_NX, flat_NX, 0.0)
+        counts_X = there_NX.sum(0)
+        drawn_RN = np.random.default_rng(0).multinomial(len(samples), [1 / len(samples)] * len(samples), _RESAMPLES)
+        with np.errstate(invalid="ignore"):
+            value_X = filled_NX.sum(0) / counts_X
+            means_RX = (drawn_RN @ filled_NX) / (drawn_RN @ there_NX)
+        low_X, high_X = np.full_like(value_X, np.nan), np.full_like(value_X, np.nan)
+        some_X = counts_X > 0
+        low_X[some_X], high_X[some_X] = np.nanquantile(means_RX[:, some_X], [0.025, 0.975], axis=0)
+        shape = samples.shape[1:]
+        arrays = (array.reshape(shape) for array in (value_X, low_X, high_X, counts_X))
+        return cls(name, {key: list(labels) for key, labels in axes.items()}, *arrays)
+
+    @classmethod
+    def share(cls, name: str, axes: Mapping[str, Sequence[Any]], samples: np.ndarray) -> "Measured":
+        """Shares of ones among zeros and ones (N, *axes), where nan is no sample; Wilson's interval.
+
+        Raises ValueError when the shape is not that of the axes.
+        """
+        samples = np.asarray(samples, dtype=float)
+        _check(axes, samples.shape[1:])
+        n, hits = (~np.isnan(samples)).sum(0), np.nansum(samples, axis=0)
+        value, low, high = (np.full(n.shape, np.nan) for _ in range(3))
+        for place in np.ndindex(n.shape):
+            if n[place]:
+                value[place], low[place], high[place], _ = wilson(int(hits[place]), int(n[place]))
+        return cls(name, {key: list(labels) for key, labels in axes.items()}, value, low, high, n)
+
+    def at(self, **labels: Any) -> "Measured":
+        """The part with these labels, without their axes: `at(layer=3)`. Raises KeyError for an unknown one."""
+        index: list[Any] = []
+        for axis, known in self.axes.items():
+            if axis in labels and labels[axis] not in known:
+                raise KeyError(f"{self.name} has no {axis} {labels[axis]!r}; it has {known}")
+            index.append(known.index(labels[axis]) if axis in labels else slice(None))
+        if unknown := labels.keys() - self.axes.keys():
+            raise KeyError(f"{self.name} has no axis {', '.join(unknown)}; it has {', '.join(self.axes)}")
+        axes = {axis: known for axis, known in self.axes.items() if axis not in labels}
+        place = tuple(index)
+        return Measured(self.name, axes, self.value[place], self.low[place], self.high[place], self.n[place])
+
+    def to_json(self) -> dict[str, Any]:
+        """Nested lists, None for nan, so that any language reads it."""
+        arrays = {key: _listed(getattr(self, key)) for key in ("value", "low", "high", "n")}
+        return {"name": self.name, "axes": self.axes, **arrays}
+
+    @classmethod
+    def from_json(cls, read: Mapping[str, Any]) -> "Measured":
+        """Raises RunError when it is not what `to_json` makes."""
+        try:
+            value, low, high = (np.array(read[key], dtype=float) for key in ("value", "low", "high"))
+            found = cls(read["name"], dict(read["axes"]), value, low, high, np.array(read["n"]))
+            _check(found.axes, value.shape)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(f"not a measured array: {error}") from None
+        return found
+
+
+def _check(axes: Mapping[str, Sequence[Any]], shape: tuple[int, ...]) -> None:
+    expected = tuple(len(labels) for labels in axes.values())
+    if shape != expected:
+        raise ValueError(f"an array of shape {shape} for axes {dict(zip(axes, expected, strict=True))}")
+
+
+def _listed(array: np.ndarray) -> Any:
+    return np.where(np.isnan(array), np.array(None), array).tolist() if array.dtype.kind == "f" else array.tolist()

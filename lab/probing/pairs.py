@@ -1,0 +1,123 @@
+"""Pairs of additions that differ in one carry, for interventions on it.
+
+carry-only (column j)    the source is the base with a_j + b_j moved from t in 0..8 to t + 10. s_j stays, the carry into
+                         column j + 1 turns from 0 to 1, and with it s_{j+1} grows by one; nothing else changes.
+cross-digit (column k)   base and source share no digit on purpose: all columns are drawn anew, only the carry into k
+                         differs. If nothing but the carry is taken over from the source, digit k of the base becomes
+                         (a_k + b_k of the base + carry of the source) mod 10, which is neither sum's own digit.
+
+Pairs of same digits flatter: what takes over the whole answer looks like a carry (lab/probing/interchange.py).
+All draws are functions of (seed, length, column).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.errors import TaskError
+from lab.numbers.columns import Columns
+from lab.numbers.sampling import philox
+
+_BLOCK = 512
+"""Candidates drawn at a time."""
+
+
+class Pairs(NamedTuple):
+    """Base and source row by row; both are of the same length, and so are their sums."""
+
+    base: list[tuple[int, int]]
+    source: list[tuple[int, int]]
+    column: int
+    """Whose digit of the base changes when the source's carry is taken over."""
+
+    def turned(self) -> "Pairs":
+        """The other direction."""
+        return Pairs(self.source, self.base, self.column)
+
+    @property
+    def target(self) -> np.ndarray:
+        """Digit `column` of the base's sum with the source's carry, (N,)."""
+        base, source, k = Columns.of(self.base), Columns.of(self.source), self.column
+        return (base.a[:, k] + base.b[:, k] + source.carry[:, k]) % 10
+
+
+def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
+    """Pairs whose base has no carry out of `column`, and whose source has one; their `column` is the one above.
+
+    Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 1: above the last column the sum
+    would grow by a digit.
+    """
+    if not 0 <= column < length - 1:
+        raise TaskError(f"column {column} of {length} digits: a carry out of it should reach a column below {length}")
+
+    def candidates(generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        while True:
+            a_BK, b_BK = (_digits(generator, length) for _ in "ab")
+            total = generator.integers(0, 9, _BLOCK)
+            # digits of a pair with a given sum, uniform among all such pairs
+            a_BK[:, column] = generator.integers(0, total + 1)
+            b_BK[:, column] = total - a_BK[:, column]
+            source_a, source_b = a_BK.copy(), b_BK.copy()
+            source_a[:, column] = generator.integers(total + 1, 10)
+            source_b[:, column] = total + 10 - source_a[:, column]
+            yield np.stack([a_BK, b_BK]), np.stack([source_a, source_b])
+
+    def fits(base: Columns, source: Columns) -> np.ndarray:
+        changed = base.carry != source.carry
+        return changed[:, column + 1] & (changed.sum(1) == 1)
+
+    return _drawn(candidates, fits, count, column + 1, ("carry-only", seed, length, column))
+
+
+def cross_digit(length: int, column: int, count: int, seed: int) -> Pairs:
+    """Pairs whose carries into `column` differ, as often from 0 to 1 as from 1 to 0.
+
+    Both numbers have `length` digits. Raises TaskError unless 0 < column < length: there is no carry into the ones.
+    """
+    if not 0 < column < length:
+        raise TaskError(f"column {column} of {length} digits: should be from 1 to {length - 1}")
+
+    def candidates(generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        while True:
+            base, source = (np.stack([_digits(generator, length) for _ in "ab"]) for _ in "bs")
+            yield base, source
+
+    def fits(base: Columns, source: Columns) -> np.ndarray:
+        target = (base.a[:, column] + base.b[:, column] + source.carry[:, column]) % 10
+        return (base.carry[:, column] != source.carry[:, column]) & (target != source.sum[:, column])
+
+    return _drawn(candidates, fits, count, column, ("cross-digit", seed, length, column))
+
+
+def _digits(generator: np.random.Generator, length: int) -> np.ndarray:
+    """(block, length), ones first; no number begins with 0."""
+    digits_BK = generator.integers(0, 10, (_BLOCK, length))
+    digits_BK[:, -1] = generator.integers(1, 10, _BLOCK)
+    return digits_BK
+
+
+def _drawn(
+    candidates: Callable[[np.random.Generator], Iterator[tuple[np.ndarray, np.ndarray]]],
+    fits: Callable[[Columns, Columns], np.ndarray],
+    count: int,
+    column: int,
+    name: tuple[object, ...],
+) -> Pairs:
+    found: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    for base, source in candidates(np.random.Generator(philox(*name))):
+        pairs = list(zip(_numbers(base), _numbers(source), strict=True))
+        ends = [len(str(sum(left))) == len(str(sum(right))) for left, right in pairs]
+        pairs = [pair for pair, same in zip(pairs, ends, strict=True) if same]
+        left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        width = max(len(str(sum(pair))) for pair in [*left, *right])
+        ok = fits(Columns.of(left, width), Columns.of(right, width))
+        found += [pair for pair, good in zip(pairs, ok, strict=True) if good]
+        if len(found) >= count:
+            break
+    return Pairs([base for base, _ in found[:count]], [source for _, source in found[:count]], column)
+
+
+def _numbers(digits_2BK: np.ndarray) -> list[tuple[int, int]]:
+    numbers = [[int("".join(map(str, row[::-1]))) for row in side.tolist()] for side in digits_2BK]
+    return list(zip(*numbers, strict=True))

@@ -1,0 +1,237 @@
+"""Where the digits of a written addition are, for any tokenizer, number format and prompt.
+
+A sum is written with its answer and read in one pass, which is as good as generating it: greedy decoding is right
+exactly when every token of the answer is the most likely one after those before it.
+
+    tokens     Add : 1 2 + 9 = 2 1 <end>      12 + 9 = 21
+    a_at             3 2                      of the digit of place k = 0, 1
+    b_at                 5
+    answer_at                8 7
+    query_at                 7 6              where s_k is predicted
+    end_at                     8              where the end is predicted
+
+Shapes: B sums, T tokens of the longest, K columns (place values; column 0 is that of the ones). -1 where there is no
+such digit. Padding is on the right, where nothing that comes before it sees it.
+"""
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple, Protocol
+
+import torch
+from transformers.tokenization_utils_base import BatchEncoding, PreTrainedTokenizerBase
+
+from lab.errors import ModelError, TaskError
+from lab.numbers.columns import Columns
+from lab.numbers.sampling import Problem
+from lab.text import prompts
+from lab.text.examples import IGNORED
+from lab.text.notation import BEGIN, END, EQUALS, Notation
+
+NOWHERE = -1
+
+
+class Written(NamedTuple):
+    """A solved addition as tokens; places of digits are listed from the ones up."""
+
+    ids: list[int]
+    a_at: list[int]
+    b_at: list[int]
+    answer_at: list[int]
+    operator_at: int
+    equals_at: int
+    """The last token before the answer."""
+
+
+class SumWriter(Protocol):
+    """How a model is asked for a sum."""
+
+    pad: int
+
+    def write(self, a: int, b: int) -> Written:
+        """The question, the answer and the end as tokens. Raises ModelError where a digit has no token to itself or to
+        its own number."""
+        ...
+
+    def digit_ids(self) -> list[int]:
+        """Tokens of the answer's digits 0 to 9; raises ModelError when digits are not written one a token."""
+        ...
+
+
+class NotatedSums:
+    """Sums as a model from scratch reads and writes them."""
+
+    def __init__(self, notation: Notation, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._notation, self._tokenizer = notation, tokenizer
+        self.pad = int(tokenizer.pad_token_id)  # type: ignore[arg-type]
+
+    def write(self, a: int, b: int) -> Written:
+        """See `SumWriter`; raises TaskError when the notation has no sign for additions."""
+        problem = _addition(a, b)
+        words = [BEGIN, *self._notation.question(problem), *self._notation.answer(problem), END]
+        operator, equals = words.index("<add_integer>"), words.index(EQUALS)
+        ends = (1, operator), (operator + 1, equals), (equals + 1, len(words) - 1)
+        ids = self._tokenizer.convert_tokens_to_ids(words)
+        return Written(ids, *(self._places(words, *end) for end in ends), operator, equals)  # type: ignore[arg-type]
+
+    def digit_ids(self) -> list[int]:
+        """See `SumWriter`."""
+        if any(len(word) > 1 for word in self._notation.vocabulary if word.isdigit()):
+            raise ModelError("this model writes several digits a token: tokenizer.digits should be 1 for this")
+        return self._tokenizer.convert_tokens_to_ids(list(string.digits))  # type: ignore[return-value]
+
+    def _places(self, words: list[str], start: int, end: int) -> list[int]:
+        at = [place for place in range(start, end) if words[place].isdigit() for _ in words[place]]
+        return at if self._notation.ones_first else at[::-1]
+
+
+class TextSums:
+    """Sums as a pretrained model reads them: the prompt that the lab tunes and measures with, or any other."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str = "") -> None:
+        """`template`: a text with {a} and {b} in this order, such as "{a}+{b}="; the NUPA prompt if it is empty.
+
+        Raises TaskError for a template with other fields.
+        """
+        self._tokenizer = tokenizer
+        self.pad = int(tokenizer.pad_token_id)  # type: ignore[arg-type]
+        self._around = _around_fields(template) if template else prompts.around_operands(_addition(0, 0))
+
+    def write(self, a: int, b: int) -> Written:
+        """See `SumWriter`."""
+        problem = _addition(a, b)
+        before, between, after = self._around
+        question = f"{before}{problem.a}{between}{problem.b}{after}"
+        answer = prompts.completion(problem)
+        second = len(before) + len(problem.a) + len(between)
+        # apart, as in training and in generation
+        asked = self._tokenizer(question, return_offsets_mapping=True)
+        answered = self._tokenizer(answer, return_offsets_mapping=True, add_special_tokens=False)
+        start = len(asked["input_ids"])  # type: ignore[arg-type]
+        return Written(
+            [*asked["input_ids"], *answered["input_ids"], self._tokenizer.eos_token_id],  # type: ignore[misc]
+            _tokens_of(asked, question, len(before), problem.a),
+            _tokens_of(asked, question, second, str(problem.b)),
+            [start + at for at in _tokens_of(answered, answer, answer.index(problem.answer), problem.answer)],
+            _token_at(asked, question, second - len(between.lstrip())),
+            start - 1,
+        )
+
+    def digit_ids(self) -> list[int]:
+        """See `SumWriter`."""
+        found = [self.write(digit, 0) for digit in range(10)]
+        ids = [written.ids[written.answer_at[0]] for written in found]
+        if len(set(ids)) < 10 or len(set(self.write(1234, 1234).answer_at)) < 4:
+            raise ModelError("this model's tokenizer writes several digits a token; this needs one digit a token")
+        return ids
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A batch of written additions. All tensors are of integers, on the CPU."""
+
+    numbers: tuple[tuple[int, int], ...]
+    columns: Columns
+    """Digits and carries, (B, K) each."""
+    tokens_BT: torch.Tensor
+    a_at_BK: torch.Tensor
+    b_at_BK: torch.Tensor
+    answer_at_BK: torch.Tensor
+    query_at_BK: torch.Tensor
+    operator_at_B: torch.Tensor
+    equals_at_B: torch.Tensor
+    end_at_B: torch.Tensor
+
+    @classmethod
+    def of(cls, writer: SumWriter, numbers: Sequence[tuple[int, int]]) -> "Sums":
+        """Raises what the writer raises, and ValueError when there are no numbers."""
+        columns = Columns.of(numbers)
+        written = [writer.write(a, b) for a, b in numbers]
+        width = columns.sum.shape[1]
+        a_at_BK, b_at_BK, answer_at_BK = (
+            torch.tensor([[*at, *[NOWHERE] * (width - len(at))] for at in sides])
+            for sides in ([w.a_at for w in written], [w.b_at for w in written], [w.answer_at for w in written])
+        )
+        tokens = list(zip_longest(*(w.ids for w in written), fillvalue=writer.pad))
+        return cls(
+            tuple(numbers),
+            columns,
+            torch.tensor(tokens).T.contiguous(),
+            a_at_BK,
+            b_at_BK,
+            answer_at_BK,
+            torch.where(answer_at_BK == NOWHERE, NOWHERE, answer_at_BK - 1),
+            torch.tensor([w.operator_at for w in written]),
+            torch.tensor([w.equals_at for w in written]),
+            torch.tensor([len(w.ids) - 2 for w in written]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def part(self, rows: slice) -> "Sums":
+        """Some of the sums, with all columns and padding of the whole."""
+        tensors = {name: value[rows] for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        columns = Columns(*(array[rows] for array in self.columns))
+        return Sums(self.numbers[rows], columns, **tensors)
+
+    @property
+    def has_digit_BK(self) -> torch.Tensor:
+        """Whether the answer has a digit there."""
+        return self.answer_at_BK != NOWHERE
+
+    @property
+    def next_BT(self) -> torch.Tensor:
+        """At each token that predicts part of the answer or its end, the token that is right; IGNORED elsewhere."""
+        after_BT = torch.roll(self.tokens_BT, -1, dims=1)
+        places_T = torch.arange(self.tokens_BT.shape[1])
+        asked_BT = (places_T >= self.equals_at_B[:, None]) & (places_T <= self.end_at_B[:, None])
+        return torch.where(asked_BT, after_BT, IGNORED)
+
+    def read(self, logits_BTV: torch.Tensor) -> "Reading":
+        """What a model made of the sums, given every right digit before."""
+        next_BT = self.next_BT.to(logits_BTV.device)
+        right_BT = (logits_BTV.argmax(-1) == next_BT) | (next_BT == IGNORED)
+        at_BK = self.query_at_BK.clamp(min=0).to(logits_BTV.device)
+        digits_BK = right_BT.gather(1, at_BK)
+        return Reading(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
+
+
+class Reading(NamedTuple):
+    exact_B: torch.Tensor
+    """Whether greedy decoding would give the right answer and then end; of booleans."""
+    digits_BK: torch.Tensor
+    """1 where the digit is the most likely one after the right ones before it, 0 where it is not, nan where there is
+    none."""
+
+
+def _addition(a: int, b: int) -> Problem:
+    return Problem("add", "integer", str(a), str(b), str(a + b), max(len(str(a)), len(str(b))))
+
+
+def _around_fields(template: str) -> tuple[str, str, str]:
+    """Raises TaskError for a template whose fields are not a and b."""
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError:  # a single brace
+        parts = []
+    fields = [field for _, field, _, _ in parts if field is not None]
+    if fields != ["a", "b"] or not parts[1][0].strip():
+        raise TaskError(f"template {template!r}: should have {{a}}, something between, and {{b}}, once each")
+    parts.append(("", None, None, None))
+    return parts[0][0], parts[1][0], parts[2][0]
+
+
+def _tokens_of(encoded: BatchEncoding, text: str, start: int, number: str) -> list[int]:
+    """The token of each digit of the number that begins at `start`, from the ones up."""
+    return [_token_at(encoded, text, start + place) for place in reversed(range(len(number)))]
+
+
+def _token_at(encoded: BatchEncoding, text: str, place: int) -> int:
+    """The token that holds a character. Raises ModelError when there is none, or when several do."""
+    holding = [token for token, (start, end) in enumerate(encoded["offset_mapping"]) if start <= place < end]  # type: ignore[arg-type]
+    if len(holding) != 1:
+        raise ModelError(f"{text[place]!r}, character {place} of {text!r}, has {len(holding)} tokens instead of one")
+    return holding[0]
