@@ -48,3 +48,15 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
     script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
     # of 3 problems none is right: Wilson's interval ends at 56.1 %
     assert "| run | 1 | 6 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 |" in capsys.readouterr().out
+
+
+def test_a_perfect_model_is_wrong_where_the_released_decoder_scrambles_three_decimals():
+    released = script("released_decoder")
+    assert [released.scrambled(number) for number in ("1.2", "1.23", "1.234")] == ["1.2", "1.23", "1.243"]
+    assert released.is_right_there("1.25", "2.5", "3.75", pad=False)
+    assert not released.is_right_there("1.25", "2.5", "3.76", pad=False)
+    # 0.123 is read 0.132, and 0.132 + 0.1 = 0.232, but the answer 0.223 is read 0.232: right by luck
+    assert released.is_right_there("0.123", "0.1", "0.223", pad=False)
+    # 0.123 + 0.02 = 0.143 is read 0.132 + 0.02 = 0.152 and 0.134
+    assert not released.is_right_there("0.123", "0.02", "0.143", pad=False)
+    assert not released.is_right_there("1.25", "2.5", "", pad=False)

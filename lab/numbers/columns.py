@@ -34,7 +34,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, numbers: Sequence[tuple[int, int]], width: int = 1) -> "Columns":
-        """Of pairs of numbers that are not negative, in `width` columns at least; raises ValueError if there are none."""
+        """Of pairs of numbers that are not negative, `width` columns at least; raises ValueError for none at all."""
         if not numbers:
             raise ValueError("no additions")
         width = max(width, *(len(str(a + b)) for a, b in numbers))
