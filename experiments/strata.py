@@ -1,11 +1,13 @@
 """Models that add, asked for sums with long carries and of very different lengths (lab/numbers/additions.py).
 
-    python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100] [problems=200]
+    python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
 
-Each argument is a setting: run directories of `lab.pretrain`, one a seed. Prints exact match by stratum, mean over the
+Each argument is a setting: run directories of `lab.pretrain`, one a seed. Attention's scores are multiplied by the
+sharpness, which is 1 in training. Prints exact match by stratum, mean over the
 seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems), and the lowest seed.
 """
 
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,25 +28,29 @@ def main(arguments: Sequence[str]) -> None:
     given = dict(part.split("=", 1) for part in arguments if "=" in part)
     lengths = [int(part) for part in given.get("digits", "100").split(",")]
     problems = int(given.get("problems", 200))
+    factors = [float(part) for part in given.get("sharpness", "1").split(",")]
     rows = []
     for setting in (part for part in arguments if "=" not in part):
         folders = [Path(name) for name in setting.split(",")]
-        for length in lengths:
-            shares = [accuracies(folder, length, problems) for folder in folders]
+        for length, sharpness in itertools.product(lengths, factors):
+            shares = [accuracies(folder, length, problems, sharpness) for folder in folders]
             cells, lowest = [], 1.0
             for stratum in STRATA:
                 values = [found[stratum] for found in shares]
                 lowest = min(lowest, *values)
                 cells.append(Shown(seeds_proportion(values, problems)._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
-            rows.append((folders[0].name, str(len(folders)), str(length), *cells, f"{100 * lowest:.1f}"))
+            rows.append(
+                (folders[0].name, str(len(folders)), str(length), f"{sharpness:g}", *cells, f"{100 * lowest:.1f}")
+            )
     title = f"Integer addition, exact match (%), {problems} problems a stratum and seed"
-    table = Table(title, ("setting", "seeds", "digits", *STRATA, "lowest"), rows, 1)
+    table = Table(title, ("setting", "seeds", "digits", "sharpness", *STRATA, "lowest"), rows, 1)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(table.markdown())
 
 
-def accuracies(folder: Path, length: int, problems: int) -> dict[str, float]:
+def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> dict[str, float]:
     run = scratch_runs.load(folder)
+    run.model.sharpen(sharpness)
     engine = PlainEngine(run.model, run.tokenizer, 100)
     shares = {}
     for stratum in STRATA:

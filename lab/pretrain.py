@@ -9,8 +9,9 @@ happened.
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from lab.config.loading import dump, parse_command_line
+from lab.config.loading import dump, parse_command_line, renewed
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import exit_cleanly
@@ -57,7 +58,8 @@ def pretrain(config: PretrainConfig) -> None:
         on_the_way = LengthCurves(some, notation)
         on_the_way.check(model, tokenizer)
 
-    with Run.open(config.path, dump(config), config.resume, config.overwrite) as run:
+    renew = partial(renewed, type(config))
+    with Run.open(config.path, dump(config), config.resume, config.overwrite, renew=renew) as run:
         run.record_environment(device=pretrained.describe(model))
         if not run.model.exists():
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
@@ -68,6 +70,8 @@ def pretrain(config: PretrainConfig) -> None:
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)
+        assert isinstance(model, scratch.NumberLlama)
+        model.sharpen(tested.sharpness)
         samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
 
         curves = benchmark.summarize(samples)

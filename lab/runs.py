@@ -17,7 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -57,14 +57,21 @@ class Run:
 
     @classmethod
     def open(
-        cls, path: Path, config_yaml: str, resume: bool = False, overwrite: bool = False, free: Collection[str] = ()
+        cls,
+        path: Path,
+        config_yaml: str,
+        resume: bool = False,
+        overwrite: bool = False,
+        free: Collection[str] = (),
+        renew: Callable[[str], str] = str,
     ) -> Self:
         """Start a run at `path`, or take up the one that is there.
 
         `resume` takes up a run of the same config, after cutting records that were not written whole; where there is
         nothing it starts. What may differ are the top-level keys ``resume``, ``overwrite`` and ``output`` (where the
-        directory stands now), and the dotted keys `free`. `overwrite` removes what is there once the new directory is
-        ready, provided it is a run. An empty directory is free.
+        directory stands now), and the dotted keys `free`; before it is compared, the earlier config goes through
+        `renew`, which may add what keys mean that it did not know yet. `overwrite` removes what is there once the new
+        directory is ready, provided it is a run. An empty directory is free.
 
         Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
         there is not a run directory, or if it cannot be written.
@@ -74,7 +81,7 @@ class Run:
         with _as_run_error(run.path):
             if in_use and resume:
                 run._lock()
-                run._take_up(config_yaml, free)
+                run._take_up(config_yaml, free, renew)
             else:
                 _create(run.path.resolve(), config_yaml, replace=in_use)
                 run._lock()
@@ -101,8 +108,8 @@ class Run:
         except (BlockingIOError, PermissionError):
             raise RunError(f"{self.path}: another process is writing it") from None
 
-    def _take_up(self, config_yaml: str, free: Collection[str]) -> None:
-        old, new = _leaves(self.config), _leaves(config_yaml)
+    def _take_up(self, config_yaml: str, free: Collection[str], renew: Callable[[str], str]) -> None:
+        old, new = _leaves(renew(self.config)), _leaves(config_yaml)
         changed = [key for key in {**old, **new} if old.get(key) != new.get(key) and key not in {*free, "output"}]
         if changed:
             named = [f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in changed[:3]]

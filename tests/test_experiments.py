@@ -47,7 +47,7 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
     capsys.readouterr()
     script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
     # of 3 problems none is right: Wilson's interval ends at 56.1 %
-    assert "| run | 1 | 6 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 |" in capsys.readouterr().out
+    assert "| run | 1 | 6 | 1 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 |" in capsys.readouterr().out
 
 
 def test_a_perfect_model_is_wrong_where_the_released_decoder_scrambles_three_decimals():

@@ -212,6 +212,15 @@ def test_a_config_that_only_moved_its_keys_is_the_same(path):
     Run.open(path, "# later\nb: .nan\na: 1\n", resume=True)
 
 
+def test_an_earlier_config_may_be_renewed_before_it_is_compared(path):
+    Run.open(path, "a: 1\n")
+    with pytest.raises(RunError, match="added was not set, is 3"):
+        Run.open(path, "a: 1\nadded: 3\n", resume=True)
+    Run.open(path, "a: 1\nadded: 3\n", resume=True, renew=lambda text: f"{text}added: 3\n")
+    with pytest.raises(RunError, match="added was 3, is 4"):
+        Run.open(path, "a: 1\nadded: 4\n", resume=True, renew=lambda text: f"{text}added: 3\n")
+
+
 def test_resume_and_overwrite_exclude_each_other(path):
     with pytest.raises(RunError, match="exclude each other"):
         Run.open(path, CONFIG, resume=True, overwrite=True)

@@ -47,6 +47,16 @@ def dump(config: BaseModel) -> str:
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
 
 
+def renewed(schema: type[BaseModel], config_yaml: str) -> str:
+    """What an earlier version dumped, with the defaults of keys that came later, so that its runs can be resumed; the
+    text as it is where it is no config of the schema any more.
+    """
+    try:
+        return dump(schema.model_validate(yaml.safe_load(config_yaml)))
+    except (yaml.YAMLError, ValueError):
+        return config_yaml
+
+
 def parse_command_line(schema: type[Config], argv: Sequence[str], prog: str, description: str) -> Config:
     """`load` what ``config.yaml key=value ...`` names; ``--help`` prints `help_text` and exits with status 0.
 

@@ -147,6 +147,9 @@ class LengthCurvesConfig(Section):
     """Digits to test at, inside and outside of training."""
     problems_per_length: int = Field(default=100, ge=1)
     batch_size: int = Field(default=200, ge=1)
+    sharpness: float = Field(default=1, gt=0)
+    """What attention's scores are multiplied by in the test at the end. A little above 1 takes away what leaks to the
+    many keys of contexts that are longer than those of training."""
     while_training: list[int] = Field(default=[])
     """Lengths that are also measured at each validation, for curves over the samples seen."""
     problems_while_training: int = Field(default=50, ge=1)

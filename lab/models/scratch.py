@@ -190,6 +190,16 @@ class NumberLlama(LlamaForCausalLM):
         model_kwargs["row_length"] = generation_config.max_length
         return super()._prepare_cache_for_generation(generation_config, model_kwargs, *others)  # type: ignore[misc]
 
+    def sharpen(self, factor: float) -> None:
+        """Attention's scores are `factor` times what they were trained to be, from now on; biases of alibi and fire are
+        left as they are.
+
+        Softmax spreads over more keys in a longer row; scores that grow with the row's logarithm undo it (Chiang and
+        Cholak 2022, arXiv 2202.12172; Nakanishi 2025, arXiv 2501.19399). A constant is the least of these remedies.
+        """
+        for layer in cast(Any, self.model.layers):
+            layer.self_attn.scaling = cast(int, self.config.head_dim) ** -0.5 * factor
+
     def parameters_without_embeddings(self) -> int:
         """Weights that are neither of an embedding nor of the head: what presets are named by."""
         embeddings = [module for module in self.modules() if isinstance(module, nn.Embedding)]

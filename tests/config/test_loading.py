@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lab.config.loading import dump, help_text, load, parse_command_line
+from lab.config.loading import dump, help_text, load, parse_command_line, renewed
 from lab.errors import ConfigError
 
 
@@ -409,6 +409,17 @@ def test_a_command_line_loads_its_config(write):
     assert parse_command_line(Config, [str(write(c="name: a")), "resume=true"], "lab", "") == Config(
         name="a", resume=True
     )
+
+
+def test_an_earlier_config_is_renewed_with_the_defaults_of_later_keys(write):
+    class Later(Config):
+        added: int = 3
+
+    before = load(Config, write(c="name: a"), [])
+    assert renewed(Later, dump(before)) == dump(Later(**before.model_dump()))
+    assert renewed(Config, dump(before)) == dump(before)
+    for odd in ("name: [", "other: 1\n"):
+        assert renewed(Later, odd) == odd
 
 
 def test_reading_configs_imports_no_torch():

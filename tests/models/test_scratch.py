@@ -254,3 +254,18 @@ def test_a_seed_makes_the_same_weights_and_another_seed_others():
 def test_a_vocabulary_without_the_words_of_a_row_is_refused():
     with pytest.raises(ModelError, match=r"has no <pad>, <begin>, <end>, =$"):
         build(ScratchConfig(), ["0", "1"], 0)
+
+
+@torch.inference_mode()
+def test_to_sharpen_is_to_multiply_what_queries_and_keys_give():
+    model, other, ids = tiny("learned"), tiny("learned"), torch.tensor([encode("<begin> 5 2 <add_integer> 7 =")])
+    before = model(ids).logits
+    model.sharpen(1)
+    assert torch.equal(model(ids).logits, before)
+    model.sharpen(2)
+    for layer in other.model.layers:
+        layer.self_attn.q_proj.weight *= 2
+    torch.testing.assert_close(model(ids).logits, other(ids).logits)
+    assert not torch.allclose(model(ids).logits, before)
+    model.sharpen(1)  # a factor of what was trained, not of what is there
+    assert torch.equal(model(ids).logits, before)
