@@ -21,7 +21,7 @@ finetune: setup
 	$(BIN)/python -m lab.finetune configs/smollm2_lora.yaml resume=true
 
 test: setup
-	$(BIN)/python -m pytest $(if $(FAST),-m "not slow")
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(if $(FAST),-m "not slow")
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,5 +1,9 @@
-"""A toy model on disk: a random two-layer Llama over bytes, small enough for the real commands to run in seconds."""
+"""A toy model on disk: a random two-layer Llama over bytes, small enough for the real commands to run in seconds.
 
+Tests run in as many processes as there are cores (pytest-xdist), each with one thread, its commands included.
+"""
+
+import os
 from pathlib import Path
 
 import hypothesis
@@ -7,20 +11,8 @@ import pytest
 
 hypothesis.settings.register_profile("lab", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("lab")
-
-
-@pytest.fixture(autouse=True)
-def one_thread_unless_slow(request: pytest.FixtureRequest):
-    """Toy models gain nothing from a second thread, and beside other work threads only wait for each other."""
-    if "slow" in request.keywords:
-        yield
-        return
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+# toy models gain nothing from a second thread, and threads of several processes wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
 from lab.config.pretraining import PretrainConfig
+from lab.config.probing import ProbeConfig
 from lab.config.schema import FinetuneConfig, RunConfig, chosen
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
@@ -27,6 +28,7 @@ def schema_of(path: Path) -> type[RunConfig]:
     if extended:
         return schema_of(path.parent / extended[1])
     own = {"benchmark": EvaluateConfig, "rule_following": CostConfig, "format": PretrainConfig}
+    own["instruments"] = ProbeConfig
     return next((schema for key, schema in own.items() if f"\n{key}:" in text), FinetuneConfig)
 
 
@@ -73,6 +75,6 @@ def test_configs_are_read_without_torch():
     import subprocess
     import sys
 
-    rooms = ", ".join(f"lab.config.{name}" for name in ("cost", "evaluation", "pretraining", "loading"))
+    rooms = ", ".join(f"lab.config.{name}" for name in ("cost", "evaluation", "pretraining", "probing", "loading"))
     code = f"import sys, {rooms}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -20,7 +20,10 @@ Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def residual(layer: int, site: Site, change: Change) -> list[Hook]:
-    """Hooks that replace the stream (B, T, D) by `change` of it, for everything that comes after."""
+    """Hooks that replace the stream (B, T, D) by `change` of it, for everything that comes after.
+
+    Of changes at one layer, that at pre should be listed before that at mid, which begins with what it finds at pre.
+    """
     block = f"blocks.{layer}"
     if site != "mid":
         return [(f"{block}.hook_resid_{site}", lambda stream_BTD, hook: change(stream_BTD))]

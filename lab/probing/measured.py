@@ -28,10 +28,12 @@ class Measured(NamedTuple):
     def mean(cls, name: str, axes: Mapping[str, Sequence[Any]], samples: np.ndarray) -> "Measured":
         """Means over the first dimension of (N, *axes), where nan is no sample; percentile bootstrap over its rows.
 
-        Raises ValueError when the shape is not that of the axes.
+        Raises ValueError when the shape is not that of the axes, and when there are no rows.
         """
         samples = np.asarray(samples, dtype=float)
         _check(axes, samples.shape[1:])
+        if len(samples) == 0:
+            raise ValueError(f"{name}: no samples to take the mean of")
         flat_NX = samples.reshape(len(samples), -1)
         there_NX = ~np.isnan(flat_NX)
         filled_NX = np.where(there_NX, flat_NX, 0.0)
@@ -42,7 +44,8 @@ class Measured(NamedTuple):
             means_RX = (drawn_RN @ filled_NX) / (drawn_RN @ there_NX)
         low_X, high_X = np.full_like(value_X, np.nan), np.full_like(value_X, np.nan)
         some_X = counts_X > 0
-        low_X[some_X], high_X[some_X] = np.nanquantile(means_RX[:, some_X], [0.025, 0.975], axis=0)
+        if some_X.any():
+            low_X[some_X], high_X[some_X] = np.nanquantile(means_RX[:, some_X], [0.025, 0.975], axis=0)
         shape = samples.shape[1:]
         arrays = (array.reshape(shape) for array in (value_X, low_X, high_X, counts_X))
         return cls(name, {key: list(labels) for key, labels in axes.items()}, *arrays)

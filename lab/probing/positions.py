@@ -55,6 +55,10 @@ class SumWriter(Protocol):
         its own number."""
         ...
 
+    def words(self, ids: Sequence[int]) -> list[str]:
+        """Each token as text, to be shown."""
+        ...
+
     def digit_ids(self) -> list[int]:
         """Tokens of the answer's digits 0 to 9; raises ModelError when digits are not written one a token."""
         ...
@@ -75,6 +79,10 @@ class NotatedSums:
         ends = (1, operator), (operator + 1, equals), (equals + 1, len(words) - 1)
         ids = self._tokenizer.convert_tokens_to_ids(words)
         return Written(ids, *(self._places(words, *end) for end in ends), operator, equals)  # type: ignore[arg-type]
+
+    def words(self, ids: Sequence[int]) -> list[str]:
+        """See `SumWriter`."""
+        return self._tokenizer.convert_ids_to_tokens(list(ids))  # type: ignore[return-value]
 
     def digit_ids(self) -> list[int]:
         """See `SumWriter`."""
@@ -118,6 +126,10 @@ class TextSums:
             _token_at(asked, question, second - len(between.lstrip())),
             start - 1,
         )
+
+    def words(self, ids: Sequence[int]) -> list[str]:
+        """See `SumWriter`."""
+        return [self._tokenizer.decode([token]) for token in ids]  # type: ignore[misc]
 
     def digit_ids(self) -> list[int]:
         """See `SumWriter`."""
@@ -212,16 +224,19 @@ def _addition(a: int, b: int) -> Problem:
 
 
 def _around_fields(template: str) -> tuple[str, str, str]:
-    """Raises TaskError for a template whose fields are not a and b."""
+    """The texts before, between and after the fields; raises TaskError for other fields than {a} and {b}."""
+    texts, fields = [""], []
     try:
-        parts = list(string.Formatter().parse(template))
+        for text, field, form, conversion in string.Formatter().parse(template):
+            texts[-1] += text  # a doubled brace is a part without a field
+            if field is not None:
+                fields.append(field + (form or "") + (conversion or ""))
+                texts.append("")
     except ValueError:  # a single brace
-        parts = []
-    fields = [field for _, field, _, _ in parts if field is not None]
-    if fields != ["a", "b"] or not parts[1][0].strip():
+        fields = []
+    if fields != ["a", "b"] or not texts[1].strip():
         raise TaskError(f"template {template!r}: should have {{a}}, something between, and {{b}}, once each")
-    parts.append(("", None, None, None))
-    return parts[0][0], parts[1][0], parts[2][0]
+    return texts[0], texts[1], texts[2]
 
 
 def _tokens_of(encoded: BatchEncoding, text: str, start: int, number: str) -> list[int]:

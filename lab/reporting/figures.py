@@ -195,6 +195,26 @@ def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, i
         figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), fontsize=8)
 
 
+def panels(
+    lines: Mapping[str, Mapping[str, Mapping[float, Mapping[str, float]]]], x: str, title: str, path: Path
+) -> None:
+    """A panel a quantity between 0 and 1, a line a label, points by x: estimates with their 95 % intervals."""
+    with _figure(path, figsize=(4.4 * len(lines) + 0.4, 3.6)) as figure:
+        grid = figure.subplots(1, len(lines), squeeze=False, sharey=True)[0]
+        labels = list(dict.fromkeys(label for panel in lines.values() for label in panel))
+        for axes, (name, panel) in zip(grid, lines.items(), strict=True):
+            for label, points in panel.items():
+                found, color = [points[place] for place in sorted(points)], COLORS[labels.index(label) % len(COLORS)]
+                axes.plot(sorted(points), [e["value"] for e in found], "o-", ms=3, lw=1.3, color=color, label=label)
+                bounds = [e["low"] for e in found], [e["high"] for e in found]
+                axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
+            axes.set(ylim=(-0.03, 1.03), xlabel=x)
+            axes.set_title(name, fontsize=9)
+            axes.grid(color="#eeeeee")
+            axes.legend(fontsize=7)
+        figure.suptitle(_plain(title), fontsize=10)
+
+
 def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title: str, path: Path) -> None:
     """A small chart a task, a line a length: exact match against the samples seen (Figures 4 and 9)."""
     with _figure(path, figsize=(3.8 * len(curves) + 0.4, 3.2)) as figure:

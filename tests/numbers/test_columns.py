@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.numbers.columns import STRATA, Columns
@@ -46,6 +46,7 @@ def test_a_chain_without_a_carry_is_a_chain_too():
     assert [STRATA[i] for i in found.stratum[0]] == ["no carry", "chain", "chain", "chain"]
 
 
+@settings(max_examples=20)
 @given(sums, st.integers(0, 40))
 def test_columns_are_those_of_adding_by_hand(numbers, width):
     found = Columns.of(numbers, width)
@@ -56,6 +57,7 @@ def test_columns_are_those_of_adding_by_hand(numbers, width):
             assert getattr(found, name)[row].tolist() == [column[name] for column in by_hand]
 
 
+@settings(max_examples=20)
 @given(sums)
 def test_digits_and_carries_make_up_the_numbers(numbers):
     found = Columns.of(numbers)
@@ -67,6 +69,7 @@ def test_digits_and_carries_make_up_the_numbers(numbers):
             assert int("".join(map(str, digits_BK[row, ::-1]))) == number
 
 
+@settings(max_examples=20)
 @given(sums)
 def test_rows_do_not_depend_on_each_other(numbers):
     together = Columns.of(numbers)

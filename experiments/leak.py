@@ -1,0 +1,91 @@
+"""Why does a model that was trained on one problem a sequence fail at length, and what does packing cure?
+
+    python experiments/leak.py [folder of the runs of scratch_grid.py packing] [lengths=10,20,50,100] [sums=50]
+
+For the models trained on one problem a sequence and on sixteen: how much of its attention a query gives to digits that
+its digit of the answer does not need (the leak, of the heads that are aligned), and exact match as the model is
+(vanilla), with the leak alone taken away, with the aligned heads pointed at their digits, and with two wrong operations
+as controls (lab/probing/surgery.py). Prints means over the seeds (95 %) and leaves a table and a figure in
+experiments/results/.
+"""
+
+# %%
+import sys
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from lab.numbers.additions import addition
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
+from lab.probing.alignment import aligned_heads, alignment, destinations
+from lab.probing.bridge import open_model
+from lab.probing.surgery import surgery
+from lab.progress import quiet_libraries
+from lab.reporting import figures
+from lab.reporting.tables import Table, percent
+
+SETTINGS = {"one a sequence": "packing_one-a-sequence_*", "sixteen packed": "packing_sixteen-packed_*"}
+TRAINED = 10
+OPERATIONS = ("vanilla", "no leak", "alignment", "wrong offset", "other heads")
+ROOT = Path(__file__).parent
+
+given = dict(part.split("=", 1) for part in sys.argv[1:] if "=" in part)
+folder = Path(next((part for part in sys.argv[1:] if "=" not in part), "checkpoints"))
+LENGTHS = [int(part) for part in given.get("lengths", "10,20,50,100").split(",")]
+SUMS = int(given.get("sums", 50))
+quiet_libraries()
+
+
+# %% Measure one model: the leak by length, and exact match by operation and length.
+def measure(run: Path) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
+    subject = open_model(str(run))
+    drawn = {n: [addition("uniform", n, 0, i) for i in range(SUMS)] for n in {*LENGTHS, TRAINED}}
+    sums = {n: subject.sums([(int(p.a), int(str(p.b))) for p in problems]) for n, problems in drawn.items()}
+    aligned = aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))
+    tested: dict[int | str, object] = {n: sums[n] for n in LENGTHS}
+    heads = {(one.layer, one.head) for one in aligned}
+    leak = destinations(subject, tested).leak  # type: ignore[arg-type]
+    exact = surgery(subject, tested, aligned).exact  # type: ignore[arg-type]
+    return (
+        {
+            n: float(np.mean([leak.at(layer=layer, head=head, length=n).value for layer, head in heads]))
+            for n in LENGTHS
+        },
+        {name: {n: float(exact.at(operation=name, length=n).value) for n in LENGTHS} for name in OPERATIONS},
+    )
+
+
+runs = {setting: sorted(folder.glob(pattern)) for setting, pattern in SETTINGS.items()}
+found = {setting: [measure(run) for run in finished] for setting, finished in runs.items() if finished}
+
+# %% Means over the seeds.
+leaks: dict[str, dict[float, Estimate]] = {}
+exact: dict[str, dict[str, dict[float, Estimate]]] = {}
+for setting, seeds in found.items():
+    leaks[setting] = {n: student_mean([leak[n] for leak, _ in seeds], 0, 1) for n in LENGTHS}
+    exact[setting] = {
+        name: {n: seeds_proportion([right[name][n] for _, right in seeds], SUMS) for n in LENGTHS}
+        for name in OPERATIONS
+    }
+
+# %% One table, one figure.
+rows = []
+for setting in found:
+    mean = [percent(leaks[setting][n]._asdict()) for n in LENGTHS]
+    rows.append((setting, "attention that leaks", *mean))
+    rows += [
+        (setting, f"exact match, {name}", *(percent(exact[setting][name][n]._asdict()) for n in LENGTHS))
+        for name in OPERATIONS
+    ]
+counts = ", ".join(f"{len(seeds)} seeds of {setting}" for setting, seeds in found.items())
+title = f"Trained on 1-{TRAINED} digits ({counts}; {SUMS} sums a length and seed), %"
+table = Table(title, ("model", "", *(f"{n} digits" for n in LENGTHS)), rows, 2)
+Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+(ROOT / "results" / "leak.md").write_text(f"{title}\n\n{table.markdown()}")
+panels = {"attention that leaks": leaks, **{f"exact match: {setting}": lines for setting, lines in exact.items()}}
+shown = {
+    name: {label: {n: e._asdict() for n, e in points.items()} for label, points in panel.items()}
+    for name, panel in panels.items()
+}
+figures.panels(shown, "digits", "What fails at length, and what packing cures", ROOT / "results" / "leak.png")

@@ -1,0 +1,75 @@
+"""What a config of `lab.probe` may say: a model, the sums that it is asked, and the instruments. No torch."""
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from lab.config.schema import RunConfig, Section
+
+Instrument = Literal[
+    "alignment",
+    "destinations",
+    "ablation",
+    "patching",
+    "attribution",
+    "path_patching",
+    "probes",
+    "interchange",
+    "logit_lens",
+    "logit_attribution",
+    "fourier",
+    "surgery",
+    "remap",
+]
+
+
+class SumsConfig(Section):
+    """Integer additions, written as the model writes them. Both numbers have the same number of digits."""
+
+    template: str = ""
+    """How a pretrained model is asked, such as "{a}+{b}="; the NUPA prompt if empty. Models from scratch are asked in
+    their own notation."""
+    lengths: list[int] = Field(default=[2, 3, 4, 5])
+    """Digits at which alignment, destinations, surgery and remap are measured."""
+    trained: int = Field(default=4, ge=2)
+    """Digits that the model can add: other instruments look at sums of this length, and surgery takes from it what it
+    gives the model at other lengths."""
+    column: int = Field(default=2, ge=1)
+    """The column whose digit and incoming carry are asked about; 0 is that of the ones."""
+    stratum: Literal["uniform", "carries", "nines_short", "nines"] = "uniform"
+    """Of the sums at each length (lab/numbers/additions.py)."""
+    per_length: int = Field(default=100, ge=8)
+    pairs: int = Field(default=100, ge=8)
+    """Pairs of sums that differ in the carry into `column`."""
+
+    @field_validator("lengths")
+    @classmethod
+    def _lengths(cls, lengths: list[int]) -> list[int]:
+        if not lengths or min(lengths) < 1 or len(set(lengths)) < len(lengths):
+            raise ValueError("should be numbers of digits from 1 up, none twice")
+        return sorted(lengths)
+
+    @model_validator(mode="after")
+    def _column_of_the_sum(self) -> Self:
+        if self.column >= self.trained:
+            raise ValueError(f"column should be below trained={self.trained}: sums have a carry into columns 1 and up")
+        return self
+
+
+class ProbeConfig(RunConfig):
+    subject: str
+    """The model: a run directory, a folder of adapters, a hub name or an embedded model."""
+    instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "surgery"])
+    """What is measured, in this order."""
+    sums: SumsConfig = SumsConfig()
+    batch_size: int = Field(default=64, ge=1)
+    """Sums of a forward pass."""
+    examples: int = Field(default=2, ge=0)
+    """Sums whose attention patterns are shown on the page."""
+
+    @field_validator("instruments")
+    @classmethod
+    def _once(cls, instruments: list[Instrument]) -> list[Instrument]:
+        if not instruments or len(set(instruments)) < len(instruments):
+            raise ValueError("should name one instrument at least, none twice")
+        return instruments

@@ -1,0 +1,235 @@
+"""What a model loses when a head or an MLP says nothing of the sum at hand.
+
+Its output is replaced by the mean over all sums (mean ablation) or by that of another sum (resample ablation; Chan et
+al. 2022, causal scrubbing), token by token: so it still says where it stands and how sums look there, but not which.
+Zeros would be an input that the rest has never seen. Losses are told apart by column, by what the carry has come
+through (`lab.numbers.columns`) and by how many nines it has: a head of carries hurts columns with a carry alone.
+
+Two heads may stand in for each other, and then neither is missed: ablate pairs, beside random ones (`random_groups`).
+
+Shapes: B sums, G groups of components, T tokens, K columns, H heads, Z width of a head, D width of the model.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError, TaskError
+from lab.numbers.columns import STRATA, Columns
+from lab.probing.bridge import Hook, Subject
+from lab.probing.measured import Measured
+from lab.probing.positions import NOWHERE, Sums
+
+Replacement: TypeAlias = Literal["mean", "resample"]
+Where: TypeAlias = Literal["queries", "everywhere"]
+"""At the tokens that predict a digit or the end, or at all tokens."""
+
+
+class Component(NamedTuple):
+    layer: int
+    head: int | None
+    """None for the layer's MLP."""
+
+    @property
+    def name(self) -> str:
+        return f"L{self.layer}{'MLP' if self.head is None else f'H{self.head}'}"
+
+
+Group: TypeAlias = tuple[Component, ...]
+"""Components that are ablated together."""
+
+
+class Ablation(NamedTuple):
+    """Changes of accuracy, negative for losses, by group: names of components joined with "+".
+
+    A sum is one sample: the mean over its digits of that kind. Digits are each given the right ones before.
+    """
+
+    exact: Measured
+    """Axes: group."""
+    column: Measured
+    """Axes: group, column."""
+    stratum: Measured
+    """Axes: group, stratum (`STRATA`)."""
+    chain: Measured
+    """Axes: group, chain: how many columns of 9 lie right below."""
+    intact: Measured
+    """Accuracy of the model as it is. Axes: column."""
+
+
+@torch.inference_mode()
+def ablate(
+    subject: Subject,
+    sums: Sums,
+    groups: Sequence[Group],
+    replacement: Replacement = "mean",
+    where: Where = "queries",
+    batch_size: int = 256,
+    seed: int = 0,
+) -> Ablation:
+    """Each group is ablated in all sums; as many groups at once as `batch_size` rows allow.
+
+    `seed` draws whose output a sum gets when it is resampled. Raises TaskError unless there are two sums at least, all
+    of the same numbers of digits, since tokens are compared by where they stand; ModelError for components that the
+    model does not have.
+    """
+    _check(subject, sums, groups)
+    points = sorted({_point(component) for group in groups for component in group})
+    order = np.random.default_rng(seed).permutation(len(sums))
+    source_B = np.empty(len(sums), dtype=int)
+    source_B[order] = np.roll(order, 1)  # a single round: nobody gets its own
+    others = subject.sums([sums.numbers[other] for other in source_B])
+    means = _means(subject, sums, points, batch_size) if replacement == "mean" else {}
+
+    intact, exact, digits = [], [], []
+    for start in range(0, len(sums), batch_size):
+        rows = slice(start, start + batch_size)
+        part = sums.part(rows)
+        here_BT = _queried(part) if where == "queries" else torch.ones_like(part.tokens_BT, dtype=torch.bool)
+        given = means or subject.activations(others.part(rows), points)[1]
+        reading = part.read(subject.logits(part))
+        exact_G, digits_G = [], []
+        for some in _slices(groups, max(1, batch_size // len(part))):
+            many = _repeated(part, len(some))
+            changed = many.read(subject.logits(many, _replace(some, given, here_BT)))
+            exact_G.append(changed.exact_B.unflatten(0, (len(some), -1)).float() - reading.exact_B.float())
+            digits_G.append(changed.digits_BK.unflatten(0, (len(some), -1)) - reading.digits_BK)
+        intact.append(reading.digits_BK)
+        exact.append(torch.cat(exact_G).T)
+        digits.append(torch.cat(digits_G).transpose(0, 1))
+    names = ["+".join(component.name for component in group) for group in groups]
+    exact_BG, digits_BGK, intact_BK = (torch.cat(parts).numpy() for parts in (exact, digits, intact))
+    return _measured(sums.columns, names, exact_BG, digits_BGK, intact_BK)
+
+
+def components(subject: Subject) -> list[Group]:
+    """Every head and every MLP, each by itself."""
+    heads = [*range(subject.heads), None]
+    return [(Component(layer, head),) for layer in range(subject.layers) for head in heads]
+
+
+def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list[Group]:
+    """Controls: up to `count` other groups with as many heads in the same layers, none of them of the group.
+
+    Raises ModelError when there are none, as for an MLP, of which a layer has one.
+    """
+    choices = []
+    for layer in sorted({component.layer for component in group}):
+        own = {component.head for component in group if component.layer == layer}
+        free = [Component(layer, head) for head in range(subject.heads) if head not in own]
+        choices.append(list(itertools.combinations(free, len(own))) if None not in own else [])
+    groups = [tuple(itertools.chain(*chosen)) for chosen in itertools.product(*choices)]
+    if not groups:
+        names = "+".join(component.name for component in group)
+        raise ModelError(f"{subject.name}: no heads beside {names} that could be a control for it")
+    order = np.random.default_rng(seed).permutation(len(groups))
+    return [groups[place] for place in order[:count]]
+
+
+def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: torch.Tensor) -> list[Hook]:
+    """Rows hold the sums once for each group; `given` is what is said instead, (B or 1, T, ...)."""
+
+    def hook(point: str) -> Hook:
+        def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+            changed = activation.clone().unflatten(0, (len(groups), -1))
+            instead = given[point].expand_as(changed[0])
+            there_BT = here_BT.to(changed.device)
+            for place, group in enumerate(groups):
+                for component in group:
+                    if _point(component) == point:
+                        said = (..., component.head, slice(None)) if component.head is not None else ...
+                        row, other = changed[place][said], instead[said]
+                        changed[place][said] = torch.where(there_BT[..., None], other, row)
+            return changed.flatten(0, 1)
+
+        return point, change
+
+    return [hook(point) for point in sorted({_point(component) for group in groups for component in group})]
+
+
+def _means(subject: Subject, sums: Sums, points: list[str], batch_size: int) -> dict[str, torch.Tensor]:
+    """Of each token (1, T, ...) over the sums that have it."""
+    totals: dict[str, torch.Tensor] = {}
+    for start in range(0, len(sums), batch_size):
+        part = sums.part(slice(start, start + batch_size))
+        there_BT = torch.arange(part.tokens_BT.shape[1]) <= part.end_at_B[:, None]
+        _, found = subject.activations(part, points)
+        for point, activation in found.items():
+            weights = there_BT.to(activation).reshape(*there_BT.shape, *[1] * (activation.ndim - 2))
+            totals[point] = totals.get(point, 0) + (activation * weights).sum(0, keepdim=True)
+    counts_T = (torch.arange(sums.tokens_BT.shape[1]) <= sums.end_at_B[:, None]).sum(0).clamp(min=1)
+    shapes = {point: (1, -1, *[1] * (total.ndim - 2)) for point, total in totals.items()}
+    return {point: total / counts_T.to(total).reshape(shapes[point]) for point, total in totals.items()}
+
+
+def _queried(sums: Sums) -> torch.Tensor:
+    """(B, T): whether a digit or the end is predicted there."""
+    at_BQ = torch.cat([sums.query_at_BK, sums.end_at_B[:, None]], 1)
+    tokens_T = torch.arange(sums.tokens_BT.shape[1])
+    return ((at_BQ[..., None] == tokens_T) & (at_BQ != NOWHERE)[..., None]).any(1)
+
+
+def _measured(
+    columns: Columns, names: list[str], exact_BG: np.ndarray, digits_BGK: np.ndarray, intact_BK: np.ndarray
+) -> Ablation:
+    width = digits_BGK.shape[-1]
+    has_BK = ~np.isnan(intact_BK)
+    longest = int(columns.chain[has_BK].max())
+    by_stratum, by_chain = (
+        np.stack([_mean_where(digits_BGK, kind_BK == kind) for kind in range(kinds)], -1)
+        for kind_BK, kinds in ((columns.stratum, len(STRATA)), (columns.chain, longest + 1))
+    )
+    group = {"group": names}
+    return Ablation(
+        Measured.mean("change of exact match", group, exact_BG),
+        Measured.mean("change of digits right", {**group, "column": range(width)}, digits_BGK),
+        Measured.mean("change of digits right", {**group, "stratum": STRATA}, by_stratum),
+        Measured.mean("change of digits right", {**group, "chain": range(longest + 1)}, by_chain),
+        Measured.share("digits right", {"column": range(width)}, intact_BK),
+    )
+
+
+def _mean_where(digits_BGK: np.ndarray, wanted_BK: np.ndarray) -> np.ndarray:
+    """Over the wanted columns that there are, (B, G); nan where there are none."""
+    there_BGK = wanted_BK[:, None] & ~np.isnan(digits_BGK)
+    with np.errstate(invalid="ignore"):
+        return np.where(there_BGK, digits_BGK, 0).sum(-1) / there_BGK.sum(-1)
+
+
+def _repeated(sums: Sums, times: int) -> Sums:
+    """All sums once more and once more."""
+    tensors = {
+        name: value.repeat(times, *[1] * (value.ndim - 1))
+        for name, value in vars(sums).items()
+        if isinstance(value, torch.Tensor)
+    }
+    columns = Columns(*(np.tile(array, (times, 1)) for array in sums.columns))
+    return Sums(sums.numbers * times, columns, **tensors)
+
+
+def _slices(groups: Sequence[Group], size: int) -> Iterator[Sequence[Group]]:
+    return (groups[start : start + size] for start in range(0, len(groups), size))
+
+
+def _point(component: Component) -> str:
+    """The hook point of what it says: (B, T, H, Z) of heads, (B, T, D) of an MLP."""
+    return f"blocks.{component.layer}.{'hook_mlp_out' if component.head is None else 'attn.hook_z'}"
+
+
+def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
+    for component in itertools.chain(*groups):
+        head = 0 if component.head is None else component.head
+        if not (0 <= component.layer < subject.layers and 0 <= head < subject.heads):
+            raise ModelError(
+                f"{subject.name} has no {component.name}: it has {subject.layers} layers of {subject.heads} heads"
+            )
+    if not groups or not all(groups):
+        raise TaskError("nothing to ablate: give groups of one component at least")
+    kinds = {(len(str(a)), len(str(b))) for a, b in sums.numbers}
+    if len(sums) < 2 or len(kinds) > 1:
+        raise TaskError(
+            f"{len(sums)} sums of {len(kinds)} pairs of lengths to ablate with: give two at least, all of one"
+        )

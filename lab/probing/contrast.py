@@ -1,0 +1,205 @@
+"""What patching measures: how far a change of the base's run brings the source's digit about.
+
+    m       logit of the source's digit - logit of the base's digit, at q_k
+    effect  (m of the changed base - m of the base) / (m of the source - m of the base)
+
+0 where nothing happens, 1 where the base answers as the source does (Wang et al. 2022, arXiv 2211.00593; Heimersheim
+and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off. So pairs are run both
+ways, and effects stand apart by what becomes of the carry into k.
+
+The denominator is the mean of all pairs of that way, not each pair's own, which may be near 0: effects are ratios of
+means, and intervals are those of the numerator. Where a model does not tell sources from bases, there is nothing to
+bring about, and effects are nan.
+
+Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, V words.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError, TaskError
+from lab.probing.bridge import Hook, Subject
+from lab.probing.interventions import take
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs
+from lab.probing.positions import NOWHERE
+
+WAYS = ("0 to 1", "1 to 0")
+"""What becomes of the carry into column k."""
+EVERYWHERE = "everywhere"
+PLACES = ("a_k", "a_k-1", "b_k", "b_k-1", "operator", "equals", "q_k-1", "q_k")
+"""Tokens by what they are to column k. The first digit of an answer is asked for at "equals"."""
+
+
+class Effects(NamedTuple):
+    effect: Measured
+    gap: Measured
+    """What an effect of 1 is, in logits: m of the source - m of the base, by carry."""
+
+
+class Contrast:
+    """Pairs both ways, as sums of one subject, whose rows end where the last of them is asked for its digit."""
+
+    def __init__(self, subject: Subject, pairs: Pairs) -> None:
+        """Raises TaskError unless base and source have their digits at the same tokens and differ in the carry into
+        the pairs' column, and ModelError for a tokenizer of several digits a token."""
+        self.subject, self.column = subject, pairs.column
+        self.base, self.source = subject.sums([*pairs.base, *pairs.source]), subject.sums([*pairs.source, *pairs.base])
+        k, base, source = pairs.column, self.base, self.source
+        if k >= base.query_at_BK.shape[1] or (base.query_at_BK[:, k] == NOWHERE).any():
+            raise TaskError(f"column {k}: some of the pairs have no such digit in their answer")
+        layout = ("a_at_BK", "b_at_BK", "answer_at_BK", "operator_at_B", "equals_at_B")
+        if not all(getattr(base, name).equal(getattr(source, name)) for name in layout):
+            raise TaskError("base and source have their digits at different tokens; they should be of the same lengths")
+        carries_B = base.columns.carry[:, k]
+        if (same := np.flatnonzero(carries_B == source.columns.carry[:, k])).size:
+            row = same[0]
+            raise TaskError(f"{base.numbers[row]} and {source.numbers[row]} have the same carry into column {k}")
+        ids = torch.tensor(subject.writer.digit_ids())
+        self.base_id_B, self.source_id_B = (ids[torch.from_numpy(sums.columns.sum[:, k])] for sums in (base, source))
+        self.way_B: np.ndarray = carries_B
+        """Index into `WAYS`."""
+        self._cut_after_query()
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def at_BT(self, place: str) -> torch.Tensor:
+        """Which tokens a place is; none where a row has no such place up to q_k, beyond which nothing matters.
+
+        Raises TaskError for a name that is neither EVERYWHERE nor in PLACES.
+        """
+        sums, k = self.base, self.column
+        tokens_T, query_B1 = torch.arange(sums.tokens_BT.shape[1]), sums.query_at_BK[:, k, None]
+        if place == EVERYWHERE:
+            return tokens_T <= query_B1
+        if place not in PLACES:
+            raise TaskError(f"there is no place {place!r}; it should be {EVERYWHERE}, or one of {', '.join(PLACES)}")
+        name, _, offset = place.partition("_k")
+        column = k + int(offset or 0)
+        named = {"a": sums.a_at_BK, "b": sums.b_at_BK, "q": sums.query_at_BK}
+        if name in named:
+            at_B = named[name][:, column] if column >= 0 else torch.full((len(sums),), NOWHERE)
+        else:
+            at_B = sums.operator_at_B if name == "operator" else sums.equals_at_B
+        return (tokens_T == at_B[:, None]) & (tokens_T <= query_B1)
+
+    def effects(
+        self,
+        name: str,
+        axes: Mapping[str, Sequence[Any]],
+        changed: np.ndarray,
+        corrupt_B: np.ndarray,
+        clean_B: np.ndarray,
+    ) -> Effects:
+        """Of margins (B, *axes) after a change, nan where there was none, and those of base and source; the axis
+        "carry" comes first."""
+        gap = Measured.mean(
+            "margin of the source - margin of the base", {"carry": WAYS}, self._apart(clean_B - corrupt_B)
+        )
+        scale_W = np.where(gap.low > 0, gap.value, np.nan)
+        wide = (slice(None), *[None] * len(axes))
+        samples = self._apart((changed - corrupt_B[wide]) / scale_W[self.way_B][wide])
+        if np.isnan(samples).all():  # of which `Measured.mean` can make no intervals
+            nothing = np.full(samples.shape[1:], np.nan)
+            labels = {axis: list(known) for axis, known in {"carry": WAYS, **axes}.items()}
+            return Effects(Measured(name, labels, nothing, nothing, nothing, np.zeros(nothing.shape, int)), gap)
+        return Effects(Measured.mean(name, {"carry": WAYS, **axes}, samples), gap)
+
+    @torch.inference_mode()
+    def _cut_after_query(self) -> None:
+        """Leave out the tokens after the last q_k, which no causal model looks at; unless its position ids depend on
+        how long a row is, as randomised ones do."""
+        at, row = self.base.query_at_BK[:, self.column], slice(0, 1)
+        base, source = (
+            replace(sums, tokens_BT=sums.tokens_BT[:, : int(at.max()) + 1]) for sums in (self.base, self.source)
+        )
+        cut_V, whole_V = (self.subject.logits(sums.part(row))[0, at[0]] for sums in (base, self.base))
+        if torch.allclose(cut_V, whole_V, rtol=0, atol=1e-3 * float(whole_V.abs().max())):
+            self.base, self.source = base, source
+
+    def _apart(self, values: np.ndarray) -> np.ndarray:
+        """(B, ways, ...) of (B, ...), nan in the other way."""
+        is_way_BW = self.way_B[:, None] == np.arange(len(WAYS))
+        return np.where(is_way_BW.reshape(*is_way_BW.shape, *[1] * (values.ndim - 1)), values[:, None], np.nan)
+
+
+class Runs:
+    """Base and source of some of the pairs, run once; and the base again with changes, from the first of them on."""
+
+    def __init__(self, contrast: Contrast, rows: slice, base: Sequence[str], source: Sequence[str]) -> None:
+        """`base`, `source`: the hook points whose activations are kept of either.
+
+        Raises ModelError for a hook point that does not exist, and when the model is not one layer after another.
+        """
+        self._subject, self._sums = contrast.subject, contrast.base.part(rows)
+        self._at_B1 = self._sums.query_at_BK[:, contrast.column, None]
+        self._ids = contrast.base_id_B[rows], contrast.source_id_B[rows]
+        self._blocks: list[Any] = list(contrast.subject.bridge.blocks)
+        streams = [f"blocks.{layer}.hook_resid_pre" for layer in range(len(self._blocks))]
+        outputs: list[type] = []
+        handle = self._blocks[0].register_forward_hook(lambda block, given, output: outputs.append(type(output)))
+        try:
+            logits_B1V, self.base = self._subject.activations(self._sums, [*streams, *base], [self._only_query()])
+        finally:
+            handle.remove()
+        self._returns_tuple = outputs[0] is tuple
+        self._streams = [self.base[name] for name in streams]
+        self.corrupt_B = self._margin(logits_B1V)
+        logits_B1V, self.source = self._subject.activations(contrast.source.part(rows), source, [self._only_query()])
+        self.clean_B = self._margin(logits_B1V)
+        again_B = self.again(range(len(self._blocks) - 1, len(self._blocks)), [])[0]
+        if not torch.allclose(again_B, self.corrupt_B, atol=1e-3 * float(self.corrupt_B.abs().max())):
+            raise ModelError(f"{self._subject.name}: its last layer does not depend on the layer before it alone")
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def again(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
+        """Margins (C, B) of `copies` of the base's run, one after another in a batch (C B, T), with hooks.
+
+        Layers outside of `layers` are left out: those before would only repeat what they did, and those after are for
+        callers that look at activations alone.
+        """
+        stream_BTD = self._streams[layers.start]
+
+        def enter(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+            return stream_BTD.repeat(copies, 1, 1)
+
+        tokens = self._sums.tokens_BT.to(self._subject.device).repeat(copies, 1)
+        entering: Hook = (f"blocks.{layers.start}.hook_resid_pre", enter)
+        with self._leaving_out(layers):
+            logits = self._subject.bridge.run_with_hooks(tokens, fwd_hooks=[entering, *hooks, self._only_query(copies)])
+        return self._margin(logits, copies).reshape(copies, -1)
+
+    @contextmanager
+    def _leaving_out(self, layers: range) -> Iterator[None]:
+        """Blocks outside of `layers` hand on what they are given."""
+
+        def hand_on(*given: Any, **named: Any) -> Any:
+            stream = given[0] if given else named["hidden_states"]
+            return (stream,) if self._returns_tuple else stream
+
+        outside = [block for number, block in enumerate(self._blocks) if number not in layers]
+        for block in outside:
+            vars(block)["forward"] = hand_on  # setting it as usual would reach the module that the bridge wraps
+        try:
+            yield
+        finally:
+            for block in outside:
+                del vars(block)["forward"]
+
+    def _only_query(self, copies: int = 1) -> Hook:
+        """Logits at q_k alone: those of all tokens are often the largest tensor of a run."""
+        at = self._at_B1.repeat(copies, 1)
+        return "unembed.hook_in", lambda stream, hook: take(stream, at)
+
+    def _margin(self, logits: torch.Tensor, copies: int = 1) -> torch.Tensor:
+        base, source = (ids.to(logits.device).repeat(copies)[:, None] for ids in self._ids)
+        found = logits[:, 0].float()
+        return (found.gather(1, source) - found.gather(1, base))[:, 0]

@@ -1,0 +1,254 @@
+"""Are numbers kept as waves, and does the model need them?
+
+Models that read numbers of two or three digits as one token have been found to embed number n on circles, as
+cos(2 pi n / T) and sin(2 pi n / T) of periods T = 2, 2.5, 5, 10 and 100 (Zhou et al. 2024, arXiv 2406.03445; Kantamneni
+and Tegmark 2025, arXiv 2502.00873). `embedding_power` takes the vectors e_n of number tokens 0..M-1 apart into waves
+over n: a period's power is the share of their variance about the mean that is
+
+    ||sum_n e_n exp(-2 pi i n / T)||^2 / (M / 2 * sum_n ||e_n - mean||^2)      (M instead of M / 2 for T = 2)
+
+of all periods M, M/2, M/3, ..., 2, which sum to one. Numbers of one digit have M = 10 and periods 10, 5, 3.33, 2.5, 2.
+`residual_power` does the same with what the stream at operands' tokens has for each number.
+
+Power says what can be found, `remove_periods` what is used: the wave of a period is projected out of the embeddings of
+the operands' tokens, and the sums are read again. Controls: numbers in a permuted order have as much power at each
+period as any order of these vectors; and the removal of as many random patterns over the numbers.
+
+Shapes: M numbers, D width, F periods, B sums, T tokens, K columns, R random draws, N operand tokens, V words.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError, TaskError
+from lab.probing.bridge import Hook, Subject
+from lab.probing.interventions import Site, read_residuals
+from lab.probing.measured import Measured
+from lab.probing.positions import Sums
+
+ORDERS = ("as numbers", "permuted")
+REMOVED = ("nothing", "period", "random patterns")
+_EMBEDDINGS = "hook_embed"
+_MOST_DIGITS = 3
+_DRAWS = 200
+
+
+class Removal(NamedTuple):
+    """Axes (removed, period), and column for the digits."""
+
+    exact: Measured
+    digits: Measured
+
+
+def periods(numbers: int) -> list[float]:
+    """Those that M numbers in a row can carry, longest first: M / f for f = 1..M // 2."""
+    return [numbers / frequency for frequency in range(1, numbers // 2 + 1)]
+
+
+def waves(numbers: int, period: float) -> np.ndarray:
+    """Orthonormal columns over the numbers, (M, 2), of period 2 (M, 1). Raises TaskError for one they cannot carry."""
+    if not any(np.isclose(period, known) for known in periods(numbers)):
+        shown = ", ".join(f"{known:.3g}" for known in periods(numbers)[:12])
+        raise TaskError(f"period {period:g}: {numbers} numbers carry waves of periods {shown}, ...")
+    angles_M = 2 * np.pi * np.arange(numbers) / period
+    both_MX = np.stack([np.cos(angles_M), np.sin(angles_M)], axis=1)
+    if np.isclose(period, 2):
+        both_MX = both_MX[:, :1]
+    return both_MX / np.linalg.norm(both_MX, axis=0)
+
+
+def spectrum(vectors_MD: np.ndarray) -> np.ndarray:
+    """Share of the vectors' variance at each of `periods`, (F,); zeros where they do not vary."""
+    centred_MD = vectors_MD - vectors_MD.mean(0)
+    power_F = (np.abs(np.fft.rfft(centred_MD, axis=0)) ** 2).sum(1)[1:]
+    if len(vectors_MD) % 2 == 0:
+        power_F[-1] /= 2  # the others come twice, as f and as M - f
+    total = power_F.sum()
+    return power_F / total if total > 1e-12 * np.square(vectors_MD).sum() else np.zeros_like(power_F)
+
+
+def number_tokens(subject: Subject) -> list[int]:
+    """The token of each number 0..M-1 of the most digits that a token has, such as 000 to 999.
+
+    They are found by writing numbers with them at their end. Raises ModelError where groups of digits are not cut
+    evenly, so that some number has no token, or not one of its own.
+    """
+    for digits in range(_MOST_DIGITS, 0, -1):
+        first = 10 ** (2 * digits - 1)  # groups then begin at the same digits, counted from either side
+        at = subject.writer.write(first, 0).a_at
+        if len(set(at[:digits])) == 1 and at[digits] != at[0]:
+            break
+    else:
+        raise ModelError(f"{subject.name}: digits are not written in groups of 1 to {_MOST_DIGITS} of one length")
+    written = [subject.writer.write(first + number, 0) for number in range(10**digits)]
+    ids = [one.ids[one.a_at[0]] for one in written]
+    if len(set(ids)) < len(ids) or any(len(set(one.a_at[:digits])) > 1 for one in written):
+        raise ModelError(f"{subject.name}: some numbers of {digits} digits have no token of their own")
+    return ids
+
+
+@torch.inference_mode()
+def embedding_power(subject: Subject, *, seed: int = 0) -> Measured:
+    """Power of the number tokens' embeddings: axes (order, period).
+
+    Embeddings are no sample, so as numbers the interval is the value; permuted it holds 95 % of the permutations.
+    Raises what `number_tokens` raises.
+    """
+    vectors_MD = _embeddings(subject, number_tokens(subject))
+    value_F = spectrum(vectors_MD)
+    return _beside_permuted("embedding power", value_F, value_F, value_F, vectors_MD, len(vectors_MD), seed)
+
+
+@torch.inference_mode()
+def residual_power(
+    subject: Subject,
+    sums: Sums,
+    *,
+    layers: Sequence[int] | None = None,
+    sites: Sequence[Site] = ("pre", "mid", "post"),
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Measured:
+    """Power of what the stream at operands' tokens has for each number: axes (layer, site, order, period).
+
+    That is the effect of the number in an additive model, a vector for each place in the row and one for each number
+    (least squares): first digits are no zeros, so a mean for each number would have places in it.
+    Intervals by bootstrap over tokens; n: the tokens. Few tokens a number have power at all periods by chance alone,
+    and so has the permuted order. Raises TaskError when some number is nowhere in the sums.
+    """
+    layers = range(subject.layers) if layers is None else layers
+    ids = number_tokens(subject)
+    places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
+    number_BT = _numbers_at_operands(sums, ids)
+    there_BT = number_BT >= 0
+    number_N = number_BT[there_BT].numpy()
+    counts_M = np.bincount(number_N, minlength=len(ids))
+    if not counts_M.all():
+        missing = int(counts_M.argmin())
+        raise TaskError(f"number {missing} is no operand's token in these {len(sums)} sums; means need all {len(ids)}")
+    found: list[list[torch.Tensor]] = [[] for _ in places]
+    for start in range(0, len(sums), batch_size):
+        rows = slice(start, start + batch_size)
+        read = read_residuals(subject, sums.part(rows), places)
+        for streams, place in zip(found, places, strict=True):
+            streams.append(read[place][there_BT[rows].to(subject.device)].float().cpu())
+    position_N = there_BT.nonzero()[:, 1].numpy()
+    measured = [_effect_power(torch.cat(streams).numpy(), number_N, position_N, len(ids), seed) for streams in found]
+    axes = {"layer": list(layers), "site": list(sites)} | measured[0].axes
+    shape = tuple(len(labels) for labels in axes.values())
+    value, low, high, n = (
+        np.stack([getattr(one, key) for one in measured]).reshape(shape) for key in ("value", "low", "high", "n")
+    )
+    return Measured("residual power", axes, value, low, high, n)
+
+
+@torch.inference_mode()
+def remove_periods(
+    subject: Subject,
+    sums: Sums,
+    removed: Sequence[float] = (2, 2.5, 5, 10),
+    *,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Removal:
+    """Exact match and right digits without one period's wave in the embeddings of the operands' tokens.
+
+    Projected out over the numbers, so that all other periods stay as they are. Random patterns are as many, orthonormal
+    and without a mean, drawn anew for each batch. Tokens of fewer digits, as at the front of a number, are left alone.
+    Raises TaskError for a period that the numbers cannot carry, and what `number_tokens` raises.
+    """
+    ids = number_tokens(subject)
+    vectors_MD = torch.from_numpy(_embeddings(subject, ids))
+    number_BT = _numbers_at_operands(sums, ids)
+    generator = np.random.default_rng(seed)
+    width = sums.columns.sum.shape[1]
+    exact = np.full((len(sums), len(REMOVED), len(removed)), np.nan)
+    digits = np.full((*exact.shape, width), np.nan)
+    for f, period in enumerate(removed):
+        waves_MX = waves(len(ids), period)
+        for start in range(0, len(sums), batch_size):
+            rows = slice(start, start + batch_size)
+            part = sums.part(rows)
+            for r, patterns_MX in enumerate((None, waves_MX, _random_patterns(*waves_MX.shape, generator))):
+                hooks = [] if patterns_MX is None else [_without(patterns_MX, vectors_MD, number_BT[rows])]
+                reading = part.read(subject.logits(part, hooks))
+                exact[rows, r, f] = reading.exact_B.numpy()
+                digits[rows, r, f] = reading.digits_BK.numpy()
+    axes = {"removed": list(REMOVED), "period": list(removed)}
+    return Removal(
+        Measured.share("exact match", axes, exact),
+        Measured.share("right digits", axes | {"column": list(range(width))}, digits),
+    )
+
+
+def _without(patterns_MX: np.ndarray, vectors_MD: torch.Tensor, number_BT: torch.Tensor) -> Hook:
+    """A hook that takes from each number's embedding what the patterns over the numbers have of it."""
+    patterns = torch.from_numpy(patterns_MX).float()
+    share_MD = patterns @ (patterns.T @ vectors_MD)
+
+    def remove(embedded_BTD: torch.Tensor, hook: object) -> torch.Tensor:
+        there_BT = (number_BT >= 0).to(embedded_BTD.device)
+        taken_BTD = share_MD.to(embedded_BTD)[number_BT.clamp(min=0).to(embedded_BTD.device)]
+        return embedded_BTD - taken_BTD * there_BT[:, :, None]
+
+    return _EMBEDDINGS, remove
+
+
+def _random_patterns(numbers: int, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Orthonormal columns, and to the constant too."""
+    drawn_MX = generator.normal(size=(numbers, count))
+    return np.linalg.qr(drawn_MX - drawn_MX.mean(0))[0]
+
+
+def _embeddings(subject: Subject, ids: Sequence[int]) -> np.ndarray:
+    """(M, D), before positions."""
+    return subject.bridge.W_E[list(ids)].float().cpu().numpy()
+
+
+def _numbers_at_operands(sums: Sums, ids: Sequence[int]) -> torch.Tensor:
+    """The number of each operand's token, (B, T); -1 at all other tokens."""
+    number_of_word = torch.full((max(int(sums.tokens_BT.max()), *ids) + 1,), -1)
+    number_of_word[list(ids)] = torch.arange(len(ids))
+    at_BP = torch.cat([sums.a_at_BK, sums.b_at_BK], dim=1)
+    is_operand_BT = (at_BP[:, :, None] == torch.arange(sums.tokens_BT.shape[1])).any(1)
+    return torch.where(is_operand_BT, number_of_word[sums.tokens_BT], -1)
+
+
+def _effect_power(
+    stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int, seed: int
+) -> Measured:
+    """Axes (order, period)."""
+    generator = np.random.default_rng(seed)
+    weights = [np.ones(len(stream_ND))]
+    for _ in range(_DRAWS):
+        weights.append(generator.multinomial(len(stream_ND), [1 / len(stream_ND)] * len(stream_ND)).astype(float))
+    effect_MD, *drawn = (_effects(stream_ND, number_N, position_N, numbers, weight_N) for weight_N in weights)
+    low_F, high_F = np.quantile([spectrum(one_MD) for one_MD in drawn], [0.025, 0.975], axis=0)
+    return _beside_permuted("residual power", spectrum(effect_MD), low_F, high_F, effect_MD, len(stream_ND), seed)
+
+
+def _effects(
+    stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int, weight_N: np.ndarray
+) -> np.ndarray:
+    """The numbers' vectors (M, D) in a weighted least-squares fit of one for each number and one for each position."""
+    member_XN = np.concatenate(
+        [number_N == np.arange(numbers)[:, None], position_N == np.unique(position_N)[:, None]]
+    ).astype(float)
+    weighted_XN = member_XN * weight_N
+    # a constant may be in either: the smallest of ridges decides, and a spectrum does not see it
+    gram_XX = weighted_XN @ member_XN.T + 1e-6 * np.eye(len(member_XN))
+    return np.linalg.solve(gram_XX, weighted_XN @ stream_ND)[:numbers]
+
+
+def _beside_permuted(
+    name: str, value_F: np.ndarray, low_F: np.ndarray, high_F: np.ndarray, vectors_MD: np.ndarray, n: int, seed: int
+) -> Measured:
+    generator = np.random.default_rng(seed)
+    permuted_RF = np.array([spectrum(generator.permutation(vectors_MD)) for _ in range(_DRAWS)])
+    null = [permuted_RF.mean(0), *np.quantile(permuted_RF, [0.025, 0.975], axis=0)]
+    value, low, high = (np.stack(both) for both in zip((value_F, low_F, high_F), null, strict=True))
+    axes = {"order": list(ORDERS), "period": periods(len(vectors_MD))}
+    return Measured(name, axes, value, low, high, np.full(value.shape, n))

@@ -1,0 +1,220 @@
+"""Every instrument by name, as `lab.probe` runs it on a model with the sums of a config."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from lab.config.probing import Instrument, ProbeConfig
+from lab.numbers.additions import addition
+from lab.probing import (
+    ablation,
+    alignment,
+    attribution,
+    fourier,
+    interchange,
+    lenses,
+    patching,
+    path_patching,
+    probes,
+    remap,
+    surgery,
+)
+from lab.probing.alignment import Aligned
+from lab.probing.bridge import Subject
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs, carry_only
+from lab.probing.positions import Sums
+
+_STRONGEST = 6
+"""Heads that are patched in pairs."""
+
+
+class Session:
+    """A model, the sums that it is asked, and what one instrument learns for the next."""
+
+    def __init__(self, subject: Subject, config: ProbeConfig) -> None:
+        self.subject, self.config, self.batch_size = subject, config, config.batch_size
+
+    def sums_of(self, length: int) -> Sums:
+        drawn = (
+            addition(self.config.sums.stratum, length, self.config.seed, i) for i in range(self.config.sums.per_length)
+        )
+        return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
+
+    @cached_property
+    def by_length(self) -> dict[int | str, Sums]:
+        return {length: self.sums_of(length) for length in self.config.sums.lengths}
+
+    @cached_property
+    def trained(self) -> Sums:
+        return self.sums_of(self.config.sums.trained)
+
+    @cached_property
+    def same_layout(self) -> Sums:
+        """Those whose answers have the same number of digits too, so that tokens can be compared by where they are."""
+        answers = [len(str(a + b)) for a, b in self.trained.numbers]
+        most = max(set(answers), key=answers.count)
+        return self.subject.sums([pair for pair, n in zip(self.trained.numbers, answers, strict=True) if n == most])
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Pairs that differ in nothing but the carry into the column."""
+        asked = self.config.sums
+        return carry_only(asked.trained, asked.column - 1, asked.pairs, self.config.seed)
+
+    @cached_property
+    def aligned(self) -> list[Aligned]:
+        """Heads that look at digits by their place, at the length that the model can add."""
+        return alignment.aligned_heads(alignment.alignment(self.subject, {self.config.sums.trained: self.trained}))
+
+    @cached_property
+    def interchanged(self) -> interchange.Interchanged:
+        asked = self.config.sums
+        return interchange.interchange_all(
+            self.subject,
+            asked.trained,
+            columns=[asked.column],
+            train_pairs=asked.pairs,
+            test_pairs=asked.pairs,
+            batch_size=self.batch_size,
+            seed=self.config.seed,
+        )
+
+    @cached_property
+    def carry(self) -> surgery.CarrySubspace:
+        """The direction of the stream that carries best by interchange, of those that were learned."""
+        rates, subspaces = self.interchanged
+        hits = {key: float(_target_rate(rates, *key)) for key in subspaces}
+        (place, _), found = max(subspaces.items(), key=lambda item: hits[item[0]])
+        basis_DR = found.basis_DR
+        return surgery.CarrySubspace(
+            place.layer, place.site, basis_DR, basis_DR @ found.mean_0_R, basis_DR @ found.mean_1_R
+        )
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader of the page should know of the sums."""
+        asked = self.config.sums
+        digits = ", ".join(map(str, asked.lengths))
+        return [
+            f"{self.subject.layers} layers of {self.subject.heads} heads, width {self.subject.width}",
+            f"{asked.per_length} sums ({asked.stratum}) at each of {digits} digits; {asked.pairs} pairs of sums",
+            f"Where there is one length it is {asked.trained} digits, and the column is {asked.column} (0: the ones)",
+            "A claim needs a causal effect and its controls: probes, attention, lenses and attributions only suggest",
+        ]
+
+    @torch.inference_mode()
+    def attention(self) -> list[tuple[str, list[str], np.ndarray]]:
+        """Title, tokens and pattern (H, T, T) of each layer, for a few sums."""
+        shown = []
+        names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(self.subject.layers)]
+        for row in range(min(self.config.examples, len(self.trained))):
+            sums = self.subject.sums([self.trained.numbers[row]])
+            tokens = [f"{word} " for word in self.subject.writer.words(sums.tokens_BT[0].tolist())]
+            _, found = self.subject.activations(sums, names)
+            a, b = sums.numbers[0]
+            shown += [
+                (f"{a} + {b}: attention of layer {layer}", tokens, found[name][0].float().cpu().numpy())
+                for layer, name in enumerate(names)
+            ]
+        return shown
+
+
+def _target_rate(rates: Measured, place: interchange.Place, subspace: str) -> np.ndarray:
+    labels = {**place._asdict(), "subspace": subspace, "change": "interchange", "direction": "both"}
+    return rates.at(**labels, outcome="target").value
+
+
+def _alignment(session: Session) -> list[Measured]:
+    by_place = alignment.alignment(session.subject, session.by_length, "place", session.batch_size)
+    by_left = alignment.alignment(session.subject, session.by_length, "left", session.batch_size)
+    return [*by_place, by_left.attention._replace(name="alignment counted from the left: attention")]
+
+
+def _destinations(session: Session) -> list[Measured]:
+    return [*alignment.destinations(session.subject, session.by_length, session.batch_size)]
+
+
+def _ablation(session: Session) -> list[Measured]:
+    groups = ablation.components(session.subject)
+    found = []
+    for replacement in ("mean", "resample"):
+        lost = ablation.ablate(session.subject, session.same_layout, groups, replacement, "queries", session.batch_size)
+        found += [part._replace(name=f"{part.name} ({replacement} ablation)") for part in lost]
+    return found
+
+
+def _patching(session: Session) -> list[Measured]:
+    subject, pairs = session.subject, session.pairs
+    heads = patching.patch_heads(subject, pairs, (patching.EVERYWHERE, *patching.PLACES))
+    anywhere = np.nan_to_num(np.abs(heads.effect.at(place=patching.EVERYWHERE).value)).max(0)
+    strongest = np.argsort(-anywhere, axis=None)[:_STRONGEST]
+    pairs_of = [divmod(int(place), subject.heads) for place in strongest]
+    return [
+        *heads,
+        patching.patch_mlps(subject, pairs).effect,
+        patching.patch_residuals(subject, pairs).effect,
+        patching.patch_head_pairs(subject, pairs, pairs_of).effect,
+    ]
+
+
+def _attribution(session: Session) -> list[Measured]:
+    return [*attribution.screen(session.subject, session.pairs)]
+
+
+def _path_patching(session: Session) -> list[Measured]:
+    heads = dict.fromkeys(patching.Component("head", one.layer, one.head) for one in session.aligned)
+    into = path_patching.receivers(session.subject)
+    return [*path_patching.patch_paths(session.subject, session.pairs, list(heads), into)] if heads else []
+
+
+def _probes(session: Session) -> list[Measured]:
+    columns = range(session.config.sums.trained)
+    found = probes.probe(session.subject, session.trained, columns=columns, batch_size=session.batch_size)
+    return [part._replace(name=f"probe: {part.name.replace('_', ' ')}") for part in found]
+
+
+def _interchange(session: Session) -> list[Measured]:
+    return [session.interchanged.rates]
+
+
+def _logit_lens(session: Session) -> list[Measured]:
+    return [*lenses.logit_lens(session.subject, session.trained, batch_size=session.batch_size)]
+
+
+def _logit_attribution(session: Session) -> list[Measured]:
+    return [lenses.direct_attribution(session.subject, session.trained, batch_size=session.batch_size)]
+
+
+def _surgery(session: Session) -> list[Measured]:
+    return [*surgery.surgery(session.subject, session.by_length, session.aligned, session.carry, session.batch_size)]
+
+
+def _remap(session: Session) -> list[Measured]:
+    seen = int(remap.ids(session.subject, session.trained).max()) + 1
+    return [*remap.remap(session.subject, session.by_length, seen, batch_size=session.batch_size)]
+
+
+def _fourier(session: Session) -> list[Measured]:
+    subject, sums = session.subject, session.trained
+    removed = fourier.remove_periods(subject, sums, batch_size=session.batch_size)
+    return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
+
+
+INSTRUMENTS: Mapping[Instrument, Callable[[Session], list[Measured]]] = {
+    "alignment": _alignment,
+    "destinations": _destinations,
+    "ablation": _ablation,
+    "patching": _patching,
+    "attribution": _attribution,
+    "path_patching": _path_patching,
+    "probes": _probes,
+    "interchange": _interchange,
+    "logit_lens": _logit_lens,
+    "logit_attribution": _logit_attribution,
+    "fourier": _fourier,
+    "surgery": _surgery,
+    "remap": _remap,
+}

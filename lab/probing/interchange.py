@@ -1,0 +1,322 @@
+"""Interchange of a carry: is this direction of the stream the carry that the model computes with?
+
+Two sums are read, a base and a source whose carries into column k differ (`pairs.cross_digit`). At q_k and one place
+of the stream x, what the source has inside of a subspace takes the place of what the base has there:
+
+    x' = x_base + V V^T (x_source - x_base)             V (D, r) orthonormal
+
+If the subspace is the carry, digit k of the base becomes (a_k + b_k of the base + carry of the source) mod 10
+(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). Source and base share no digits, and
+the rate of the source's own digit stands beside the target's: a subspace that takes over the answer has that one.
+
+Subspaces, of which only the last two are learned from the model's own behaviour:
+
+    difference of means     from the mean of streams without a carry to that of streams with one
+    probe                   the weights of a softmax regression for the carry (`probes.fit`); reads, and need not write
+    das                     distributed alignment search: V learned by gradient so that pairs for training give their
+                            target (Geiger et al. 2023, arXiv 2303.02536)
+
+Controls: `nothing` exchanged (how often the model is right at all), the `whole` stream (should swap the answer), a
+`random` subspace; for each the `placebo`, a change of the same size in a direction drawn for each pair; and all of it
+on a model of the same shape that has learned nothing (`untrained`).
+
+Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
+
+from lab.errors import ModelError, TaskError
+from lab.probing import bridge as bridges
+from lab.probing import probes
+from lab.probing.bridge import Subject
+from lab.probing.interventions import Change, Site, put, residual, take
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs, cross_digit
+from lab.probing.positions import Sums
+
+OUTCOMES = ("target", "swapped answer", "unchanged")
+"""Which digit is the likeliest token: the one that the carry alone would make, the source's own (of pairs whose sums
+have different digits there), the base's own."""
+DIRECTIONS = ("both", "0 to 1", "1 to 0")
+"""From the base's carry to the source's."""
+CHANGES = ("interchange", "placebo")
+LEARNED = ("difference of means", "probe", "das")
+SUBSPACES = ("nothing", "whole", "random", *LEARNED)
+
+
+class Place(NamedTuple):
+    """Where the stream is changed: at the query of a column."""
+
+    layer: int
+    site: Site
+    column: int
+
+
+class Subspace(NamedTuple):
+    """A subspace and where streams without and with a carry are in it, so that a carry can be written."""
+
+    basis_DR: torch.Tensor
+    """Orthonormal columns."""
+    mean_0_R: torch.Tensor
+    mean_1_R: torch.Tensor
+
+    @classmethod
+    def of(cls, basis_DR: torch.Tensor, stream_ND: torch.Tensor, carry_N: np.ndarray) -> "Subspace":
+        """Means of the streams' coordinates. Raises ModelError when the basis is not orthonormal."""
+        gap = float((basis_DR.T @ basis_DR - torch.eye(basis_DR.shape[1])).abs().max())
+        if gap > 1e-3:
+            raise ModelError(f"the basis of a subspace should be orthonormal; V^T V is off by {gap:.2g}")
+        carry = torch.from_numpy(carry_N == 1)
+        return cls(basis_DR, *((stream_ND[rows] @ basis_DR).mean(0) for rows in (~carry, carry)))
+
+
+class Interchanged(NamedTuple):
+    rates: Measured
+    """Axes (layer, site, column, subspace, change, direction, outcome)."""
+    subspaces: dict[tuple[Place, str], Subspace]
+    """By place and the subspace's name; of those that are learned."""
+
+
+def interchange_all(
+    subject: Subject,
+    length: int,
+    *,
+    layers: Sequence[int] | None = None,
+    sites: Sequence[Site] = probes.SITES,
+    columns: Sequence[int] | None = None,
+    subspaces: Sequence[str] = SUBSPACES,
+    rank: int = 1,
+    train_pairs: int = 200,
+    test_pairs: int = 200,
+    das_steps: int = 60,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Interchanged:
+    """Each subspace at each layer, site and column, on numbers of `length` digits. Pairs for training are others.
+
+    `columns`: where not given, all but the ones and the last. Pairs of the last are no fair draw: their sums have as
+    many digits, so that where there is a carry, a_k + b_k is smaller, and a difference of means takes that for it.
+    `rank`: of das and of random; a probe for a carry and a difference of means have one direction. For each place there
+    are two forward passes over the test pairs a subspace, and for das `das_steps` with gradients over a batch.
+    Raises TaskError for columns that have no carry into them, and for a subspace that there is not.
+    """
+    layers = range(subject.layers) if layers is None else layers
+    columns = range(1, max(2, length - 1)) if columns is None else columns
+    if unknown := [name for name in subspaces if name not in SUBSPACES]:
+        raise TaskError(f"subspace {unknown[0]!r}: should be one of {', '.join(SUBSPACES)}")
+    places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
+    found: dict[tuple[Place, str], Subspace] = {}
+    shape = (test_pairs, len(layers), len(sites), len(columns), len(subspaces))
+    hits = np.full((*shape, len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
+    for j, column in enumerate(columns):
+        train, test = _split(cross_digit(length, column, train_pairs + test_pairs, seed), train_pairs)
+        known = [subject.sums(side) for side in (train.base, train.source)]
+        asked = _Asked.of(subject, test)
+        known_GND = torch.cat(
+            [probes.read_queries(subject, sums, places, [column], batch_size)[:, :, 0] for sums in known], dim=1
+        )
+        source_GND = probes.read_queries(subject, asked.source, places, [column], batch_size)[:, :, 0]
+        carry_N = np.concatenate([sums.columns.carry[:, column] for sums in known])
+        for i, (layer, site) in enumerate(places):
+            place = Place(layer, site, column)
+            for m, name in enumerate(subspaces):
+                match name:
+                    case "nothing":
+                        basis_DR = torch.zeros(subject.width, 0)
+                    case "whole":
+                        basis_DR = torch.eye(subject.width)
+                    case "random":
+                        basis_DR = random_basis(subject.width, rank, seed)
+                    case "difference of means":
+                        basis_DR = difference_of_means(known_GND[i], carry_N)
+                    case "probe":
+                        basis_DR = probe_direction(known_GND[i], carry_N)
+                    case _:
+                        basis_DR = das(
+                            subject, train, place, rank=rank, steps=das_steps, batch_size=batch_size, seed=seed
+                        )
+                if name in LEARNED:
+                    found[place, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
+                hits[:, i // len(sites), i % len(sites), j, m] = _outcomes(
+                    subject, asked, place, source_GND[i], basis_DR, batch_size, seed
+                )
+    axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "subspace": list(subspaces)}
+    return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
+
+
+def interchange(
+    subject: Subject, pairs: Pairs, place: Place, basis_DR: torch.Tensor, *, batch_size: int = 64, seed: int = 0
+) -> Measured:
+    """Interchange of a given subspace at one place: axes (change, direction, outcome)."""
+    asked = _Asked.of(subject, pairs)
+    source_ND = _streams(subject, asked.source, place, batch_size)
+    hits = _outcomes(subject, asked, place, source_ND, basis_DR, batch_size, seed)
+    return Measured.share("interchange", _OUTCOME_AXES, hits)
+
+
+_OUTCOME_AXES = {"change": list(CHANGES), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
+
+
+class _Asked(NamedTuple):
+    """Pairs as tokens; what each row could answer, (N, O); and whether it counts for a direction, (N, 3)."""
+
+    base: Sums
+    source: Sums
+    token_NO: np.ndarray
+    counts_N3: np.ndarray
+
+    @classmethod
+    def of(cls, subject: Subject, pairs: Pairs) -> "_Asked":
+        base, source = subject.sums(pairs.base), subject.sums(pairs.source)
+        carry_N, theirs_N, own_N = (array[:, pairs.column] for array in (source.columns.carry, source.columns.sum,
+                                                                         base.columns.sum))  # fmt: skip
+        token_of_digit = np.array(subject.writer.digit_ids())
+        token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N], axis=1)]
+        # where both sums have the same digit, it says nothing about whether the answer was taken over
+        token_NO[:, 1] = np.where(theirs_N == own_N, _NO_TOKEN, token_NO[:, 1])
+        return cls(base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
+
+
+_NO_TOKEN = -1
+
+
+@torch.inference_mode()
+def _outcomes(
+    subject: Subject,
+    asked: _Asked,
+    place: Place,
+    source_ND: torch.Tensor,
+    basis_DR: torch.Tensor,
+    batch_size: int,
+    seed: int,
+) -> np.ndarray:
+    """Whether each pair had each outcome, (N, change, direction, outcome); nan where it does not count."""
+    generator = torch.Generator().manual_seed(seed)
+    found_CN: list[list[int]] = [[], []]
+    for start in range(0, len(asked.base), batch_size):
+        rows = slice(start, start + batch_size)
+        exchange = _exchange(source_ND[rows], basis_DR.to(subject.device))
+        for found_N, change in zip(found_CN, (exchange, _placebo(exchange, generator)), strict=True):
+            found_N += _logits_with(subject, asked.base.part(rows), place, change).argmax(-1).tolist()
+    hits_NCO = np.array(found_CN).T[:, :, None] == asked.token_NO[:, None]
+    counts_N13O = (asked.counts_N3[:, None, :, None] == 1) & (asked.token_NO != _NO_TOKEN)[:, None, None]
+    return np.where(counts_N13O, hits_NCO[:, :, None], np.nan)
+
+
+def difference_of_means(stream_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
+    """Unit vector (D, 1) from the mean of streams without a carry to that of those with one."""
+    carry = torch.from_numpy(carry_N == 1)
+    direction_D = stream_ND[carry].mean(0) - stream_ND[~carry].mean(0)
+    return (direction_D / direction_D.norm().clamp(min=1e-30))[:, None]
+
+
+def probe_direction(stream_ND: torch.Tensor, carry_N: np.ndarray, ridge: float = 1e-5) -> torch.Tensor:
+    """Unit vector (D, 1) along which a softmax regression reads the carry."""
+    weight_DC = probes.fit(stream_ND[None], torch.from_numpy(carry_N).long(), 2, ridge).weight_GFC[0]
+    direction_D = weight_DC[:, 1] - weight_DC[:, 0]
+    return (direction_D / direction_D.norm().clamp(min=1e-30))[:, None]
+
+
+def random_basis(width: int, rank: int, seed: int = 0) -> torch.Tensor:
+    """Orthonormal columns (D, R), uniform among all subspaces."""
+    return torch.linalg.qr(torch.randn(width, rank, generator=torch.Generator().manual_seed(seed)))[0]
+
+
+def das(
+    subject: Subject,
+    pairs: Pairs,
+    place: Place,
+    *,
+    rank: int = 1,
+    steps: int = 60,
+    learning_rate: float = 0.05,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> torch.Tensor:
+    """Orthonormal columns (D, R) whose interchange gives the pairs' targets: Adam on the target's cross-entropy.
+
+    The basis is the Q of a QR decomposition, through which gradients pass. Its first column starts as the difference of
+    means, the others at random: from a random start a circuit as sharp as a hand-written one is found half the time.
+    Each step is one batch of pairs. The model's weights stay as they are.
+    """
+    base, source = subject.sums(pairs.base), subject.sums(pairs.source)
+    here_ND, there_ND = (_streams(subject, side, place, batch_size) for side in (base, source))
+    carry_N = np.concatenate([side.columns.carry[:, place.column] for side in (base, source)])
+    start_DR = random_basis(subject.width, rank, seed)
+    start_DR[:, :1] = difference_of_means(torch.cat([here_ND, there_ND]), carry_N)
+    target_N = torch.tensor(subject.writer.digit_ids())[torch.from_numpy(pairs.target)].to(subject.device)
+    matrix_DR = start_DR.requires_grad_()
+    # the entries of a unit vector are of the size of 1 / sqrt(D), and so should steps be
+    optimizer = torch.optim.Adam([matrix_DR], lr=learning_rate / subject.width**0.5)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    starts = range(0, len(base), batch_size)
+    for step in range(steps):
+        rows = slice(starts[step % len(starts)], starts[step % len(starts)] + batch_size)
+        with torch.enable_grad():
+            basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
+            logits_NV = _logits_with(subject, base.part(rows), place, _exchange(there_ND[rows], basis_DR))
+            loss = cross_entropy(logits_NV.float(), target_N[rows])
+            # the weights' own gradients are neither needed nor left behind
+            (matrix_DR.grad,) = torch.autograd.grad(loss, [matrix_DR])
+        optimizer.step()
+        schedule.step()
+    return torch.linalg.qr(matrix_DR.detach())[0]
+
+
+def untrained(subject: Subject, seed: int = 0) -> Subject:
+    """A model of the same shape whose weights are drawn at random: whatever holds for it too is no finding.
+
+    Raises ModelError for a model that did not come from transformers, as there is no knowing how it was drawn.
+    """
+    model = subject.bridge.original_model
+    if not isinstance(model, PreTrainedModel):
+        raise ModelError(
+            f"{subject.name}: only a model of transformers can be drawn anew, not a {type(model).__name__}"
+        )
+    torch.manual_seed(seed)
+    fresh = type(model)(model.config).eval()
+    fresh.to(subject.device)  # type: ignore[arg-type]
+    return bridges.bridge(f"{subject.name}, untrained", fresh, subject.writer)
+
+
+def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> torch.Tensor:
+    """Logits (N, V) at the place's query, where `change` of the stream (N, D) is added to it."""
+    at_N1 = base.query_at_BK[:, place.column : place.column + 1]
+
+    def changed(stream_NTD: torch.Tensor) -> torch.Tensor:
+        here_ND = take(stream_NTD, at_N1)[:, 0]
+        return put(stream_NTD, at_N1, (here_ND + change(here_ND.float()).to(here_ND.dtype))[:, None])
+
+    return take(subject.logits(base, residual(place.layer, place.site, changed)), at_N1)[:, 0]
+
+
+def _split(pairs: Pairs, first: int) -> tuple[Pairs, Pairs]:
+    base, source, column = pairs
+    return Pairs(base[:first], source[:first], column), Pairs(base[first:], source[first:], column)
+
+
+def _streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:
+    return probes.read_queries(subject, sums, [(place.layer, place.site)], [place.column], batch_size)[0, :, 0]
+
+
+def _exchange(source_ND: torch.Tensor, basis_DR: torch.Tensor) -> Change:
+    def exchange(here_ND: torch.Tensor) -> torch.Tensor:
+        return (source_ND.to(here_ND.device) - here_ND) @ basis_DR @ basis_DR.T
+
+    return exchange
+
+
+def _placebo(change: Change, generator: torch.Generator) -> Change:
+    """A change of the same size in a direction drawn for each row."""
+
+    def placebo(here_ND: torch.Tensor) -> torch.Tensor:
+        noise_ND = torch.randn(here_ND.shape, generator=generator).to(here_ND.device)
+        return noise_ND * (change(here_ND).norm(dim=-1, keepdim=True) / noise_ND.norm(dim=-1, keepdim=True))
+
+    return placebo

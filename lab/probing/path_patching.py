@@ -1,0 +1,241 @@
+"""Path patching: what one component tells another, all else as in the base's run (Wang et al. 2022, arXiv 2211.00593,
+appendix B; Goldowsky-Dill et al. 2023, arXiv 2304.05969).
+
+The stream adds up what components write. So with all others frozen, replacing a sender's output by the source's changes
+what a later receiver reads by exactly the difference of the two writes:
+
+    1. delta     what the sender writes with its output of the source - with that of the base
+    2. receive   the receiver's layer alone, its stream + delta: keep the receiver's query, keys, values or output
+    3. go on     the base's run with what the receiver made of it, and everything after it computed anew
+
+A receiver is the query, key or value input of a head, an MLP, or the logits. Under grouped-query attention the heads of
+a group share their keys and values, so k and v receivers are groups there; queries are each head's own. No setting of
+the bridge is touched, and weights are never read: adapters and quantized weights are no obstacle.
+
+The control is another head of the sender's layer, chosen at random.
+
+Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, H heads, Z width of one.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError
+from lab.numbers.sampling import philox
+from lab.probing import interventions
+from lab.probing.bridge import Hook, Subject
+from lab.probing.contrast import Contrast, Runs
+from lab.probing.interventions import Site
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs
+from lab.probing.patching import BATCH, Component
+
+Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
+
+
+class Receiver(NamedTuple):
+    input: Input
+    layer: int
+    head: int = 0
+    """Of q; of k and v the key-value head, which under grouped-query attention serves several heads."""
+
+    def __str__(self) -> str:
+        if self.input == "logits":
+            return "logits"
+        return f"L{self.layer} mlp" if self.input == "mlp" else f"L{self.layer}H{self.head}.{self.input}"
+
+    def is_after(self, sender: Component) -> bool:
+        """An MLP reads what the heads of its own layer write."""
+        same_layer = self.input == "logits" or (self.input == "mlp" and sender.kind == "head")
+        return self.layer > sender.layer or (same_layer and self.layer == sender.layer)
+
+
+class Paths(NamedTuple):
+    effect: Measured
+    """Axes carry, sender, receiver; nan where the receiver is not after the sender."""
+    control: Measured
+    """The same of other heads, by which the senders are named."""
+    gap: Measured
+
+
+def receivers(subject: Subject, inputs: Sequence[Input] = ("q", "k", "v", "mlp", "logits")) -> list[Receiver]:
+    """All that a subject has of these inputs."""
+    heads = {"q": subject.heads, "k": _groups(subject), "v": _groups(subject), "mlp": 1}
+    found = [
+        Receiver(name, layer, head)
+        for layer in range(subject.layers)
+        for name in inputs
+        if name != "logits"
+        for head in range(heads[name])
+    ]
+    return [*found, Receiver("logits", subject.layers - 1)] if "logits" in inputs else found
+
+
+def patch_paths(
+    subject: Subject,
+    pairs: Pairs,
+    senders: Sequence[Component],
+    into: Sequence[Receiver],
+    seed: int = 0,
+    batch_size: int = BATCH,
+) -> Paths:
+    """Effects of the paths from each sender, a head or an MLP, into each receiver; `seed` draws the controls.
+
+    Raises what `Contrast` raises, and ModelError for senders and receivers that the subject does not have, and where
+    layers have one head, so that there is no other to compare with.
+    """
+    contrast = Contrast(subject, pairs)
+    _check(subject, senders, into)
+    stand_ins = _others(subject, senders, seed)
+    distinct = sorted({*senders, *stand_ins})
+    changed, corrupt_B, clean_B = margins(contrast, distinct, into, batch_size)
+
+    def effects(name: str, of: Sequence[Component]) -> tuple[Measured, Measured]:
+        axes = {"sender": list(map(str, of)), "receiver": list(map(str, into))}
+        return contrast.effects(name, axes, changed[:, [distinct.index(one) for one in of]], corrupt_B, clean_B)
+
+    effect, gap = effects("effect of a path", senders)
+    return Paths(effect, effects("effect of a path from a random head", stand_ins)[0], gap)
+
+
+@torch.inference_mode()
+def margins(
+    contrast: Contrast, senders: Sequence[Component], into: Sequence[Receiver], batch_size: int = BATCH
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Margins with each path patched (B, senders, receivers), nan where there is no path, and those of base and source
+    (B,)."""
+    subject = contrast.subject
+    written = [_written(sender) for sender in senders]
+    outputs = [sender.hook_point for sender in senders]
+    changed = np.full((len(contrast), len(senders), len(into)), np.nan)
+    corrupt, clean = [], []
+    for start in range(0, len(contrast), batch_size):
+        rows = slice(start, start + batch_size)
+        runs = Runs(contrast, rows, written, outputs)
+        corrupt.append(runs.corrupt_B.cpu())
+        clean.append(runs.clean_B.cpu())
+        at_once = max(1, batch_size // len(runs))
+        for s, sender in enumerate(senders):
+            delta_BTD = _delta(runs, sender)
+            after = [receiver for receiver in into if receiver.is_after(sender)]
+            for layer in sorted({receiver.layer for receiver in after}):
+                here = [receiver for receiver in after if receiver.layer == layer]
+                received = _received(runs, here, layer, delta_BTD)
+                for first in range(0, len(here), at_once):
+                    group = here[first : first + at_once]
+                    hooks = _receiving(group, layer, received, delta_BTD)
+                    found_CB = runs.again(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
+                    for receiver, found_B in zip(group, found_CB, strict=True):
+                        changed[rows, s, into.index(receiver)] = found_B
+    return changed, torch.cat(corrupt).numpy(), torch.cat(clean).numpy()
+
+
+def _delta(runs: Runs, sender: Component) -> torch.Tensor:
+    """(B, T, D). A head's write is measured, not computed from weights, which may be hidden by adapters."""
+    name = _written(sender)
+    if sender.kind == "mlp":
+        return runs.source[name] - runs.base[name]
+    kept: list[torch.Tensor] = []
+
+    def change(z_BTHZ: torch.Tensor) -> torch.Tensor:
+        z_BTHZ = z_BTHZ.clone()
+        z_BTHZ[:, :, sender.head] = runs.source[sender.hook_point][:, :, sender.head]
+        return z_BTHZ
+
+    hooks: list[Hook] = [interventions.heads(sender.layer, change), _keeping(name, kept)]
+    runs.again(range(sender.layer, sender.layer + 1), hooks)
+    return kept[0] - runs.base[name]
+
+
+def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torch.Tensor) -> dict[Input, torch.Tensor]:
+    """What the receivers of a layer make of a stream with delta: queries, keys and values (B, T, H, Z) of all heads,
+    what the MLP adds (B, T, D)."""
+    found: dict[Input, torch.Tensor] = {}
+    sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
+    for site, inputs in sites:
+        names: list[Input] = [name for name in inputs if any(receiver.input == name for receiver in group)]
+        kept: dict[Input, list[torch.Tensor]] = {name: [] for name in names}
+        hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
+        hooks += [_keeping(_hook_point(name, layer), into) for name, into in kept.items()]
+        if names:
+            runs.again(range(layer, layer + 1), hooks)
+        found |= {name: into[0] for name, into in kept.items()}
+    return found
+
+
+def _receiving(
+    group: Sequence[Receiver], layer: int, received: dict[Input, torch.Tensor], delta_BTD: torch.Tensor
+) -> list[Hook]:
+    """Hooks for a batch of one copy a receiver."""
+
+    def change(name: Input) -> interventions.Change:
+        def put(activation: torch.Tensor) -> torch.Tensor:
+            copies = activation.clone().reshape(len(group), -1, *activation.shape[1:])
+            for copy, receiver in enumerate(group):
+                if receiver.input == name == "logits":
+                    copies[copy] += delta_BTD
+                elif receiver.input == name == "mlp":
+                    copies[copy] = received[name]
+                elif receiver.input == name:
+                    copies[copy, :, :, receiver.head] = received[name][:, :, receiver.head]
+            return copies.reshape(activation.shape)
+
+        return put
+
+    def hook(name: Input) -> Hook:
+        changing = change(name)
+        return _hook_point(name, layer), lambda activation, hook: changing(activation)
+
+    names: tuple[Input, ...] = ("q", "k", "v", "mlp", "logits")
+    return [hook(name) for name in names if any(receiver.input == name for receiver in group)]
+
+
+def _hook_point(name: Input, layer: int) -> str:
+    ends = {"mlp": "hook_mlp_out", "logits": "hook_resid_post"}
+    return f"blocks.{layer}.{ends.get(name, f'attn.hook_{name}')}"
+
+
+def _keeping(name: str, into: list[torch.Tensor]) -> Hook:
+    def keep(activation: torch.Tensor, hook: object) -> torch.Tensor:
+        into.append(activation)
+        return activation
+
+    return name, keep
+
+
+def _written(sender: Component) -> str:
+    """Where the stream is given what a sender writes: with all heads of its layer, or alone."""
+    return f"blocks.{sender.layer}.hook_attn_out" if sender.kind == "head" else sender.hook_point
+
+
+def _groups(subject: Subject) -> int:
+    return subject.bridge.cfg.n_key_value_heads or subject.heads
+
+
+def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiver]) -> None:
+    for sender in senders:
+        if sender.kind not in ("head", "mlp"):
+            raise ModelError(f"{sender} sends nothing of its own; senders should be heads and MLPs")
+        if not (0 <= sender.layer < subject.layers and 0 <= sender.head < subject.heads):
+            raise ModelError(f"{subject.name} has no {sender}, but {subject.layers} layers of {subject.heads} heads")
+    known = set(receivers(subject))
+    if unknown := [receiver for receiver in into if receiver not in known]:
+        raise ModelError(
+            f"{subject.name} has no receiver {unknown[0]}: it has {subject.layers} layers, {subject.heads} heads with "
+            f"queries of their own and {_groups(subject)} with keys and values of their own"
+        )
+
+
+def _others(subject: Subject, senders: Sequence[Component], seed: int) -> list[Component]:
+    """For each sender a head of its layer, none of the senders if there is one left."""
+    if subject.heads == 1:
+        raise ModelError(f"{subject.name} has one head a layer, and so none to compare a path with")
+    chosen = []
+    for sender in senders:
+        heads = [Component("head", sender.layer, head) for head in range(subject.heads)]
+        left = [head for head in heads if head not in senders] or [head for head in heads if head != sender]
+        chosen.append(left[int(np.random.Generator(philox("control", seed, str(sender))).integers(len(left)))])
+    return chosen

@@ -1,0 +1,122 @@
+"""The same sums with other position ids: does a model fail at what stands there, or at where it stands?
+
+- as they are     what the model gives itself
+- shifted         all by the same amount: what is relative stays the same (RoPE, ALiBi), what is learned by heart not
+- compressed      to the ids that were seen in training, in proportion (position interpolation; Chen et al. 2023,
+                  arXiv 2306.15595, equation 3); integers where ids have embeddings
+- random order    others that keep order and equality, and nothing of distances: up to twice as far apart, or, where
+                  they have embeddings, anywhere among those
+
+Where a length fails as it is and comes back compressed, the failure is one of positions.
+
+Shapes: B sums, T tokens.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError
+from lab.models.position_ids import position_ids
+from lab.models.scratch import NumberLlama
+from lab.probing.alignment import Lengths, join_lengths
+from lab.probing.bridge import Subject
+from lab.probing.measured import Measured
+from lab.probing.positions import Sums
+
+
+class Remapped(NamedTuple):
+    """Axes: ids, length."""
+
+    exact: Measured
+    digits: Measured
+    """Share of right digits, each given the right ones before; the mean over sums."""
+
+
+@torch.inference_mode()
+def remap(
+    subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batch_size: int = 32, seed: int = 0
+) -> Remapped:
+    """`trained`: how many ids, from 0 on, training has shown; `seed` draws the random ones.
+
+    Raises ModelError for a model that takes no position ids, or looks at none, and for ids that have no embedding.
+    """
+    model = _model(subject)
+    generator = np.random.default_rng(seed)
+    ways: dict[str, Callable[[Sums], torch.Tensor]] = {
+        "as they are": lambda sums: ids(subject, sums),
+        "shifted": lambda sums: ids(subject, sums, shift),
+        "compressed": lambda sums: compressed(ids(subject, sums), trained, _has_embeddings(model)),
+        "random order": lambda sums: spread(own := ids(subject, sums), _room(model, own), generator),
+    }
+    exact, digits = {}, {}
+    for length, sums in lengths.items():
+        parts = [sums.part(slice(start, start + batch_size)) for start in range(0, len(sums), batch_size)]
+        read = [[part.read(logits(subject, part, way(part))) for part in parts] for way in ways.values()]
+        exact_BI = np.stack([torch.cat([one.exact_B for one in readings]).numpy() for readings in read], 1)
+        digits_BI = np.stack(
+            [torch.cat([one.digits_BK.nanmean(1) for one in readings]).numpy() for readings in read], 1
+        )
+        exact[length] = Measured.share("exact match with other position ids", {"ids": list(ways)}, exact_BI)
+        digits[length] = Measured.mean("digits right with other position ids", {"ids": list(ways)}, digits_BI)
+    return Remapped(join_lengths(exact), join_lengths(digits))
+
+
+def logits(subject: Subject, sums: Sums, ids_BT: torch.Tensor) -> torch.Tensor:
+    """(B, T, V), with these position ids, which may be fractions where they have no embeddings."""
+    tokens_BT = sums.tokens_BT.to(subject.device)
+    # without a mask transformers takes ids that jump for those of several rows packed in one
+    mask_BT = torch.ones_like(tokens_BT)
+    return _model(subject)(tokens_BT, position_ids=ids_BT.to(subject.device), attention_mask=mask_BT).logits
+
+
+def ids(subject: Subject, sums: Sums, shift: int = 0) -> torch.Tensor:
+    """The position ids (B, T) that the model would give these sums, shifted as in its training if it was."""
+    model, tokens_BT = _model(subject), sums.tokens_BT.to(subject.device)
+    if not isinstance(model, NumberLlama):
+        return torch.arange(shift, shift + tokens_BT.shape[1], device=subject.device).expand_as(tokens_BT)
+    kind, largest = model.config.position_kind, model.config.largest
+    if kind in ("abacus", "coupled"):  # some of their tokens have no place, and never move
+        start_B1 = torch.full_like(tokens_BT[:, :1], shift)
+        return position_ids(kind, largest, tokens_BT, model.facts(subject.device), start_B1)
+    return model.positions(tokens_BT).expand_as(tokens_BT) + shift
+
+
+def compressed(ids_BT: torch.Tensor, trained: int, whole: bool) -> torch.Tensor:
+    """In proportion, so that the largest id of the batch is `trained` - 1; unchanged if it is not above."""
+    largest = int(ids_BT.max())
+    if largest < trained:
+        return ids_BT
+    scaled_BT = ids_BT * ((trained - 1) / largest)
+    return scaled_BT.round().long() if whole else scaled_BT
+
+
+def spread(ids_BT: torch.Tensor, room: int, generator: np.random.Generator) -> torch.Tensor:
+    """Ids 0, 1, 2 ... replaced by others, drawn in order and without repetition from those below `room`."""
+    drawn = np.sort(generator.permutation(room)[: int(ids_BT.max()) + 1])
+    return torch.from_numpy(drawn).to(ids_BT.device)[ids_BT]
+
+
+def _model(subject: Subject) -> torch.nn.Module:
+    model = subject.bridge.original_model
+    if isinstance(model, NumberLlama):
+        if model.config.encoding == "nope":
+            raise ModelError(f"{subject.name}: encoding nope looks at no position ids, so there is nothing to change")
+        return model
+    takes_ids = "position_ids" in inspect.signature(model.forward).parameters
+    if not takes_ids or getattr(getattr(model, "config", None), "rope_parameters", None) is None:
+        raise ModelError(f"{subject.name}: position ids can be changed in NumberLlama and in models with RoPE alone")
+    return model
+
+
+def _has_embeddings(model: torch.nn.Module) -> bool:
+    return isinstance(model, NumberLlama) and model.config.encoding == "learned"
+
+
+def _room(model: torch.nn.Module, ids_BT: torch.Tensor) -> int:
+    if isinstance(model, NumberLlama) and model.config.encoding == "learned":
+        return model.config.largest
+    return 2 * (int(ids_BT.max()) + 1)

@@ -1,0 +1,199 @@
+"""Oracle surgery: give a model, at lengths where it fails, what it would need, and see whether it recovers.
+
+Recovery by alignment alone: the model does not find the digits (a failure of positions). By the carry alone: it finds
+them and loses the carry. By neither: it fails to read out or to stop. What is given, at every q_k:
+
+- alignment: chosen heads look at the digits that they look at inside training, and nowhere else
+- carry: the true carry into k, written into the subspace of the residual stream that holds it
+  (lab/probing/interchange.py finds it)
+- no leak: no head looks at digits that s_k does not need (`alignment.Destinations`); what remains is scaled to one
+
+Each has its wrong form, which must not help: alignment given to another head of the layer, or to the digit one place
+higher; the carry flipped, or written into a random subspace.
+
+All is right digits before q_k, so what recovers is single digits; exact match is of all of them and the end.
+
+Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model, R dimensions of a subspace.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError
+from lab.probing import interventions
+from lab.probing.alignment import Aligned, Lengths, foreign_digits, join_lengths, queries, target_at
+from lab.probing.bridge import Hook, Subject
+from lab.probing.interventions import Site, put, take
+from lab.probing.measured import Measured
+from lab.probing.positions import Sums
+
+Operation: TypeAlias = Callable[[Sums], list[Hook]]
+"""What is done to the model while it is given these sums."""
+
+
+class CarrySubspace(NamedTuple):
+    """Where the residual stream of q_k holds the carry into column k."""
+
+    layer: int
+    site: Site
+    basis_DR: torch.Tensor
+    """Orthonormal columns."""
+    without_D: torch.Tensor
+    """Mean of the stream where there is no carry; only its part in the subspace counts."""
+    with_D: torch.Tensor
+
+    def elsewhere(self, seed: int) -> "CarrySubspace":
+        """A random subspace whose two means have the same coordinates as here, hence the same distance."""
+        generator = torch.Generator().manual_seed(seed)
+        random_DR = torch.randn(self.basis_DR.shape, generator=generator, dtype=torch.float64)
+        basis_DR = torch.linalg.qr(random_DR)[0].to(self.basis_DR)
+        without_D, with_D = (basis_DR @ (self.basis_DR.T @ mean_D) for mean_D in (self.without_D, self.with_D))
+        return CarrySubspace(self.layer, self.site, basis_DR, without_D, with_D)
+
+
+class Recovery(NamedTuple):
+    """Axes: operation, length."""
+
+    exact: Measured
+    """Share of sums whose digits and end are all right."""
+    digits: Measured
+    """Share of right digits, each given the right ones before; the mean over sums."""
+
+
+@torch.inference_mode()
+def surgery(
+    subject: Subject,
+    lengths: Lengths,
+    aligned: Sequence[Aligned] = (),
+    carry: CarrySubspace | None = None,
+    batch_size: int = 32,
+    seed: int = 0,
+) -> Recovery:
+    """Every operation that `aligned` and `carry` allow for, and its controls, at every length.
+
+    `seed` draws the controls. Raises ModelError when a subspace is not one of this model's, or a layer has no other
+    head to give an alignment to.
+    """
+    chosen = operations(subject, aligned, carry, seed)
+    exact, digits = {}, {}
+    for length, sums in lengths.items():
+        read = [_read(subject, sums, operation, batch_size) for operation in chosen.values()]
+        exact_BO, digits_BO = (np.stack(arrays, 1) for arrays in zip(*read, strict=True))
+        exact[length] = Measured.share("exact match after surgery", {"operation": list(chosen)}, exact_BO)
+        digits[length] = Measured.mean("digits right after surgery", {"operation": list(chosen)}, digits_BO)
+    return Recovery(join_lengths(exact), join_lengths(digits))
+
+
+def operations(
+    subject: Subject, aligned: Sequence[Aligned], carry: CarrySubspace | None, seed: int
+) -> dict[str, Operation]:
+    """Operations by name, controls last; raises what `surgery` raises."""
+    helping: dict[str, Operation] = {"vanilla": lambda sums: [], "no leak": lambda sums: stop_leak(subject, sums)}
+    wrong: dict[str, Operation] = {}
+    if aligned:
+        others = _other_heads(subject, aligned, seed)
+        higher = [head._replace(offset=head.offset + 1) for head in aligned]
+        helping["alignment"] = lambda sums: align(sums, aligned)
+        wrong |= {"other heads": lambda sums: align(sums, others), "wrong offset": lambda sums: align(sums, higher)}
+    if carry is not None:
+        _check(subject, carry)
+        elsewhere = carry.elsewhere(seed)
+        helping["carry"] = lambda sums: write_carry(sums, carry, _true_carry(sums))
+        wrong["flipped carry"] = lambda sums: write_carry(sums, carry, 1 - _true_carry(sums))
+        wrong["random subspace"] = lambda sums: write_carry(sums, elsewhere, _true_carry(sums))
+        if aligned:
+            helping["both"] = lambda sums: [*align(sums, aligned), *write_carry(sums, carry, _true_carry(sums))]
+    return helping | wrong
+
+
+def align(sums: Sums, aligned: Sequence[Aligned]) -> list[Hook]:
+    """From every q_k each of these heads gives its digits their weights, and what is left of one to all other tokens
+    in the proportions that they had. Digits that do not exist get nothing."""
+    at_BQ, tokens = queries(sums), sums.tokens_BT.shape[1]
+    rows: dict[int, dict[int, torch.Tensor]] = {}
+    for layer, head, number, offset, weight in aligned:
+        target_BQ = target_at(sums, number, offset)
+        given_BQT = weight * (target_BQ[..., None] == torch.arange(tokens))
+        of_layer = rows.setdefault(layer, {})
+        of_layer[head] = of_layer.get(head, 0) + given_BQT
+    return [interventions.pattern(layer, _give(at_BQ, of_layer)) for layer, of_layer in rows.items()]
+
+
+def stop_leak(subject: Subject, sums: Sums) -> list[Hook]:
+    """From every q_k no head of any layer looks at a foreign digit; a head that looks nowhere else is left alone."""
+    at_BQ, keep_BQ1T = queries(sums), ~foreign_digits(sums)[:, :, None]
+
+    def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
+        by_query_BTHT = pattern_BHTT.transpose(1, 2)
+        seen_BQHT = take(by_query_BTHT, at_BQ)
+        kept_BQHT = seen_BQHT * keep_BQ1T.to(seen_BQHT.device)
+        total_BQH1 = kept_BQHT.sum(-1, keepdim=True)
+        new_BQHT = torch.where(total_BQH1 > 0, kept_BQHT / total_BQH1.clamp(min=1e-30), seen_BQHT)
+        return put(by_query_BTHT, at_BQ, new_BQHT).transpose(1, 2)
+
+    return [interventions.pattern(layer, change) for layer in range(subject.layers)]
+
+
+def write_carry(sums: Sums, carry: CarrySubspace, carry_BQ: torch.Tensor) -> list[Hook]:
+    """At every q_k the stream's part in the subspace becomes that of the mean of this carry, 0 or 1."""
+    at_BQ = queries(sums)
+
+    def change(stream_BTD: torch.Tensor) -> torch.Tensor:
+        basis_DR, without_D, with_D = (tensor.to(stream_BTD) for tensor in carry[2:])
+        old_BQD = take(stream_BTD, at_BQ)
+        mean_BQD = torch.where(carry_BQ.to(stream_BTD.device)[..., None] > 0, with_D, without_D)
+        new_BQD = old_BQD + (mean_BQD - old_BQD) @ basis_DR @ basis_DR.T
+        return put(stream_BTD, at_BQ, new_BQD)
+
+    return interventions.residual(carry.layer, carry.site, change)
+
+
+def _give(at_BQ: torch.Tensor, rows: dict[int, torch.Tensor]) -> interventions.Change:
+    def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
+        changed = pattern_BHTT.clone()
+        for head, given_BQT in rows.items():
+            given_BQT = given_BQT.to(changed.device)
+            others_BQT = take(changed[:, head], at_BQ) * (given_BQT == 0)
+            left_BQ1 = 1 - given_BQT.sum(-1, keepdim=True)
+            others_BQT = others_BQT * left_BQ1 / others_BQT.sum(-1, keepdim=True).clamp(min=1e-30)
+            changed[:, head] = put(changed[:, head], at_BQ, given_BQT + others_BQT)
+        return changed
+
+    return change
+
+
+def _read(subject: Subject, sums: Sums, operation: Operation, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each sum is right (B,), and the share of its digits that are (B,)."""
+    exact, digits = [], []
+    for start in range(0, len(sums), batch_size):
+        part = sums.part(slice(start, start + batch_size))
+        reading = part.read(subject.logits(part, operation(part)))
+        exact.append(reading.exact_B.float())
+        digits.append(reading.digits_BK.nanmean(1))
+    return torch.cat(exact).numpy(), torch.cat(digits).numpy()
+
+
+def _true_carry(sums: Sums) -> torch.Tensor:
+    """(B, Q); none into the end."""
+    carry_BK = torch.from_numpy(sums.columns.carry)
+    return torch.cat([carry_BK, torch.zeros_like(carry_BK[:, :1])], 1)
+
+
+def _other_heads(subject: Subject, aligned: Sequence[Aligned], seed: int) -> list[Aligned]:
+    """The same digits for other heads: in each layer, heads moved round by the same random number."""
+    if subject.heads == 1:
+        raise ModelError(f"{subject.name}: layers of one head have no other head as a control for alignment")
+    steps = np.random.default_rng(seed).integers(1, subject.heads, subject.layers)
+    return [one._replace(head=int(one.head + steps[one.layer]) % subject.heads) for one in aligned]
+
+
+def _check(subject: Subject, carry: CarrySubspace) -> None:
+    basis: Any = carry.basis_DR
+    if basis.ndim != 2 or len(basis) != subject.width or basis.shape[1] > subject.width:
+        raise ModelError(f"a carry subspace of shape {tuple(basis.shape)}: should be ({subject.width}, dimensions)")
+    gap = float((basis.T @ basis - torch.eye(basis.shape[1]).to(basis)).abs().max())
+    if gap > 1e-3:
+        raise ModelError(f"a carry subspace whose columns are not orthonormal: off by {gap:.3g}, at most 0.001")

@@ -1,0 +1,71 @@
+"""The real command on a model from scratch that has hardly learned anything: every instrument runs and is kept."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.config.probing import ProbeConfig
+
+ROOT = Path(__file__).parents[1]
+SMALL = ["training.max_steps=2", "training.batch_size=4", "training.micro_batch_size=4", "training.log_every=1"]
+SMALL += ["training.evaluate_every=2", "training.valid_problems=4", "evaluation.lengths=[3]"]
+SMALL += ["evaluation.problems_per_length=2", "evaluation.while_training=[]"]
+FEW = ["sums.per_length=12", "sums.pairs=8", "sums.lengths=[3, 5]", "sums.trained=3", "sums.column=1", "examples=1"]
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    from lab.pretrain import main
+
+    folder = tmp_path_factory.mktemp("runs")
+    main([str(ROOT / "configs" / "scratch_add.yaml"), *SMALL, f"output={folder}"])
+    return folder / "scratch_add"
+
+
+def test_instruments_leave_arrays_tables_and_a_page_and_are_not_run_twice(subject, tmp_path, capsys):
+    from lab.probe import main
+
+    arguments = [str(ROOT / "configs" / "probe_scratch.yaml"), f"subject={subject}", f"output={tmp_path}", *FEW]
+    arguments.append("instruments=[alignment, destinations]")
+    main(arguments)
+    run = tmp_path / "probe_scratch"
+    stored = run / "probe_alignment.json"
+    before = stored.read_bytes(), stored.stat().st_mtime_ns
+    assert "attention on foreign digits" in (run / "tables.md").read_text()
+    assert "CircuitsVis.render" in (run / "page.html").read_text()
+    capsys.readouterr()
+    (run / "probe_destinations.json").unlink()
+    main([*arguments, "resume=true"])
+    assert (stored.read_bytes(), stored.stat().st_mtime_ns) == before
+    assert capsys.readouterr().out.splitlines()[0] == "destinations ..."
+
+
+@pytest.mark.slow
+def test_every_instrument_runs_on_a_model_that_cannot_add(subject, tmp_path):
+    from lab.probe import main
+
+    config = ROOT / "configs" / "probe_scratch.yaml"
+    main([str(config), f"subject={subject}", f"output={tmp_path}", *FEW])
+    kept = {path.stem.removeprefix("probe_") for path in (tmp_path / "probe_scratch").glob("probe_*.json")}
+    assert kept == set(yaml.safe_load(config.read_text())["instruments"])
+    assert kept == set(ProbeConfig.model_fields["instruments"].annotation.__args__[0].__args__)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("subject=nowhere/at_all", "cannot be loaded"),
+        ("sums.column=4", "sums: column should be below trained=4"),
+        ("instruments=[alignment, alignment]", "none twice"),
+        ("instruments=[telepathy]", "telepathy"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line_and_writes_nothing(change, message, tmp_path, capsys):
+    from lab.probe import main
+
+    with pytest.raises(SystemExit) as exit:
+        main([str(ROOT / "configs" / "probe_scratch.yaml"), f"output={tmp_path}", change])
+    assert exit.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
