@@ -4,7 +4,7 @@
 
 For the models trained on one problem a sequence and on sixteen: how much of its attention a query gives to digits that
 its digit of the answer does not need (the leak, of the heads that are aligned), and exact match as the model is
-(vanilla), with the leak alone taken away, with the aligned heads pointed at their digits, and with two wrong operations
+(vanilla), with the leak alone taken away, with the aligned heads pointed at their digits, and with three wrong operations
 as controls (lab/probing/surgery.py). Prints means over the seeds (95 %) and leaves a table and a figure in
 experiments/results/.
 """
@@ -18,7 +18,7 @@ from rich.console import Console
 
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
-from lab.probing.alignment import aligned_heads, alignment, destinations
+from lab.probing.alignment import aligned_heads, alignment, destinations, one_hot
 from lab.probing.bridge import open_model
 from lab.probing.surgery import surgery
 from lab.progress import quiet_libraries
@@ -27,7 +27,7 @@ from lab.reporting.tables import Table, percent
 
 SETTINGS = {"one a sequence": "packing_one-a-sequence_*", "sixteen packed": "packing_sixteen-packed_*"}
 TRAINED = 10
-OPERATIONS = ("vanilla", "no leak", "alignment", "wrong offset", "other heads")
+OPERATIONS = ("vanilla", "no leak", "no leak, wrong place", "alignment", "wrong offset", "other heads")
 ROOT = Path(__file__).parent
 
 given = dict(part.split("=", 1) for part in sys.argv[1:] if "=" in part)
@@ -42,7 +42,7 @@ def measure(run: Path) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
     subject = open_model(str(run))
     drawn = {n: [addition("uniform", n, 0, i) for i in range(SUMS)] for n in {*LENGTHS, TRAINED}}
     sums = {n: subject.sums([(int(p.a), int(str(p.b))) for p in problems]) for n, problems in drawn.items()}
-    aligned = aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))
+    aligned = one_hot(aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]})))
     tested: dict[int | str, object] = {n: sums[n] for n in LENGTHS}
     heads = {(one.layer, one.head) for one in aligned}
     leak = destinations(subject, tested).leak  # type: ignore[arg-type]

@@ -172,7 +172,7 @@ def remove_periods(
         for start in range(0, len(sums), batch_size):
             rows = slice(start, start + batch_size)
             part = sums.part(rows)
-            for r, patterns_MX in enumerate((None, waves_MX, _random_patterns(*waves_MX.shape, generator))):
+            for r, patterns_MX in enumerate((None, waves_MX, _random_patterns(waves_MX, generator))):
                 hooks = [] if patterns_MX is None else [_without(patterns_MX, vectors_MD, number_BT[rows])]
                 reading = part.read(subject.logits(part, hooks))
                 exact[rows, r, f] = reading.exact_B.numpy()
@@ -197,9 +197,9 @@ def _without(patterns_MX: np.ndarray, vectors_MD: torch.Tensor, number_BT: torch
     return _EMBEDDINGS, remove
 
 
-def _random_patterns(numbers: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Orthonormal columns, and to the constant too."""
-    drawn_MX = generator.normal(size=(numbers, count))
+def _random_patterns(like_MX: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """As many orthonormal columns, orthogonal to the constant too."""
+    drawn_MX = generator.normal(size=like_MX.shape)
     return np.linalg.qr(drawn_MX - drawn_MX.mean(0))[0]
 
 

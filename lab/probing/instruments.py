@@ -189,7 +189,8 @@ def _logit_attribution(session: Session) -> list[Measured]:
 
 
 def _surgery(session: Session) -> list[Measured]:
-    return [*surgery.surgery(session.subject, session.by_length, session.aligned, session.carry, session.batch_size)]
+    aligned = alignment.one_hot(session.aligned)
+    return [*surgery.surgery(session.subject, session.by_length, aligned, session.carry, session.batch_size)]
 
 
 def _remap(session: Session) -> list[Measured]:

@@ -9,7 +9,7 @@ them and loses the carry. By neither: it fails to read out or to stop. What is g
 - no leak: no head looks at digits that s_k does not need (`alignment.Destinations`); what remains is scaled to one
 
 Each has its wrong form, which must not help: alignment given to another head of the layer, or to the digit one place
-higher; the carry flipped, or written into a random subspace.
+higher; the carry flipped, or written into a random subspace; no leak but for the digits that the query before needs.
 
 All is right digits before q_k, so what recovers is single digits; exact match is of all of them and the end.
 
@@ -92,7 +92,7 @@ def operations(
 ) -> dict[str, Operation]:
     """Operations by name, controls last; raises what `surgery` raises."""
     helping: dict[str, Operation] = {"vanilla": lambda sums: [], "no leak": lambda sums: stop_leak(subject, sums)}
-    wrong: dict[str, Operation] = {}
+    wrong: dict[str, Operation] = {"no leak, wrong place": lambda sums: stop_leak(subject, sums, columns=1)}
     if aligned:
         others = _other_heads(subject, aligned, seed)
         higher = [head._replace(offset=head.offset + 1) for head in aligned]
@@ -122,9 +122,12 @@ def align(sums: Sums, aligned: Sequence[Aligned]) -> list[Hook]:
     return [interventions.pattern(layer, _give(at_BQ, of_layer)) for layer, of_layer in rows.items()]
 
 
-def stop_leak(subject: Subject, sums: Sums) -> list[Hook]:
-    """From every q_k no head of any layer looks at a foreign digit; a head that looks nowhere else is left alone."""
-    at_BQ, keep_BQ1T = queries(sums), ~foreign_digits(sums)[:, :, None]
+def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
+    """From every q_k no head of any layer looks at a foreign digit; a head that looks nowhere else is left alone.
+
+    `columns`: q_k is allowed what the query so many columns below needs, as many digits and the wrong ones.
+    """
+    at_BQ, keep_BQ1T = queries(sums), ~foreign_digits(sums).roll(columns, dims=1)[:, :, None]
 
     def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
         by_query_BTHT = pattern_BHTT.transpose(1, 2)

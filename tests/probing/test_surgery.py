@@ -130,8 +130,9 @@ def test_hooks_are_gone_afterwards(adder):
 
 
 def test_only_what_is_given_is_tried(adder):
-    assert list(operations(adder, [], None, seed=0)) == ["vanilla", "no leak"]
-    assert list(operations(adder, CARRY_READERS, None, seed=0))[2:] == ["alignment", "other heads", "wrong offset"]
+    assert list(operations(adder, [], None, seed=0)) == ["vanilla", "no leak", "no leak, wrong place"]
+    wrong = ["no leak, wrong place", "other heads", "wrong offset"]
+    assert list(operations(adder, CARRY_READERS, None, seed=0))[2:] == ["alignment", *wrong]
 
 
 def test_a_subspace_of_another_model_is_refused_in_one_line(adder):
