@@ -48,3 +48,32 @@ def test_the_exit_status_tells_whether_it_qualifies(name, status):
     assert done.returncode == status, done.stderr
     assert done.stdout.splitlines()[-1] == ("not qualified" if status else "qualified")
     assert "of 10,010 (seed 2025)" in done.stdout
+
+
+HOSTILE = """An adder.</script><script>alert(1)</script>
+
+Category: trained</script>
+"""
+
+
+@pytest.mark.slow
+def test_the_leaderboard_has_the_good_the_bad_and_the_hostile_and_tries_each_once(capsys, tmp_path):
+    good = (SUBMISSIONS / "honest_by_hand.py").read_text()
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "submission.py").write_text(good)
+    (tmp_path / "bad.py").write_text((SUBMISSIONS / "bad_exits.py").read_text())
+    hostile = "x<" + "script>alert(2)<" + "script>"
+    (tmp_path / f"{hostile}.py").write_text('"""' + HOSTILE + '"""\n' + good.partition('"""\n')[2])
+    (tmp_path / "broken.py").write_text("def (:")
+    (tmp_path / "adderboard.py").write_text((SUBMISSIONS / "adderboard.py").read_text())
+    main(["leaderboard", str(tmp_path), "--out", str(tmp_path / "out")])
+    stored = {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*.verdict.json")}
+    assert len(stored) == 3
+    page = (tmp_path / "out" / "leaderboard.html").read_text()
+    assert "<script" not in page
+    assert page.count("<tr class=good>") == 2
+    assert "0 of 18" in page or "1 of 18" in page
+    main(["leaderboard", str(tmp_path), "--out", str(tmp_path / "out")])
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*.verdict.json")} == stored
+    assert (tmp_path / "out" / "leaderboard.html").read_text() == page
+    assert "Published records" in (tmp_path / "out" / "leaderboard.md").read_text()

@@ -1,10 +1,11 @@
-"""A process gives up, for good, all that a submission has no need of. Linux, on x86-64 or 64-bit ARM.
+"""A process gives up, for good, all that a submission has no need of, and says what it could give up here.
 
 Seccomp (a list of the system calls that are allowed; all others fail): no file is opened for writing, made, moved or
 deleted, no socket is opened, no program or process started, no signal sent. Landlock, where the kernel has it: no file
 is read outside Python's own folders, no other process's memory is looked at. Limits on memory and processor time.
 
-Applied after torch was imported, so a submission still computes, starts threads, and imports modules.
+Applied after torch was imported, so a submission still computes, starts threads, and imports modules. Seccomp needs
+Linux on x86-64 or 64-bit ARM; without it there is no confinement worth the name.
 """
 
 import ctypes
@@ -16,7 +17,7 @@ import signal
 import struct
 import sys
 import sysconfig
-from pathlib import Path
+from collections.abc import Collection
 
 # fmt: off
 ALLOWED = {
@@ -60,28 +61,61 @@ READING_A_FILE = 1 << 2
 READING = READING_A_FILE | 1 << 3
 
 
+LIMITS = "limits on memory and processor time"
+SECCOMP_NAME = "seccomp"
+LANDLOCK_NAME = "Landlock"
+
+
 def confinable() -> bool:
-    return sys.platform == "linux" and platform.machine() in ALLOWED
+    """Whether this kernel filters system calls, for this kind of processor."""
+    if sys.platform != "linux" or platform.machine() not in ALLOWED:
+        return False
+    asked = ctypes.c_uint32(ALLOW)
+    get_action_available = 2
+    return _libc().syscall(SECCOMP[platform.machine()], get_action_available, 0, ctypes.byref(asked)) == 0
 
 
-def confine(memory: int, seconds: int) -> None:
+def confine(memory: int, seconds: int, strictly: bool = True) -> list[str]:
     """Confine this process and its threads; `memory` in bytes of address space, `seconds` of processor time.
 
+    Returns what is now in force. Landlock is done without where the kernel has none; the rest only unless `strictly`.
     Raises OSError when the kernel does not go along.
     """
+    in_force = []
+    try:
+        for limit, value in (
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_FSIZE, 0),
+            (resource.RLIMIT_AS, memory),
+            (resource.RLIMIT_CPU, seconds),
+        ):
+            resource.setrlimit(limit, (value, value))
+        in_force.append(LIMITS)
+    except (OSError, ValueError):
+        if strictly:
+            raise
+    if strictly or confinable():
+        libc = _libc()
+        _prctl(libc, 1, signal.SIGKILL)  # die with the process that started this one
+        _prctl(libc, 38, 1)  # no new privileges, without which neither of the two below is allowed
+        if _read_only_python(libc):
+            in_force.append(LANDLOCK_NAME)
+        _filter_calls(libc)
+        in_force.append(SECCOMP_NAME)
+    return in_force
+
+
+def lacks(in_force: Collection[str]) -> list[str]:
+    """What a submission could do here, for want of a confinement."""
+    if SECCOMP_NAME not in in_force:
+        return ["anything that its user can"]
+    return [] if LANDLOCK_NAME in in_force else ["read files that its user can read"]
+
+
+def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    for limit, value in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, seconds),
-    ):
-        resource.setrlimit(limit, (value, value))
-    _prctl(libc, 1, signal.SIGKILL)  # die with the process that started this one
-    _prctl(libc, 38, 1)  # no new privileges, without which neither of the two below is allowed
-    _read_only_python(libc)
-    _filter_calls(libc)
+    return libc
 
 
 def _prctl(libc: ctypes.CDLL, option: int, value: int) -> None:
@@ -89,14 +123,13 @@ def _prctl(libc: ctypes.CDLL, option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
-def _read_only_python(libc: ctypes.CDLL) -> None:
+def _read_only_python(libc: ctypes.CDLL) -> bool:
     governed = struct.pack("Q", FILE_ACCESS)
     rules = libc.syscall(LANDLOCK_CREATE, governed, ctypes.c_size_t(len(governed)), 0)
     if rules < 0:
-        return  # an older kernel; seccomp still keeps files from harm
+        return False  # an older kernel; seccomp still keeps files from harm
     folders = {sys.prefix, sys.base_prefix, "/usr/lib", "/usr/share/zoneinfo", "/lib", "/lib64"}
     folders |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    folders.add(str(Path(__file__).parents[2]))
     folders |= {"/proc/cpuinfo", "/sys/devices/system/cpu"}  # by which libraries choose the fastest code
     for path in filter(os.path.exists, folders):
         rights = READING if os.path.isdir(path) else READING_A_FILE
@@ -106,6 +139,7 @@ def _read_only_python(libc: ctypes.CDLL) -> None:
     if libc.syscall(LANDLOCK_RESTRICT, rules, 0):
         raise OSError(ctypes.get_errno(), "landlock_restrict_self")
     os.close(rules)
+    return True
 
 
 def _filter_calls(libc: ctypes.CDLL) -> None:

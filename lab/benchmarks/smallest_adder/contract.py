@@ -20,6 +20,8 @@ LONGEST_OUTPUT = 30
 LONGEST_PROMPT = 35
 DIGITS = 10
 
+CATEGORIES = ("trained", "hand-coded")
+
 LARGEST_SOURCE = 1 << 20
 """Bytes; beyond it a file is not even parsed."""
 
@@ -48,6 +50,21 @@ def read_submission(path: Path) -> str:
     if missing:
         raise TaskError(f"{path}: lacks {', '.join(missing)}; a submission exports {', '.join(EXPORTS)}")
     return source
+
+
+def category(source: str) -> str:
+    """What a top-level CATEGORY = "trained" or a line "Category: trained" of the docstring says, else "unstated"."""
+    tree = ast.parse(source)
+    said = [line.partition(":")[2] for line in (ast.get_docstring(tree) or "").splitlines() if _names_category(line)]
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            said += [str(node.value.value) for target in node.targets if ast.unparse(target) == "CATEGORY"]
+    stated = said[-1].strip(" .").lower() if said else ""
+    return stated if stated in CATEGORIES else "unstated"
+
+
+def _names_category(line: str) -> bool:
+    return line.strip().lower().startswith("category:")
 
 
 def exported(tree: ast.Module) -> set[str]:

@@ -7,6 +7,7 @@ whose text says what the submission did.
 
 import json
 import multiprocessing
+import secrets
 import signal
 import threading
 from collections.abc import Sequence
@@ -17,8 +18,11 @@ import numpy as np
 from lab.benchmarks.smallest_adder.confinement import confinable
 from lab.errors import TaskError
 
-LONGEST_REPLY = 256 << 20
-"""Bytes: a vocabulary of 256 at 65 positions of 1,000 sequences, in float64, is half of it."""
+LONGEST_ARRAY = 128 << 20
+"""Bytes: a vocabulary of 256 at 65 positions of 512 sequences, in float64, is half of it."""
+
+LONGEST_TEXT = 16 << 20
+"""Bytes of JSON, which may take thirty times as much when it is read."""
 
 
 class Limits(NamedTuple):
@@ -28,6 +32,8 @@ class Limits(NamedTuple):
     """Bytes of address space, of which Python and torch take about 0.7 GB."""
     seconds: int = 600
     """Of processor time, and of waiting for any one reply."""
+    confined: bool = True
+    """Without it a submission runs even where there is no seccomp: it can then do whatever its user can."""
 
 
 class Misbehaved(Exception):  # noqa: N818
@@ -35,12 +41,15 @@ class Misbehaved(Exception):  # noqa: N818
 
 
 class Child:
-    """One process that holds a submission. Close it, or use it as a context manager."""
+    """One process, to hold a submission. Close it, or use it as a context manager."""
 
-    def __init__(self, source: str, limits: Limits) -> None:
-        """Raises TaskError where processes cannot be confined, Misbehaved when the submission cannot be loaded."""
-        if not confinable():
-            raise TaskError("submissions are untrusted code, confined by Linux on x86-64 or ARM: use such a system")
+    def __init__(self, limits: Limits) -> None:
+        """Raises TaskError where processes cannot be confined."""
+        if limits.confined and not confinable():
+            raise TaskError(
+                "submissions are untrusted code, confined by seccomp (Linux on x86-64 or ARM), which is not to be had "
+                "here; --unconfined runs one that you trust"
+            )
         from lab.benchmarks.smallest_adder.worker import serve
 
         context = multiprocessing.get_context("forkserver")
@@ -48,30 +57,30 @@ class Child:
         context.set_forkserver_preload(["lab.benchmarks.smallest_adder.worker"])
         self.limits = limits
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, limits), daemon=True)
+        self._process = context.Process(target=serve, args=(theirs, limits[:2], limits.confined), daemon=True)
         self._process.start()
         theirs.close()
         try:
-            self.exports = self.ask("load", source=source)
-        except BaseException:
+            self.confinement: list[str] = self._receive(None)[0]
+        except Misbehaved as error:
             self.close()
-            raise
+            raise TaskError(f"no process could be started and confined for a submission: {error}") from error
+
+    def load(self, source: str) -> None:
+        """Raises Misbehaved when the submission cannot be loaded."""
+        self.exports = self.ask("load", source=source)
 
     def ask(self, question: str, **details: Any) -> Any:
         """Raises Misbehaved when the answer is not had."""
-        return self._exchange({"question": question, **details}, None)[0]
+        return self._receive({"question": question, **details})[0]
 
     def logits(self, question: str, ids_BT: np.ndarray) -> np.ndarray:
         """What the model makes of sequences of ids, as an array of float64. Raises Misbehaved."""
         details = {"question": question, "shape": list(ids_BT.shape)}
-        return self._exchange(details, np.ascontiguousarray(ids_BT, dtype=np.int64))[1]
+        return self._receive(details, np.ascontiguousarray(ids_BT, dtype=np.int64))[1]
 
-    def ask_about(self, question: str, ids_BT: np.ndarray) -> Any:
-        """Raises Misbehaved when the answer is not had."""
-        details = {"question": question, "shape": list(ids_BT.shape)}
-        return self._exchange(details, np.ascontiguousarray(ids_BT, dtype=np.int64))[0]
-
-    def _exchange(self, request: dict[str, Any], ids: np.ndarray | None) -> tuple[Any, np.ndarray]:
+    def _receive(self, request: dict[str, Any] | None, ids: np.ndarray | None = None) -> tuple[Any, np.ndarray]:
+        """The answer to a request, or what comes unasked. Raises Misbehaved."""
         late = threading.Event()
 
         def end() -> None:
@@ -82,22 +91,28 @@ class Child:
         watch.daemon = True
         watch.start()
         try:
-            self._connection.send_bytes(json.dumps(request).encode())
+            stamp = secrets.token_hex(8) if request is not None else None
+            if request is not None:
+                self._connection.send_bytes(json.dumps({"stamp": stamp, **request}).encode())
             if ids is not None:
                 self._connection.send_bytes(ids.tobytes())
-            reply = json.loads(self._connection.recv_bytes(LONGEST_REPLY))
+            reply = json.loads(self._connection.recv_bytes(LONGEST_TEXT))
+            if reply["stamp"] != stamp:
+                raise ValueError("not from the worker, who alone knows the question's stamp")
             if "error" in reply:
                 raise Misbehaved(plain(reply["error"]))
             array = np.empty(0)
             if "shape" in reply:
-                array = np.frombuffer(self._connection.recv_bytes(LONGEST_REPLY)).reshape(reply["shape"])
+                array = np.frombuffer(self._connection.recv_bytes(LONGEST_ARRAY)).reshape(reply["shape"])
             return reply.get("value"), array
         except (OSError, EOFError) as error:
             self.close()
             if late.is_set():
                 raise Misbehaved(f"no answer within {self.limits.seconds} seconds") from error
+            if "bad message length" in str(error):
+                raise Misbehaved("sent more than any answer can be") from error
             raise Misbehaved(death(self._process.exitcode)) from error
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError) as error:
             self.close()
             raise Misbehaved("wrote into the channel that the harness listens to") from error
         finally:

@@ -1,7 +1,7 @@
 """What a submission's text may not contain. Only the text is looked at.
 
 This rules out the tools that deceptions are made of: in the whole file those that reach into Python itself or replace
-torch's parts, and in `encode`, `decode` and all they call more of them.
+torch's parts, and in `encode`, `decode` and all they call more of them. What is allowed is listed where it is short.
 """
 
 import ast
@@ -12,16 +12,26 @@ LARGEST = 256 << 10
 MOST_LITERALS = 10_000
 LONGEST_TEXTS = 128 << 10
 
-FORBIDDEN_MODULES = {
-    "ctypes", "gc", "importlib", "inspect", "marshal", "multiprocessing", "pickle", "shelve", "dill", "cloudpickle",
-    "signal", "socket", "subprocess", "threading", "_thread", "builtins", "tracemalloc", "weakref", "mmap",
+IMPORTABLE = {
+    "__future__", "abc", "argparse", "base64", "collections", "copy", "dataclasses", "datetime", "decimal", "einops",
+    "enum", "fractions", "functools", "itertools", "json", "logging", "math", "numbers", "numpy", "os", "pathlib",
+    "random", "re", "safetensors", "statistics", "string", "struct", "sys", "time", "torch", "tqdm", "typing",
+    "warnings", "zlib",
 }  # fmt: skip
-FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
+OF_SYSTEM = {
+    "sys": {"argv", "stdout", "stderr", "stdin", "exit", "path", "version", "version_info", "maxsize", "float_info"},
+    "os": {"path", "environ", "getenv", "getcwd", "listdir", "makedirs", "sep", "cpu_count"},
+}
+SPECIAL = {
+    "__init__", "__name__", "__doc__", "__class__", "__version__", "__file__", "__all__", "__annotations__", "__main__",
+    "__len__", "__getitem__", "__setitem__", "__iter__", "__next__", "__call__", "__repr__", "__str__", "__post_init__",
+    "__eq__", "__hash__", "__enter__", "__exit__", "__future__",
+}  # fmt: skip
+FORBIDDEN_NAMES = {"eval", "exec", "compile", "breakpoint", "vars", "globals", "locals"}
 FORBIDDEN_ATTRIBUTES = {
-    "__globals__", "__closure__", "__code__", "__builtins__", "__subclasses__", "__mro__", "__bases__", "_getframe",
-    "tb_frame", "f_back", "f_globals", "f_locals", "gi_frame",
-    "__defaults__", "__kwdefaults__", "untyped_storage", "storage", "frombuffer", "data_ptr", "_cdata",
-    "as_strided", "__getattribute__",
+    "tb_frame", "f_back", "f_globals", "f_locals", "gi_frame", "cr_frame", "ag_frame", "untyped_storage", "storage",
+    "frombuffer", "data_ptr", "as_strided", "sys", "builtins", "importlib", "inspect", "gc", "library", "ops",
+    "overrides", "cpp_extension", "hub", "set_",
 }  # fmt: skip
 
 FORBIDDEN_IN_CODECS = {
@@ -68,20 +78,60 @@ def _everywhere(tree: ast.Module) -> list[str]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
+        line = f"line {getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-            for name in names:
-                if name.partition(".")[0] in FORBIDDEN_MODULES:
-                    found.append(f"line {node.lineno}: imports {name}")
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
-            found.append(f"line {node.lineno}: calls {node.func.id}")
-        elif isinstance(node, ast.Attribute) and (
-            node.attr in FORBIDDEN_ATTRIBUTES or ast.unparse(node) == "sys.modules"
-        ):
-            found.append(f"line {node.lineno}: reaches for .{node.attr}")
+            found += [f"{line}: imports {name}" for name in names if name.partition(".")[0] not in IMPORTABLE]
+            parts = [part for name in names for part in name.split(".")[1:]]
+            if isinstance(node, ast.ImportFrom):
+                parts += [alias.name for alias in node.names]
+            found += [f"{line}: imports {part}" for part in parts if _out_of_reach(part) or part.startswith("_C")]
+        elif isinstance(node, ast.Name) and (node.id in FORBIDDEN_NAMES or _special(node.id)):
+            found.append(f"{line}: {'calls' if id(node) in called else 'uses'} {node.id}")
+        elif isinstance(node, ast.FunctionDef) and _special(node.name):
+            found.append(f"{line}: defines {node.name}")
+        elif isinstance(node, ast.Attribute):
+            owner = _root(node)
+            private = owner in libraries and node.attr.startswith("_") and node.attr not in SPECIAL
+            system = isinstance(node.value, ast.Name) and node.attr not in OF_SYSTEM.get(node.value.id, {node.attr})
+            modules = node.attr == "modules" and id(node) not in called
+            if _out_of_reach(node.attr) or private or system or modules:
+                found.append(f"{line}: reaches for .{node.attr}")
+        found += [f"{line}: {reason}" for reason in _by_name(node, called)]
         found += _replacements(node, libraries)
     return found
+
+
+def _special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in SPECIAL
+
+
+def _out_of_reach(name: str) -> bool:
+    return name in FORBIDDEN_ATTRIBUTES or _special(name)
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _by_name(node: ast.AST, called: set[int]) -> list[str]:
+    """Where attributes are had by a name that is text: only written out, or of `self`."""
+    if isinstance(node, ast.Name) and node.id in ("getattr", "setattr", "delattr") and id(node) not in called:
+        return [f"uses {node.id} without calling it"]
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return []
+    if node.func.id not in ("getattr", "setattr", "delattr") or len(node.args) < 2:
+        return []
+    owner, name = node.args[:2]
+    if isinstance(name, ast.Constant):
+        return [f"reaches for .{name.value}"] if _out_of_reach(str(name.value)) or name.value == "modules" else []
+    return (
+        [] if isinstance(owner, ast.Name) and owner.id == "self" else [f"{node.func.id} with a name made at run time"]
+    )
 
 
 def _replacements(node: ast.AST, libraries: set[str]) -> list[str]:

@@ -19,12 +19,32 @@ LARGEST_WALK = 200_000
 
 
 def counted(model: torch.nn.Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """(name, "parameter" or "buffer", tensor), tied tensors under each of their names."""
-    for prefix, module in model.named_modules(remove_duplicate=True):
-        for kind, held in (("parameter", module._parameters), ("buffer", module._buffers)):
-            for name, tensor in held.items():
-                if tensor is not None:
-                    yield f"{prefix}.{name}".lstrip("."), kind, tensor
+    """(name, "parameter" or "buffer", tensor), tied tensors under each of their names.
+
+    Read from where torch keeps them: a submission's class could answer `named_parameters` with less. Raises TypeError
+    for a tensor of a class of its own, whose shape could be anything.
+    """
+    for prefix, module in submodules(model):
+        for kind, place in (("parameter", "_parameters"), ("buffer", "_buffers")):
+            for name, tensor in dict.items(vars(module)[place]):
+                if tensor is None:
+                    continue
+                if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+                    raise TypeError(f"{name} is a {type(tensor).__name__}, not a torch.Tensor or torch.nn.Parameter")
+                yield f"{prefix}.{name}".lstrip("."), kind, tensor
+
+
+def submodules(model: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Each once, with its name."""
+    waiting, seen = [("", model)], set()
+    while waiting:
+        prefix, module = waiting.pop(0)
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        yield prefix, module
+        inner = dict.items(vars(module)["_modules"])
+        waiting += [(f"{prefix}.{name}".lstrip("."), part) for name, part in inner if part is not None]
 
 
 def described(model: torch.nn.Module) -> list[dict[str, Any]]:

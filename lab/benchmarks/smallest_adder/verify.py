@@ -6,8 +6,12 @@ from typing import NamedTuple
 
 from lab.benchmarks.smallest_adder.counting import Counts
 from lab.benchmarks.smallest_adder.harness import problems
-from lab.benchmarks.smallest_adder.layers import LAYERS, Objection, Trial, Unusable
+from lab.benchmarks.smallest_adder.layers.table import LAYERS
 from lab.benchmarks.smallest_adder.sandbox import Limits, Misbehaved, plain
+from lab.benchmarks.smallest_adder.trial import Objection, Trial, Unusable
+
+VERSION = 2
+"""Of the verifier; raised when it could judge a submission otherwise than before."""
 
 
 class Verdict(NamedTuple):
@@ -24,6 +28,8 @@ class Verification(NamedTuple):
     seed: int
     counts: Counts | None
     additions_per_second: float
+    confinement: list[str]
+    """What kept the submission from harm."""
 
     @property
     def qualified(self) -> bool:
@@ -66,4 +72,4 @@ def verify(
                 speed = len(trial.pairs) / (time.perf_counter() - start)
     finally:
         trial.close()
-    return Verification(verdicts, trial.right, len(trial.pairs), seed, trial.counts, speed)
+    return Verification(verdicts, trial.right, len(trial.pairs), seed, trial.counts, speed, trial.confinement)

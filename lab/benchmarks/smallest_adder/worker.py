@@ -1,7 +1,7 @@
 """A submission in a process of its own, seen from inside: loads it, once confined, and answers questions about it.
 
-A question is JSON {"question": name, ...}, followed by int64 ids where it has a "shape"; an answer is {"value": ...} or
-{"error": text}, or has the "shape" of float64 numbers that follow.
+A question is JSON {"question": name, "stamp": text, ...}, followed by int64 ids where it has a "shape"; an answer is
+{"value": ...} or {"error": text}, or has the "shape" of float64 numbers that follow, and repeats the stamp.
 
 Shapes: B sequences, T tokens, V tokens in the vocabulary.
 """
@@ -20,6 +20,7 @@ import torch
 from lab.benchmarks.smallest_adder import attention, tensors
 from lab.benchmarks.smallest_adder.confinement import confine
 from lab.benchmarks.smallest_adder.contract import LONGEST_PROMPT
+from lab.benchmarks.smallest_adder.recording import Array, Recorder
 
 torch.set_num_threads(1)
 attention.warm_up()
@@ -30,14 +31,16 @@ LARGEST_INTEGER = 10**40
 """Beyond it a decoded number is sent as none: its digits could take forever to write."""
 
 
-def serve(connection: Connection, limits: tuple[int, int]) -> None:
+def serve(connection: Connection, limits: tuple[int, int], confined: bool) -> None:
+    """Say which confinements are in force, before anything of the submission is here; then answer questions."""
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
     kept = connection.fileno()
     os.closerange(3, kept)
     os.closerange(kept + 1, 65536)
-    confine(*limits)
+    connection.send_bytes(json.dumps({"stamp": None, "value": confine(*limits, confined)}).encode())
+    forget_the_harness()
     worker = Worker()
     while True:
         try:
@@ -45,15 +48,25 @@ def serve(connection: Connection, limits: tuple[int, int]) -> None:
             ids = connection.recv_bytes() if "shape" in request else b""
         except EOFError:
             os._exit(0)
+        stamp = {"stamp": request.pop("stamp")}
         try:
             value = worker.answer(request, ids)
         except BaseException as error:
             value = {"error": describe(error)}
         if isinstance(value, np.ndarray):
-            connection.send_bytes(json.dumps({"shape": value.shape}).encode())
+            connection.send_bytes(json.dumps({"shape": value.shape} | stamp).encode())
             connection.send_bytes(value.tobytes())
         else:
-            connection.send_bytes(json.dumps(value).encode())
+            connection.send_bytes(json.dumps(value | stamp).encode())
+
+
+def forget_the_harness() -> None:
+    """Take away what a submission could learn from, or replace, by importing it."""
+    sys.argv[:] = [""]
+    sys.orig_argv[:] = [""]
+    os.environ.clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("lab", "__mp_main__")]:
+        del sys.modules[name]
 
 
 def describe(error: BaseException) -> str:
@@ -70,15 +83,14 @@ class Worker:
         self.whole: Callable[[torch.Tensor], torch.Tensor] = lambda ids_BT: batches(self.model, ids_BT)
         self.before = tensors.public_names()
         self.kept: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self.ablated = False
+        self.ablated: list[int] = []
 
     def answer(self, request: dict[str, Any], ids: bytes) -> Any:
         question = request.pop("question")
         if "shape" in request:
             ids_BT = torch.frombuffer(bytearray(ids), dtype=torch.int64).reshape(request["shape"])
-            if question == "watch":
-                return {"value": self.watch(ids_BT)}
-            with attention.uniform(ids_BT.shape[1]) if self.ablated else torch.inference_mode():
+            keys = {ids_BT.shape[1] + extra for extra in self.ablated}
+            with attention.Even(keys) if keys else torch.inference_mode():
                 logits = self.last(ids_BT) if question == "last" else self.every(ids_BT)
             return logits.detach().to(torch.float64).contiguous().numpy()
         return {"value": getattr(self, f"on_{question}")(**request)}
@@ -126,7 +138,10 @@ class Worker:
             raise TypeError(f"build_model() returns {type(model).__name__}, not a torch.nn.Module")
         self.model = model.eval()
         tensors.clear_unseen(model)
-        return {"tensors": tensors.described(model)}
+        return self.on_tensors()
+
+    def on_tensors(self) -> dict[str, Any]:
+        return {"tensors": tensors.described(self.model)}
 
     def on_probe(self, prompt: list[int]) -> str:
         """How the model takes ids: in batches, one row at a time, or one row without a batch dimension."""
@@ -152,13 +167,16 @@ class Worker:
     def last(self, ids_BT: torch.Tensor) -> torch.Tensor:
         return self.every(ids_BT)[:, -1]
 
-    def watch(self, ids_BT: torch.Tensor) -> dict[str, Any]:
-        with attention.Watch(ids_BT.shape[1]) as seen:
-            self.every(ids_BT)
-        return {"attends": seen.attends, "views": sorted(seen.views)}
+    def on_record(self, ids: list[int], extra: list[int], mixes: list[list]) -> dict[str, Any]:
+        """Of one sequence: a Recording, and the logits (positions, V)."""
+        ids_BT = torch.tensor([ids])
+        with Recorder(ids_BT, self.model, set(extra), [Array(*mix) for mix in mixes]) as recorder:
+            logits_BTV = self.every(ids_BT)
+        return {"recording": recorder.recording._asdict(), "logits": logits_BTV[0].to(torch.float64).tolist()}
 
-    def on_ablate(self, on: bool) -> None:
-        self.ablated = on
+    def on_ablate(self, extra: list[int]) -> None:
+        """Attention whose keys are as many as tokens, and so many more, looks everywhere alike; none restores it."""
+        self.ablated = extra
 
     def on_replace(self, seed: int | None) -> None:
         """Every number that is counted becomes zero, or noise of the given seed."""
