@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from lab.benchmarks.length_curves import LengthCurves, unseen_problems
+from lab.config.adder import AdderConfig
 from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
@@ -28,7 +29,7 @@ def schema_of(path: Path) -> type[RunConfig]:
     if extended:
         return schema_of(path.parent / extended[1])
     own = {"benchmark": EvaluateConfig, "rule_following": CostConfig, "format": PretrainConfig}
-    own["instruments"] = ProbeConfig
+    own |= {"instruments": ProbeConfig, "group": AdderConfig}
     return next((schema for key, schema in own.items() if f"\n{key}:" in text), FinetuneConfig)
 
 
@@ -75,6 +76,8 @@ def test_configs_are_read_without_torch():
     import subprocess
     import sys
 
-    rooms = ", ".join(f"lab.config.{name}" for name in ("cost", "evaluation", "pretraining", "probing", "loading"))
+    rooms = ", ".join(
+        f"lab.config.{name}" for name in ("adder", "cost", "evaluation", "pretraining", "probing", "loading")
+    )
     code = f"import sys, {rooms}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -60,3 +60,29 @@ def test_a_perfect_model_is_wrong_where_the_released_decoder_scrambles_three_dec
     # 0.123 + 0.02 = 0.143 is read 0.132 + 0.02 = 0.152 and 0.134
     assert not released.is_right_there("0.123", "0.02", "0.143", pad=False)
     assert not released.is_right_there("1.25", "2.5", "", pad=False)
+
+
+def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_before():
+    from lab.config.adder import AdderConfig
+    from lab.config.loading import load
+    from lab.models.adders import build
+
+    sizes = []
+    for config, *changes in script("adder_sizes").LADDER.values():
+        model = build(load(AdderConfig, ROOT / "configs" / f"{config}.yaml", changes).model)
+        sizes.append(sum(parameter.numel() for parameter in model.parameters()))
+    assert sizes == [2912, 228, 103, 45, 39, 22, 14, 8]
+
+
+@pytest.mark.slow
+def test_a_ladder_of_adders_is_trained_shown_and_compared_with_the_known_circuit(tmp_path, capsys):
+    small = ["training.max_steps=2", "training.evaluate_every=2", "group.seeds=2", "group.halvings=[]"]
+    chosen = ["seeds=0,1", "only=arc, one step/ramp, one step", f"results={tmp_path / 'results'}"]
+    script("adder_sizes").main([*chosen, f"output={tmp_path / 'runs'}", *small])
+    table = (tmp_path / "results" / "adder_sizes.md").read_text()
+    # of two groups none has learned: Wilson's interval ends at 65.8 %
+    assert "| arc, one step | 14 | 2 | 0 (0-66) |" in table
+    assert (tmp_path / "results" / "adder_sizes.png").stat().st_size > 10_000
+    capsys.readouterr()
+    script("adder_circuit").main([str(path) for path in sorted((tmp_path / "runs").iterdir())])
+    assert "| adder_sizes_ramp-one-step_1 | 8 |" in capsys.readouterr().out

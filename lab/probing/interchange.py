@@ -228,6 +228,7 @@ def random_basis(width: int, rank: int, seed: int = 0) -> torch.Tensor:
     return torch.linalg.qr(torch.randn(width, rank, generator=torch.Generator().manual_seed(seed)))[0]
 
 
+@torch.inference_mode(False)
 def das(
     subject: Subject,
     pairs: Pairs,

@@ -179,6 +179,7 @@ def one_hot_operands(sums: Sums) -> torch.Tensor:
     return torch.from_numpy(np.concatenate([here_BKC, there_BKC, *below], axis=-1))
 
 
+@torch.inference_mode(False)  # so that gradients may pass what is read
 def read_queries(
     subject: Subject, sums: Sums, places: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
 ) -> torch.Tensor:
@@ -193,7 +194,7 @@ def read_queries(
             found = read_residuals(subject, part, places)
             queries = [take(found[place], part.query_at_BK[:, list(columns)]).float().cpu() for place in places]
             parts.append(torch.stack(queries))
-    return torch.cat(parts, dim=1).clone()  # outside of inference mode, so that gradients may pass
+    return torch.cat(parts, dim=1).clone()
 
 
 class Softmax(NamedTuple):
@@ -205,6 +206,7 @@ class Softmax(NamedTuple):
         return (features_GNF @ self.weight_GFC + self.bias_GC[:, None]).argmax(-1)
 
 
+@torch.inference_mode(False)
 def fit(features_GNF: torch.Tensor, class_N: torch.Tensor, classes: int, ridge: float, steps: int = 60) -> Softmax:
     """G softmax regressions on the same labels 0..C-1, each of features of its own, together by L-BFGS.
 
@@ -231,7 +233,7 @@ def fit(features_GNF: torch.Tensor, class_N: torch.Tensor, classes: int, ridge: 
         total.backward()
         return total
 
-    with torch.inference_mode(False), torch.enable_grad():
+    with torch.enable_grad():
         optimizer.step(loss)  # type: ignore[arg-type]
     unscaled_GFC = weight_GFC.detach() / scale_G1F.transpose(1, 2)
     return Softmax(unscaled_GFC, bias_GC.detach() - (mean_G1F @ unscaled_GFC)[:, 0])

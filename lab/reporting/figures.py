@@ -234,6 +234,22 @@ def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title
         figure.suptitle(_plain(title), fontsize=10)
 
 
+def learned_by_size(points: Mapping[str, tuple[int, Mapping[str, float]]], title: str, path: Path) -> None:
+    """A point a model, at its parameters (log scale): the share of trainings that learn, with its 95 % interval."""
+    with _figure(path, figsize=(7, 3.8)) as figure:
+        axes = figure.subplots()
+        for place, (label, (parameters, share)) in enumerate(points.items()):
+            color, name = COLORS[place % len(COLORS)], _plain(f"{parameters:,}: {label}")
+            axes.errorbar([parameters], [share["value"]], _errors([dict(share)]), fmt="o", color=color, label=name)
+        axes.set_xscale("log")
+        axes.set_ylim(-0.04, 1.04)
+        axes.set_xlabel("parameters")
+        axes.set_ylabel("learned (95 % Wilson interval)")
+        axes.set_title(_plain(title), fontsize=9)
+        axes.grid(color="#eeeeee")
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
 @contextmanager
 def _figure(path: Path, figsize: tuple[float, float]):
     from matplotlib import pyplot

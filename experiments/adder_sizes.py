@@ -1,0 +1,87 @@
+"""How few parameters does gradient descent need to learn addition, and how surely does it?
+
+    python experiments/adder_sizes.py [seeds=0,1,2] [only=LABEL/...] [results=DIR] [key=value ...]
+
+A ladder of small adders (lab/models/adders.py), each trained in its final form, with several groups of seeds. Every
+group is a run of `lab.adder train` named adder_sizes_<label>_<seed>, and resumes; finished ones are shown again. A
+group has learned where its best seed by validation is right in 99 % of the public test. Prints the share of groups
+that have (95 % Wilson interval) and leaves table and figure in results, by default experiments/results/.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+
+from lab.adder import main as adder
+from lab.errors import ConfigError, exit_cleanly
+from lab.numbers.statistics import wilson
+from lab.reporting import figures
+from lab.reporting.tables import Table, percent
+from lab.runs import Run
+
+ROOT = Path(__file__).parents[1]
+OWN = ("seeds=", "only=", "results=")
+"""Arguments that are not of a config."""
+QUALIFYING = 0.99
+
+TABLE = ("model.embedding=table", "model.attention=content", "model.output=matrix", "model.gates=free")
+LADDER: dict[str, tuple[str, ...]] = {
+    "gpt": ("adder_gpt",),
+    "tiny": ("adder_tiny",),
+    "free, width 3": ("adder_arc", *TABLE, "model.width=3", "model.hidden=3", "model.head=free"),
+    "tied head": ("adder_arc", *TABLE),
+    "attention by position": ("adder_arc", *TABLE, "model.attention=position"),
+    "arc": ("adder_arc", *TABLE, "model.attention=position", "model.embedding=arc"),
+    "arc, one step": ("adder_arc",),
+    "ramp, one step": ("adder_record",),
+}
+"""The config of each size, and what is changed in it; largest first."""
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    own = dict(part.split("=", 1) for part in arguments if part.startswith(OWN))
+    overrides = [part for part in arguments if not part.startswith(OWN)]
+    seeds = [int(seed) for seed in own.get("seeds", "0,1,2").split(",")]
+    labels = own["only"].split("/") if "only" in own else list(LADDER)
+    if unknown := set(labels) - LADDER.keys():
+        raise ConfigError(f"only={'/'.join(sorted(unknown))}: the ladder has {' / '.join(LADDER)}")
+    given = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
+    output = Path(given[-1] if given else "checkpoints")
+    for seed in seeds:  # all sizes of a seed before the next one: a ladder that is cut short compares like with like
+        for label in labels:
+            config, *changes = LADDER[label]
+            settings = [*changes, f"name={name(label, seed)}", f"seed={seed}", *overrides, "resume=true"]
+            adder(["train", str(ROOT / "configs" / f"{config}.yaml"), *settings])
+    results = Path(own.get("results", ROOT / "experiments" / "results"))
+    report({label: [Run(output / name(label, seed)) for seed in seeds] for label in labels}, results / "adder_sizes")
+
+
+def name(label: str, seed: int) -> str:
+    return f"adder_sizes_{label.replace(', ', '-').replace(' ', '-')}_{seed}"
+
+
+def report(runs: dict[str, list[Run]], path: Path) -> None:
+    rows, points = [], {}
+    for label, groups in runs.items():
+        found = [run.read_json("summary") for run in groups]
+        shares = [summary["exact_match"]["value"] for summary in found]
+        learned = wilson(sum(share >= QUALIFYING for share in shares), len(shares))._asdict()
+        parameters = found[0]["parameters"]
+        points[label] = (parameters, learned)
+        best, middle = (f"{100 * share:.2f}" for share in (max(shares), median(shares)))
+        rows.append((label, f"{parameters:,}", str(len(found)), percent(learned), middle, best))
+    title = "Small adders: share of groups of seeds that learn to add two 10-digit integers (%)"
+    columns = ("model", "parameters", "groups", "learned", "median exact match", "best")
+    table = Table(title, columns, rows, 1)
+    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".md").write_text(f"{title}\n\n{table.markdown()}")
+    figures.learned_by_size(points, title, path.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

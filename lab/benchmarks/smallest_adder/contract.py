@@ -1,0 +1,84 @@
+"""What a submission is: one Python file with five exports, and the bounds that the challenge sets.
+
+    build_model()     a torch.nn.Module with its weights, or (module, metadata)
+    encode(a, b)      the prompt, a list of at most 35 token ids
+    decode(tokens)    the sum, an int, read from the MAX_OUTPUT_LEN generated ids
+    VOCAB_SIZE        an int, at most 256
+    MAX_OUTPUT_LEN    an int, at most 30
+
+This file reads the source alone; nothing of a submission is run here.
+"""
+
+import ast
+from pathlib import Path
+
+from lab.errors import TaskError
+
+EXPORTS = ("build_model", "encode", "decode", "VOCAB_SIZE", "MAX_OUTPUT_LEN")
+LARGEST_VOCABULARY = 256
+LONGEST_OUTPUT = 30
+LONGEST_PROMPT = 35
+DIGITS = 10
+
+CATEGORIES = ("trained", "hand-coded")
+
+LARGEST_SOURCE = 1 << 20
+"""Bytes; beyond it a file is not even parsed."""
+
+
+def read_submission(path: Path) -> str:
+    """The source of a submission that offers the five exports.
+
+    Raises TaskError, in one line, when there is no such file, it is not Python, or it lacks exports.
+    """
+    if not path.is_file():
+        raise TaskError(f"{path}: there is no such file")
+    if path.stat().st_size > LARGEST_SOURCE:
+        raise TaskError(f"{path}: {path.stat().st_size:,} bytes; a submission has at most {LARGEST_SOURCE:,}")
+    try:
+        source = path.read_text(encoding="utf-8")
+        names = exported(ast.parse(source))
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise TaskError(f"{path}: not a Python file: {' '.join(str(error).split())}") from error
+    missing = [name for name in EXPORTS if name not in names]
+    if missing and {"build_model", "add"} <= names:
+        raise TaskError(
+            f"{path}: an AdderBoard file (build_model, add), which lacks {', '.join(missing)}: take the greedy loop "
+            "out of add(model, a, b), make what it does before the loop encode(a, b), returning a list of ids, and "
+            "what it does after it decode(tokens), returning an int; set VOCAB_SIZE and MAX_OUTPUT_LEN"
+        )
+    if missing:
+        raise TaskError(f"{path}: lacks {', '.join(missing)}; a submission exports {', '.join(EXPORTS)}")
+    return source
+
+
+def category(source: str) -> str:
+    """What a top-level CATEGORY = "trained" or a line "Category: trained" of the docstring says, else "unstated"."""
+    tree = ast.parse(source)
+    said = [line.partition(":")[2] for line in (ast.get_docstring(tree) or "").splitlines() if _names_category(line)]
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            said += [str(node.value.value) for target in node.targets if ast.unparse(target) == "CATEGORY"]
+    stated = said[-1].strip(" .").lower() if said else ""
+    return stated if stated in CATEGORIES else "unstated"
+
+
+def _names_category(line: str) -> bool:
+    return line.strip().lower().startswith("category:")
+
+
+def exported(tree: ast.Module) -> set[str]:
+    """The names that a file binds at its top level, in blocks such as `if` and `try` as well."""
+    names: set[str] = set()
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif not isinstance(node, ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+    return names
