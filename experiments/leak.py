@@ -4,8 +4,8 @@
 
 For the models trained on one problem a sequence and on sixteen: how much of its attention a query gives to digits that
 its digit of the answer does not need (the leak, of the heads that are aligned), and exact match as the model is
-(vanilla), with the leak alone taken away, with the aligned heads pointed at their digits, and with three wrong operations
-as controls (lab/probing/surgery.py). Prints means over the seeds (95 %) and leaves a table and a figure in
+(vanilla), with the leak alone taken away, with the aligned heads pointed at their digits, and with wrong operations as
+controls (lab/probing/surgery.py). Prints means over the seeds (95 %) and leaves a table and a figure in
 experiments/results/.
 """
 
