@@ -49,6 +49,7 @@ def describe(config: AdderConfig, group: Group, parameters: int) -> str:
     return (
         f"A trained adder of {parameters:,} parameters ({config.name}, seed {config.seed}).\n\n"
         f"AdamW, {group.step} steps of {training.batch_size} problems, learning rate {training.learning_rate};\n"
-        f"{seeds} seeds side by side{went_on}; these are the weights of seed {group.best['seed']} at step "
-        f"{group.best['step']},\nthe best of all by validation."
+        f"{seeds} seeds side by side{went_on};\n"
+        f"these are the weights of seed {group.best['seed']} at step {group.best['step']}, "
+        "the best of all by validation."
     )
