@@ -42,7 +42,7 @@ def test_a_new_run_says_what_it_is(path):
     assert sorted(tree(path)) == [".lock", "command.txt", "config.yaml", "environment.json", "status"]
     assert run.config == CONFIG
     assert run.status == "running"
-    assert "pytest" in (path / "command.txt").read_text()
+    assert "python" in (path / "command.txt").read_text()
     environment = run.read_json("environment")
     assert environment["python"] == sys.version.split()[0]
     assert environment["cpu_count"] == os.cpu_count()
