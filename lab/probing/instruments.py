@@ -28,7 +28,7 @@ from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums
 
 _STRONGEST = 6
-"""Heads that are patched in pairs."""
+"""Heads that are patched token by token, and in pairs."""
 
 
 class Session:
@@ -147,16 +147,20 @@ def _ablation(session: Session) -> list[Measured]:
 
 
 def _patching(session: Session) -> list[Measured]:
+    """All heads at all tokens at once; token by token only the strongest, as a large model has many of either."""
     subject, pairs = session.subject, session.pairs
-    heads = patching.patch_heads(subject, pairs, (patching.EVERYWHERE, *patching.PLACES))
-    anywhere = np.nan_to_num(np.abs(heads.effect.at(place=patching.EVERYWHERE).value)).max(0)
-    strongest = np.argsort(-anywhere, axis=None)[:_STRONGEST]
-    pairs_of = [divmod(int(place), subject.heads) for place in strongest]
+    heads = patching.patch_heads(subject, pairs)
+    anywhere = np.nan_to_num(np.abs(heads.effect.value[..., 0])).max(0)
+    strongest = [divmod(int(place), subject.heads) for place in np.argsort(-anywhere, axis=None)[:_STRONGEST]]
+    components = [patching.Component("head", layer, head) for layer, head in strongest]
+    axes = {"head": list(map(str, components)), "place": patching.PLACES}
+    patches = [patching.Patch((component,), place) for component in components for place in patching.PLACES]
     return [
         *heads,
-        patching.patch_mlps(subject, pairs).effect,
-        patching.patch_residuals(subject, pairs).effect,
-        patching.patch_head_pairs(subject, pairs, pairs_of).effect,
+        patching.patch(subject, pairs, patches, "effect of the strongest heads", axes).effect,
+        patching.patch_head_pairs(subject, pairs, strongest).effect,
+        patching.patch_mlps(subject, pairs, (patching.EVERYWHERE, "q_k-1", "q_k")).effect,
+        patching.patch_residuals(subject, pairs, sites=("post",)).effect,
     ]
 
 
