@@ -1,0 +1,81 @@
+"""Which heads of SmolLM2-135M line digits up, before and after fine-tuning on addition, and are they needed?
+
+    python experiments/smollm2_heads.py [tuned=checkpoints/smollm2_direct] [sums=40] [length=3]
+
+For the model as it is and as tuned, asked in the NUPA prompt: the heads that give the most attention from q_k to digit
+k of either number (above what another column's query gives it), and what is lost without them: mean ablation where
+digits are predicted, of each, of all together, and of random heads of the same layers. Leaves a table in
+experiments/results/.
+"""
+
+# %%
+import sys
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from lab.numbers.additions import addition
+from lab.probing.ablation import Component, ablate, random_groups
+from lab.probing.alignment import alignment
+from lab.probing.bridge import Subject, open_model
+from lab.probing.measured import Measured
+from lab.progress import quiet_libraries
+from lab.reporting.tables import Cell, Shown, Table
+
+given = dict(part.split("=", 1) for part in sys.argv[1:])
+MODELS = {"as it is": "smollm2-135m-instruct", "tuned": given.get("tuned", "checkpoints/smollm2_direct")}
+SUMS, LENGTH = int(given.get("sums", 40)), int(given.get("length", 3))
+BATCH = 16
+MOST = 2
+"""Heads of each number."""
+quiet_libraries()
+
+
+# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by where they are.
+drawn = (addition("uniform", LENGTH, 0, index) for index in range(10 * SUMS))
+numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == LENGTH][:SUMS]
+
+
+def strongest(subject: Subject) -> dict[Component, str]:
+    """The heads that look most at the digit to be added, and of which number."""
+    found = alignment(subject, {LENGTH: subject.sums(numbers)}, batch_size=BATCH)
+    heads: dict[Component, str] = {}
+    for number in "ab":
+        where = {"number": number, "offset": 0, "length": LENGTH}
+        excess = np.nan_to_num(found.attention.at(**where).value - found.permuted.at(**where).value)
+        for place in np.argsort(-excess, axis=None)[:MOST]:
+            layer, head = divmod(int(place), subject.heads)
+            looks = found.attention.at(layer=layer, head=head, **where)
+            heads[Component(layer, head)] = f"{number}: {float(looks.value):.2f}"
+    return heads
+
+
+def cell(estimate: Measured) -> Cell:
+    shown = {"value": float(estimate.value), "low": float(estimate.low), "high": float(estimate.high)}
+    return Shown(shown, "{:.0f} ({:.0f} to {:.0f})", 100)
+
+
+# %% Alignment and ablation of both.
+rows: list[tuple[Cell, ...]] = []
+for label, name in MODELS.items():
+    subject = open_model(name)
+    heads = strongest(subject)
+    together = tuple(sorted(heads, key=lambda one: (one.layer, one.head)))
+    groups = [(head,) for head in heads] + [together, *random_groups(subject, together, 3, seed=0)]
+    lost = ablate(subject, subject.sums(numbers), groups, batch_size=BATCH)
+    intact = float(np.nanmean(lost.intact.value))
+    looks = [*heads.values(), "all of these", *["random heads of their layers"] * (len(groups) - len(heads) - 1)]
+    for group, what in zip(lost.exact.axes["group"], looks, strict=True):
+        of_group = [cell(lost.column.at(group=group, column=column)) for column in range(LENGTH)]
+        rows.append((label, f"{100 * intact:.0f}", group, what, *of_group, cell(lost.exact.at(group=group))))
+
+# %% One table.
+title = (
+    f"SmolLM2-135M, {len(numbers)} sums of {LENGTH} digits: change in digits right, and in exact match (points, 95 %)"
+)
+columns = ("model", "digits right", "without", "looks at", *(f"column {k}" for k in range(LENGTH)), "exact match")
+table = Table(title, columns, rows, 4)
+Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+path = Path(__file__).parent / "results" / "smollm2_heads.md"
+path.write_text(f"{title}\n\n{table.markdown()}")
