@@ -8,11 +8,10 @@ has come; a run that was killed goes on with resume=true.
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from lab.config.cost import CostConfig
-from lab.config.loading import dump, parse_command_line, renewed
+from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
@@ -62,8 +61,7 @@ def compare(config: CostConfig) -> None:
     following.within_window(engines["rule following, shared prefix"])
     answering = Nupa(following.problems)
 
-    renew = partial(renewed, type(config))
-    with Run.open(config.path, dump(config), config.resume, config.overwrite, renew=renew) as run:
+    with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
         rules = {name: measured(name, following, engine, run) for name, engine in engines.items()}
         del model, engines  # of a large model there is room for one

@@ -12,11 +12,10 @@ resume=true and asks only for what is missing, questions that an endpoint failed
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
-from lab.config.loading import dump, parse_command_line, renewed
+from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import ConfigError, exit_cleanly
 from lab.progress import quiet_libraries
@@ -61,8 +60,7 @@ def evaluate(config: EvaluateConfig) -> None:
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
     model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
-    renew = partial(renewed, type(config))
-    with Run.open(config.path, dump(config), config.resume, config.overwrite, FREE_ON_RESUMING, renew=renew) as run:
+    with config.open_run(FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
         samples = measure(benchmark, engine, run, sampling=sampling, model=model)
         kind = config.benchmark.kind

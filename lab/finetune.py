@@ -8,9 +8,8 @@ directory. A run that was killed goes on with resume=true and ends as if nothing
 import shutil
 import sys
 from collections.abc import Sequence
-from functools import partial
 
-from lab.config.loading import dump, parse_command_line, renewed
+from lab.config.loading import parse_command_line
 from lab.config.schema import FinetuneConfig, chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
@@ -54,8 +53,7 @@ def finetune(config: FinetuneConfig) -> None:
     cells, seed = config.data.cells, config.seed
     sets = None if trained else training_sets(config.training, cells, seed, tokenizer, rules)
 
-    renew = partial(renewed, type(config))
-    with Run.open(config.path, dump(config), config.resume, config.overwrite, renew=renew) as run:
+    with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
         before = measure(benchmark, engine, run, "samples_before")
         if sets:

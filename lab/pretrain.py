@@ -9,9 +9,8 @@ happened.
 import shutil
 import sys
 from collections.abc import Sequence
-from functools import partial
 
-from lab.config.loading import dump, parse_command_line, renewed
+from lab.config.loading import parse_command_line
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import exit_cleanly
@@ -58,8 +57,7 @@ def pretrain(config: PretrainConfig) -> None:
         on_the_way = LengthCurves(some, notation)
         on_the_way.check(model, tokenizer)
 
-    renew = partial(renewed, type(config))
-    with Run.open(config.path, dump(config), config.resume, config.overwrite, renew=renew) as run:
+    with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
         if not run.model.exists():
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")

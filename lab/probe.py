@@ -8,9 +8,8 @@ attention patterns that opens offline. Instruments that have finished are not ru
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 
-from lab.config.loading import dump, parse_command_line, renewed
+from lab.config.loading import parse_command_line
 from lab.config.probing import ProbeConfig
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
@@ -33,8 +32,7 @@ def probe(config: ProbeConfig) -> None:
 
     quiet_libraries()
     session = Session(open_model(config.subject, config.sums.template), config)
-    renew = partial(renewed, type(config))
-    with Run.open(config.path, dump(config), config.resume, config.overwrite, renew=renew) as run:
+    with config.open_run() as run:
         run.record_environment(device=str(session.subject.device))
         found: list[Measured] = []
         for name in config.instruments:

@@ -1,13 +1,17 @@
 """What a config may say. One section a room; a room receives its own section, never the whole config. No torch."""
 
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from lab.config.loading import dump, renewed
 from lab.errors import TaskError
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import EASY, HARD, TASKS, Task, task
+from lab.runs import Run
 
 
 class Section(BaseModel):
@@ -191,6 +195,14 @@ class RunConfig(Section):
     @property
     def path(self) -> Path:
         return self.output / self.name
+
+    def open_run(self, free: Collection[str] = ()) -> Run:
+        """The run directory of this config, new or taken up; see `Run.open`, which raises `RunError`.
+
+        A run of an earlier version has the defaults of keys that came later.
+        """
+        renew = partial(renewed, type(self))
+        return Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
 
 
 class FinetuneConfig(RunConfig):

@@ -1,7 +1,6 @@
 """A run of `lab.adder train`: a group of seeds trained, the best of them tested and written as a submission."""
 
 import time
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -9,18 +8,15 @@ import torch
 from lab.benchmarks.smallest_adder.harness import PUBLIC_SEED, problems
 from lab.benchmarks.smallest_adder.submission import submission
 from lab.config.adder import AdderConfig
-from lab.config.loading import dump, renewed
 from lab.models.adders import build
 from lab.numbers.statistics import Estimate, wilson
-from lab.runs import Run
 from lab.text.adder_rows import digits_of, rows
 from lab.training.adders import Batch, Group, train_group
 
 
 def train_submission(config: AdderConfig) -> tuple[Estimate, Path]:
     """The share of the public test (10 edge cases, 10,000 pairs) that is right, and the submission's path."""
-    renew = partial(renewed, type(config))
-    with Run.open(config.path, dump(config), config.resume, config.overwrite, renew=renew) as run:
+    with config.open_run() as run:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # so small a model gains nothing from more, and a second one could change its sums
         run.record_environment(device="cpu")
