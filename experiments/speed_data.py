@@ -13,7 +13,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from hashlib import sha256
 
-from lab.config.schema import DataConfig, Lengths
+from lab.config.finetuning import DataConfig
+from lab.config.schema import Lengths
 from lab.numbers.metrics import score
 from lab.numbers.sampling import BLOCK, Cell, block
 from lab.numbers.tasks import TASKS

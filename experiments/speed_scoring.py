@@ -15,8 +15,8 @@ from pathlib import Path
 from transformers.utils import logging
 
 from lab.benchmarks.nupa import Nupa, pick_problems
+from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.config.schema import FinetuneConfig
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.models import adapters, pretrained

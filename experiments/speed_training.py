@@ -20,8 +20,8 @@ from transformers.utils import logging
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.config.schema import FinetuneConfig
 from lab.models import adapters, pretrained
 from lab.numbers.sampling import Mixture
 from lab.runs import Run

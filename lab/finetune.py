@@ -9,8 +9,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 
+from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import parse_command_line
-from lab.config.schema import FinetuneConfig, chosen
+from lab.config.schema import chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
 from lab.runs import Run

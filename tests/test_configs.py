@@ -9,10 +9,11 @@ from lab.benchmarks.length_curves import LengthCurves, unseen_problems
 from lab.config.adder import AdderConfig
 from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
+from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.probing import ProbeConfig
-from lab.config.schema import FinetuneConfig, RunConfig, chosen
+from lab.config.schema import RunConfig, chosen
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.text.notation import Notation

@@ -7,7 +7,7 @@ from peft import LoraConfig as PeftLoraConfig
 from peft import PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
-from lab.config.schema import LoraConfig
+from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError
 
 

@@ -19,7 +19,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from operator import add
 
-from lab.config.pretraining import FormatConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Fraction, Integer, Representation, Scientific, split_parts
 from lab.numbers.sampling import Problem, philox

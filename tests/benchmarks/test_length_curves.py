@@ -1,7 +1,7 @@
 import pytest
 
 from lab.benchmarks.length_curves import LengthCurves, summarize, unseen_problems
-from lab.config.pretraining import FormatConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Cell, Mixture, Problem
 from lab.numbers.tasks import TASKS

@@ -2,7 +2,8 @@ import pytest
 import torch
 import yaml
 
-from lab.config.schema import LoraConfig, ModelConfig
+from lab.config.finetuning import LoraConfig
+from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import adapters, checkpoints, pretrained
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from lab.config.pretraining import FormatConfig, PositionsConfig, ScratchConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.models import scratch
 from lab.numbers.tasks import TASKS
 from lab.text.notation import Notation

@@ -8,7 +8,8 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from lab.config.pretraining import FormatConfig, PositionsConfig, ScratchConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.errors import ModelError, TaskError
 from lab.models import scratch
 from lab.models.scratch import NumberLlama

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.config.pretraining import FormatConfig, ScratchConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.pretraining import ScratchConfig
 from lab.errors import ModelError, TaskError
 from lab.models import scratch
 from lab.numbers.tasks import TASKS

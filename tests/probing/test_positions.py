@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from lab.config.pretraining import FormatConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError, TaskError
 from lab.models import pretrained

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.config.pretraining import FormatConfig, PositionsConfig, ScratchConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.errors import ModelError
 from lab.models import scratch
 from lab.numbers.tasks import TASKS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.config.pretraining import FormatConfig, TokenizerConfig
+from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.errors import TaskError
 from lab.numbers.representations import REPRESENTATIONS, Float, Fraction, Integer, Scientific, split_parts
 from lab.numbers.sampling import Cell, Problem, problem, task_of

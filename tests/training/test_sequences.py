@@ -1,6 +1,7 @@
 import torch
 
-from lab.config.pretraining import FormatConfig, PositionsConfig, ScratchConfig, TokenizerConfig, Variation
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.pretraining import PositionsConfig, ScratchConfig, Variation
 from lab.models import scratch
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
