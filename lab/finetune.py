@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from lab.config.finetuning import FinetuneConfig
+from lab.config.finetuning import AlignmentConfig, FinetuneConfig
 from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
@@ -34,35 +34,45 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa import Nupa, pick_problems
     from lab.inference.local import LocalEngine
-    from lab.models import adapters, pretrained
+    from lab.models import adapters, pretrained, swaps
     from lab.reporting import figures
     from lab.reporting.nupa import change_table, changes
     from lab.reporting.report import VERSION
+    from lab.text.formats import opened
+    from lab.training.alignment import AlignedLoss, check_heads
     from lab.training.collation import PrefixTreeCollator
     from lab.training.trainer import train, training_sets
 
     quiet_libraries()
-    model, tokenizer = pretrained.load(config.model)
+    data, alignment = config.data, config.training.alignment
+    written = opened(config.format, chosen(data.tasks))
+    model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
+    check_heads(model, alignment)
     quantized = config.model.quantization != "none"
-    tested, rules = config.evaluation, config.data.rules_followed
+    tested, rules = config.evaluation, data.rules_followed
     engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
-    benchmark = Nupa(problems, "rule_following" if rules else "base", rules=rules).within_window(engine)
+    benchmark = Nupa(problems, "rule_following" if rules else "base", rules=rules, written=written)
+    benchmark = benchmark.within_window(engine)
 
     trained = (config.path / "model").exists()
-    cells, seed = config.data.cells, config.seed
-    sets = None if trained else training_sets(config.training, cells, seed, tokenizer, rules)
+    training, cells, seed = config.training, data.cells, config.seed
+    sets = None
+    if not trained:
+        aligned = alignment != AlignmentConfig()
+        sets = training_sets(training, cells, seed, tokenizer, rules, written, data.curriculum, aligned)
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
         before = measure(benchmark, engine, run, "samples_before")
         if sets:
             tuned = adapters.attach(model, config.adapter, seed)
-            collate = PrefixTreeCollator(config.training.share_prefixes).of_rows
-            train(tuned, tokenizer, config.training, sets, seed, run, collate)
-            del tuned, model, engine  # of a large model there is room for one
-            model, tokenizer = pretrained.load(config.model)
+            collate = PrefixTreeCollator(training.share_prefixes, model).of_rows
+            beside = {swaps.FILE: config.swap.model_dump_json(indent=2)}
+            train(tuned, tokenizer, training, sets, seed, run, collate, AlignedLoss(alignment), beside=beside)
+            del tuned, model, engine, collate  # of a large model there is room for one
+            model, tokenizer = swaps.load(config.model, config.swap)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
         engine = LocalEngine(tuned, tokenizer, tested.batch_size, tested.speculation)

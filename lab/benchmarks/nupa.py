@@ -10,7 +10,8 @@ from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.nupa_files import read_published
 from lab.benchmarks.samples import answered, grouped
 from lab.config.evaluation import NupaConfig
-from lab.config.schema import RulesConfig
+from lab.config.notation import FormatConfig
+from lab.config.schema import RulesConfig, chosen
 from lab.errors import TaskError
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import (
@@ -28,7 +29,8 @@ from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import classify
 from lab.text import rule_following
 from lab.text.answers import READINGS, decided, extract
-from lab.text.examples import example
+from lab.text.examples import Example, example
+from lab.text.formats import TextFormat, opened
 from lab.text.settings import Setting, question
 from lab.text.trace_errors import first_error
 
@@ -59,9 +61,11 @@ class Nupa:
         surplus_tokens: int | None = None,
         seed: int = 0,
         rules: RulesConfig | None = None,
+        written: TextFormat | None = None,
     ) -> None:
-        """`rules` are of the setting rule_following: which are followed."""
-        self.problems = problems
+        """`rules` are of the setting rule_following: which are followed. `written`: the format of numbers, in the
+        setting base without examples."""
+        self.problems, self.written = problems, written
         self.rules = (rules or rule_following.LAB_RULES) if setting == "rule_following" else None
         self.left_out: Counter[str] = Counter()
         self.setting: Setting = setting
@@ -71,14 +75,21 @@ class Nupa:
         self.examples = {key: solved_examples(task, shots, seed, asked) for key, task in tasks.items()}
 
     @classmethod
-    def from_config(cls, config: NupaConfig, seed: int) -> Self:
-        """Raises TaskError when a published file cannot be read or holds none of the config's tasks."""
+    def from_config(cls, config: NupaConfig, seed: int, format: FormatConfig | None = None) -> Self:
+        """`format`: in which the model is to be asked.
+
+        Raises TaskError when a published file cannot be read or holds none of the config's tasks, and when the format
+        cannot carry a task or is not of the setting.
+        """
+        written = opened(format, chosen(config.tasks)) if format else None
+        if written and (config.setting != "base" or config.shots):
+            raise TaskError("a model tuned in a number format of its own is asked with benchmark.setting=base, shots=0")
         cells, per_range = config.cells(), config.problems_per_range
         if config.published is None:
             problems = pick_problems(cells, seed, per_range)
         else:
             problems = pick_published(read_published(config.published, {c.task.key for c in cells}), cells, per_range)
-        return cls(problems, config.setting, config.shots, config.surplus_tokens, seed, config.rules)
+        return cls(problems, config.setting, config.shots, config.surplus_tokens, seed, config.rules, written)
 
     def within_window(self, engine: Engine) -> Self:
         """Itself, without the problems whose rule, followed, needs more tokens than the window; `left_out` counts them
@@ -109,11 +120,17 @@ class Nupa:
         longest: dict[tuple[str, int], int] = defaultdict(int)
         for item in self.problems:
             cell = task_of(item).key, item.length
-            longest[cell] = max(longest[cell], engine.count_tokens(example(item, self.rules).completion))
+            longest[cell] = max(longest[cell], engine.count_tokens(self._example(item).completion))
         return [self._request(item, longest[task_of(item).key, item.length]) for item in self.problems]
+
+    def _example(self, item: Problem) -> Example:
+        return self.written.example(item) if self.written else example(item, self.rules)
 
     def _request(self, item: Problem, answer_tokens: int) -> Request:
         task = task_of(item)
+        if self.written:
+            done = partial(self.written.decided, representation=task.answer)
+            return Request(self._example(item).prompt, answer_tokens + self.surplus, task.key, done)
         asked = question(item, self.setting, self.examples[task.key], self.rules or rule_following.LAB_RULES)
         request = Request(asked, answer_tokens + self.surplus, task.key)
         if isinstance(asked, str):
@@ -129,7 +146,10 @@ class Nupa:
         task = task_of(item)
         readings = {}
         for reading in READINGS:
-            given = extract(completion.text, task.answer, reading, self.setting)
+            if self.written:
+                given = self.written.extract(completion.text, task.answer, reading)
+            else:
+                given = extract(completion.text, task.answer, reading, self.setting)
             scored = score(given, item.answer, task.answer)
             if task.key in SUMS:
                 scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))

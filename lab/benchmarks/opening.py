@@ -16,7 +16,7 @@ def open_benchmark(
 ) -> Benchmark:
     """Raises TaskError when a file of published problems cannot be used."""
     if isinstance(config, NupaConfig):
-        whole: Benchmark | Nupa = Nupa.from_config(config, seed)
+        whole: Benchmark | Nupa = Nupa.from_config(config, seed, getattr(engine, "format", None))
         if engine:
             whole = whole.within_window(engine)
     else:

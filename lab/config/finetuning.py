@@ -2,8 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from lab.config.notation import FormatConfig
 from lab.config.schema import Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks, TrainingConfig, chosen
 from lab.numbers.sampling import Cell
 
@@ -18,6 +19,50 @@ class LoraConfig(Section):
     targets: list[str] = Field(default=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
 
 
+class DigitTokensConfig(Section):
+    """How the pretrained tokenizer cuts runs of digits."""
+
+    kind: Literal["original", "one_digit", "k_digit"] = "original"
+    """k_digit: groups of at most `k`. Groups that the vocabulary lacks are new tokens, which begin as the mean of their
+    digits and are trained; tokens of more digits are never written again."""
+    k: int = Field(default=3, ge=2, le=4)
+    align: Literal["left", "right"] = "right"
+    """Where groups of k_digit are counted from: the left of every run, or its right, but decimals from the point."""
+
+
+class TextTokenizerConfig(Section):
+    digits: DigitTokensConfig = DigitTokensConfig()
+
+
+class TextPositionsConfig(Section):
+    """What a pretrained Llama knows of positions."""
+
+    kind: Literal["original", "nope", "alibi"] = "original"
+    """original: RoPE, as it was trained. nope: no rotation. alibi: no rotation, and slope times distance taken away
+    (Press et al. 2022)."""
+    places: int = Field(default=0, ge=0)
+    """Embeddings of so many places that are added to digits (Abacus, McLeish et al. 2024): how many digits of its run a
+    token ends. They begin at zero, and so change nothing before they are trained; 0 for none. While training, the
+    first place of a batch is drawn, so that all are trained."""
+
+
+class Swap(Section):
+    """What a tuned model has that its base has not, other than adapters; kept beside them."""
+
+    tokenizer: TextTokenizerConfig = TextTokenizerConfig()
+    positions: TextPositionsConfig = TextPositionsConfig()
+    format: FormatConfig = FormatConfig()
+
+    @property
+    def of_model(self) -> bool:
+        """Whether the network itself is another, not only what it is asked."""
+        return self.tokenizer.digits.kind != "original" or self.positions != TextPositionsConfig() or self.hinted
+
+    @property
+    def hinted(self) -> bool:
+        return self.format.index_hints != "none"
+
+
 class DataConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
@@ -27,6 +72,8 @@ class DataConfig(Section):
     """The answer alone, or a rule in the prompt and its execution before the answer (section 4); also in the test."""
     rules: RulesConfig = RulesConfig()
     """Of the style rule_following."""
+    curriculum: int = Field(default=1, ge=1)
+    """Stages of equal size in which lengths grow to their longest; 1: all lengths from the first step on."""
 
     @property
     def rules_followed(self) -> RulesConfig | None:
@@ -37,7 +84,26 @@ class DataConfig(Section):
         return [Cell(item, length) for item in chosen(self.tasks) for length in self.lengths.of(item)]
 
 
+class AlignmentConfig(Section):
+    """Rewards heads for looking, where a digit of the answer is predicted, at the digit of its place in an operand."""
+
+    first: list[tuple[int, int]] = Field(default=[])
+    """Heads as [layer, head] that should look at the first operand, such as those that lab.probe finds aligned."""
+    second: list[tuple[int, int]] = Field(default=[])
+    """And at the second."""
+    weight: float = Field(default=0.1, gt=0)
+    """Of the loss, the mean negative logarithm of the attention that these heads pay to that digit."""
+
+    @field_validator("first", "second")
+    @classmethod
+    def _not_negative(cls, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        if any(number < 0 for head in heads for number in head):
+            raise ValueError("should be pairs of a layer and a head, both from 0 up")
+        return heads
+
+
 class FinetuningConfig(TrainingConfig):
+    alignment: AlignmentConfig = AlignmentConfig()
     share_prefixes: bool = True
     """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
 
@@ -57,6 +123,9 @@ class EvaluationConfig(Section):
 class FinetuneConfig(RunConfig):
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()
+    tokenizer: TextTokenizerConfig = TextTokenizerConfig()
+    positions: TextPositionsConfig = TextPositionsConfig()
+    format: FormatConfig = FormatConfig()
     data: DataConfig = DataConfig()
     training: FinetuningConfig = FinetuningConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -68,6 +137,29 @@ class FinetuneConfig(RunConfig):
         if not self.test_cells:
             raise ValueError("evaluation.lengths holds no length at which one of data.tasks is tested")
         return self
+
+    @model_validator(mode="after")
+    def _swaps_that_go_together(self) -> Self:
+        plain = self.format == FormatConfig()
+        if self.data.style == "rule_following" and not plain:
+            raise ValueError("rules are written in plain numbers: leave format out, or use data.style=direct")
+        if self.data.style == "rule_following" and self.data.curriculum > 1:
+            raise ValueError("data.curriculum is of direct answers: leave it out, or use data.style=direct")
+        if self.format.index_hints != "none" and self.tokenizer.digits.kind == "k_digit":
+            raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
+        if self.positions.places and self.format.reverse in ("none", "decimal") and self.format.pad == "none":
+            what = "positions.places counts digits as they are written, so digits of one place only agree"
+            raise ValueError(f"{what} with format.reverse=integer, each or total, or with format.pad")
+        if (self.training.alignment.first or self.training.alignment.second) and not (
+            plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
+        ):
+            what = "training.alignment is of plain numbers, one digit a token"
+            raise ValueError(f"{what}: leave format out, and use data.style=direct, and not k_digit")
+        return self
+
+    @property
+    def swap(self) -> Swap:
+        return Swap(tokenizer=self.tokenizer, positions=self.positions, format=self.format)
 
     @property
     def test_cells(self) -> list[Cell]:

@@ -24,6 +24,8 @@ from lab.inference.engine import GREEDY, Completion, Request, Sampling, never
 from lab.inference.reading import PromptReader
 from lab.inference.speculation import Drafter, Passages
 from lab.inference.tokenizing import TokenizingEngine
+from lab.models.swapped import step_places
+from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 
 _MOSTLY_RUNNING = 0.85
@@ -41,6 +43,7 @@ class LocalEngine(TokenizingEngine):
         """`speculation`: tokens that are drafted for a request and forward pass at most."""
         self.model, self.tokenizer = model.eval(), tokenizer
         self.batch_size, self.speculation = batch_size, speculation
+        self.format = swap_of(model).format
         ends: Any = model.generation_config.eos_token_id if model.generation_config else None
         own: Any = tokenizer.eos_token_id
         self.ends = {own, *(ends if isinstance(ends, list) else [ends])}
@@ -132,6 +135,9 @@ class LocalEngine(TokenizingEngine):
         ids = [
             [row.tokens[-1], *draft, *[0] * (most - 1 - len(draft))] for row, draft in zip(rows, drafts, strict=True)
         ]
+        inputs |= step_places(
+            self.model, [[*row.tokens, *draft] for row, draft in zip(rows, drafts, strict=True)], counts
+        )
         return self.model(input_ids=torch.tensor(ids, device=self.model.device), **inputs).logits
 
     def _completion(self, row: "_Row") -> Completion:

@@ -18,6 +18,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from lab.inference.cache import RaggedCache, States
 from lab.models.prefix_tree import PrefixTree
+from lab.models.swapped import tree_places
 
 _TOKENS_A_TREE = 2048
 _SHORTEST_START = 64
@@ -61,6 +62,7 @@ class PromptReader:
             input_ids=inputs["input_ids"],
             position_ids=inputs["position_ids"] + known,
             attention_mask=pad(inputs["attention_mask"], (known, 0), value=True),
+            **tree_places(self.model, tree, start),
             past_key_values=cache,
             logits_to_keep=torch.tensor([path[-1] for path in tree.paths], device=device),
         )

@@ -9,6 +9,8 @@ from transformers import PreTrainedModel
 
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError
+from lab.models.swapped import wants_places
+from lab.models.swaps import recorded, swap_of
 
 
 def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
@@ -20,20 +22,32 @@ def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
 
 
 def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
-    """A model whose only trainable weights are new adapters, kept in float32."""
+    """A model whose only trainable weights are new adapters, kept in float32, and what a swap has added to it."""
     torch.manual_seed(seed)
+    new_tokens = getattr(model, "new_tokens", [])
+    tables = ["embed_tokens"] if model.config.tie_word_embeddings else ["embed_tokens", "lm_head"]
     lora = PeftLoraConfig(
         r=config.rank,
         lora_alpha=config.alpha,  # type: ignore[arg-type]
         lora_dropout=config.dropout,
         target_modules=config.targets,
         task_type="CAUSAL_LM",
+        modules_to_save=["place_embeddings"] if wants_places(model) else None,
+        trainable_token_indices=dict.fromkeys(tables, new_tokens) if new_tokens else None,
     )
     return get_peft_model(model, lora)  # type: ignore[return-value]
 
 
 def load(model: PreTrainedModel, folder: Path) -> PeftModel:
-    """The adapters of a run directory on their base model; raises ModelError when they are damaged or do not fit."""
+    """The adapters of a run directory on their base model.
+
+    Raises ModelError when they are damaged or do not fit, and when they were trained with a swap that the model lacks.
+    """
+    trained, there = recorded(folder), swap_of(model)
+    if trained != there:
+        raise ModelError(
+            f"{folder}: trained with {trained!r}, and the model has {there!r}; lab.models.checkpoints loads both"
+        )
     try:
         return PeftModel.from_pretrained(model, str(folder))
     except Exception as error:

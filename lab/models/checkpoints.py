@@ -9,13 +9,14 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import adapters, pretrained
+from lab.models import adapters, pretrained, swaps
 
 
 def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Like `pretrained.load`, and `name` may also be a run directory or a folder of adapters (PEFT).
 
-    The base model of a run is loaded as the run's config says, but for what `config` says itself.
+    The base model of a run is loaded as the run's config says, but for what `config` says itself, and swapped as it was
+    when its adapters were trained; `swaps.swap_of` tells in which format it is to be asked.
     Raises ModelError when a run has no model (yet), when its base cannot be had, and for a model from scratch, which
     reads no text (lab/models/scratch_runs.py loads those).
     """
@@ -29,7 +30,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     if not (folder / "adapter_config.json").is_file():
         return pretrained.load(config.model_copy(update={"name": str(folder)}) if is_run else config)
     base = _base_of_run(config) if is_run else _base_of_adapter(config, folder)
-    model, tokenizer = pretrained.load(base)
+    model, tokenizer = swaps.load(base, swaps.recorded(folder))
     return adapters.for_inference(adapters.load(model, folder), base.quantization != "none"), tokenizer
 
 

@@ -5,30 +5,47 @@ from typing import Any
 
 import torch
 from huggingface_hub import model_info, try_to_load_from_cache
-from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.finetuning import TextPositionsConfig
 from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models.sources import EMBEDDED, locate
+from lab.models.swapped import SwappedLlama
 
 _ADVICE = f"without its weights use configs/smollm2_lora.yaml, or model.name={next(iter(EMBEDDED))}"
 
 
-def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Raises ModelError, in one line, when the weights cannot be had, are damaged, or do not fit the device."""
+def load(
+    config: ModelConfig, positions: TextPositionsConfig | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """With `positions` a SwappedLlama, which still has to know its tokens (`lab.models.swaps`).
+
+    Raises ModelError, in one line, when the weights cannot be had, are damaged, or do not fit the device, and when a
+    model that is no Llama should be swapped.
+    """
     path, device, dtype = locate(config.name), resolve_device(config), resolve_dtype(config)
     try:
         _check_hub(path)
         tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(
+        own = AutoConfig.from_pretrained(path)
+        if positions and own.model_type != "llama":
+            what = "positions, tokens and hints are only swapped in models of type llama"
+            raise ModelError(f"{config.name} is of type {own.model_type}: {what}")
+        if positions:
+            own.swapped_positions = positions.model_dump()
+        model = (SwappedLlama if positions else AutoModelForCausalLM).from_pretrained(
             path,
+            config=own,
             dtype=dtype,
             attn_implementation="sdpa",
             quantization_config=_quantization(config, dtype),
             device_map={"": device},
         )
+    except ModelError:
+        raise
     except Exception as error:  # the hub client, the config parser and safetensors raise dozens of types
         reason = " ".join(str(error).split())[:160]
         raise ModelError(

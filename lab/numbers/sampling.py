@@ -9,6 +9,7 @@ Raw numbers follow Number Cookbook A.1.7: the first has the full length L, the s
 """
 
 import itertools
+import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -109,6 +110,35 @@ class Mixture(Sequence[Problem]):
         """Where problem `index` is from."""
         number, place = divmod(index, len(self.cells))
         return self.cells[_order(len(self.cells), self.split, self.seed, number)[place]]
+
+
+class Curriculum(Sequence[Problem]):
+    """A mixture whose lengths grow: `size` problems in `stages` of equal size, the last of which has all cells.
+
+    Stage s of n takes the shortest s/n of each task's lengths, and at least one.
+    """
+
+    def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int, stages: int) -> None:
+        lengths: dict[Task, list[int]] = {}
+        for cell in cells:
+            lengths.setdefault(cell.task, []).append(cell.length)
+        self.size, self.mixtures = size, []
+        for stage in range(1, stages + 1):
+            longest = {task: sorted(own)[max(1, len(own) * stage // stages) - 1] for task, own in lengths.items()}
+            self.mixtures.append(Mixture([c for c in cells if c.length <= longest[c.task]], split, seed, sys.maxsize))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> Problem:  # type: ignore[override]
+        return self._mixture(index)[index]
+
+    def cell(self, index: int) -> Cell:
+        """Where problem `index` is from."""
+        return self._mixture(index).cell(index)
+
+    def _mixture(self, index: int) -> Mixture:
+        return self.mixtures[min(index * len(self.mixtures) // self.size, len(self.mixtures) - 1)]
 
 
 @lru_cache(maxsize=8)

@@ -28,7 +28,7 @@ from lab.text.digit_groups import groups, vocabulary
 
 PAD, BEGIN, END, EQUALS = "<pad>", "<begin>", "<end>", "="
 
-_SEPARATORS: dict[Representation, str] = {Integer: "", Float: ".", Fraction: "/", Scientific: ".e"}
+SEPARATORS: dict[Representation, str] = {Integer: "", Float: ".", Fraction: "/", Scientific: ".e"}
 _PARTS = 3
 """Of a number at most."""
 
@@ -130,7 +130,7 @@ class Notation:
         if self._total:
             parts.reverse()
             separators = separators[::-1]
-        if separators != _SEPARATORS[representation]:
+        if separators != SEPARATORS[representation]:
             return None
         numerals: list[str] = []
         for index, (part, alignment) in enumerate(zip(parts, representation.alignment, strict=True)):
@@ -169,7 +169,7 @@ class Notation:
                 cut = _mirrored(cut)
                 hints = hints and hints[::-1]
             written.append(cut if hints is None else [word for pair in zip(hints, cut, strict=True) for word in pair])
-        separators = _SEPARATORS[representation]
+        separators = SEPARATORS[representation]
         if self._total:
             written.reverse()
             separators = separators[::-1]

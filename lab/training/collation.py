@@ -6,6 +6,9 @@ from typing import Any
 import torch
 
 from lab.models.prefix_tree import PrefixTree
+from lab.models.swapped import tree_places, wants_places
+from lab.numbers.sampling import philox
+from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
 
 
@@ -13,24 +16,50 @@ class PrefixTreeCollator:
     """Examples as one prefix tree. Loss and gradients are those of the padded batch (with dropout, examples share the
     mask of what they share)."""
 
-    def __init__(self, share_prefixes: bool = True) -> None:
-        """Without shared prefixes every example is a branch of its own: as many tokens as the examples have."""
-        self.share_prefixes = share_prefixes
+    def __init__(self, share_prefixes: bool = True, model: Any = None) -> None:
+        """Without shared prefixes every example is a branch of its own: as many tokens as the examples have. `model`:
+        whose inputs they are, if it wants more than tokens."""
+        self.share_prefixes, self.model = share_prefixes, model
 
     def of_rows(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """The same of the rows of a ProblemSet."""
-        return self([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
+        """The same of the rows of a ProblemSet; where they tell of aligned digits, first_at and second_at (P, 2): nodes
+        that predict a digit, and the nodes of the digits of its place."""
+        tree, paths = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
+        if wants_places(self.model):
+            tree["place_ids"] = self._drawn(tree["place_ids"], rows[0]["index"])
+        for side in ("first_at", "second_at") if "first_at" in rows[0] else ():
+            tree[side] = torch.tensor(
+                [
+                    (path[len(row["prompt_ids"]) - 1 + place], path[digit])
+                    for row, path in zip(rows, paths, strict=True)
+                    for place, digit in enumerate(row[side])
+                    if digit != NOWHERE
+                ],
+                dtype=torch.long,
+            ).view(-1, 2)
+        return tree
 
     def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, torch.Tensor]:
         """The inputs of PrefixTree, and shift_labels (1, T): what each node is to predict."""
+        return self._tree(batch)[0]
+
+    def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], list[list[int]]]:
         # The last prompt token predicts the answer: each example has its own, so that each has its own loss.
         shareable = [len(prompt) - 1 if self.share_prefixes else 0 for prompt, _ in batch]
         tree = PrefixTree([[*prompt, *completion[:-1]] for prompt, completion in batch], shareable)
         labels_1T = torch.full((1, len(tree.tokens)), IGNORED)
         for (_, completion), path in zip(batch, tree.paths, strict=True):
             labels_1T[0, path[-len(completion) :]] = torch.tensor(completion)
-        return {
+        inputs = {
             **tree.inputs(),
+            **tree_places(self.model, tree),
             "shift_labels": labels_1T,
             "labels": labels_1T,  # read by the trainer alone, to count what the loss is averaged over
         }
+        return inputs, tree.paths
+
+    def _drawn(self, places_1T: torch.Tensor, index: int) -> torch.Tensor:
+        """Places that begin anywhere, the same for the whole batch, whose examples share nodes."""
+        room = self.model.config.swapped_positions["places"] - int(places_1T.max())
+        start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
+        return torch.where(places_1T > 0, places_1T + start, 0)

@@ -10,15 +10,17 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import RulesConfig
 from lab.errors import TaskError
-from lab.numbers.sampling import Cell, Mixture, has_problems
+from lab.numbers.sampling import Cell, Curriculum, Mixture, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
+from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import encode, example, tokens_needed
+from lab.text.formats import TextFormat
 
 
 class ProblemSet(NamedTuple):
     examples: Dataset
-    """Rows are EncodedExamples: prompt_ids, completion_ids."""
+    """Rows are EncodedExamples: prompt_ids, completion_ids; and the problem's index."""
     left_out: dict[str, int]
     """By task, how many problems were looked at and need more than the window."""
 
@@ -31,23 +33,41 @@ def problem_set(
     tokenizer: PreTrainedTokenizerBase,
     rules: RulesConfig | None = None,
     together: int = 1,
+    written: TextFormat | None = None,
+    curriculum: int = 1,
+    aligned: bool = False,
 ) -> ProblemSet:
     """The first `size` problems of the cells' mixture that fit the window, if rules are followed, or else the first.
 
     Of each `together` successive ones, those of a task stand side by side, so that their common prompt is shared.
+    Without rules numbers may be `written` in a format, lengths may grow in the stages of a `curriculum`, and rows may
+    tell where digits of one place are (lab/text/aligned_digits.py).
     Raises TaskError when no problem fits the window.
     """
-    mixture = Mixture(cells, split, seed, sys.maxsize)
-    indices, left_out = _within_window(mixture, size, tokenizer, rules) if rules else (list(range(size)), {})
+    whole = Mixture(cells, split, seed, sys.maxsize)
+    mixture = Curriculum(cells, split, seed, size, curriculum) if curriculum > 1 and not rules else whole
+    chosen, left_out = _within_window(whole, size, tokenizer, rules) if rules else (list(range(size)), {})
     ordered = [
         index
         for start in range(0, size, together)
-        for index in sorted(indices[start : start + together], key=lambda index: mixture.cell(index).task.key)
+        for index in sorted(chosen[start : start + together], key=lambda index: mixture.cell(index).task.key)
     ]
 
     def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
-        encoded = [encode(example(mixture[index], rules), tokenizer) for index in rows["index"]]
-        return {"prompt_ids": [e.prompt_ids for e in encoded], "completion_ids": [e.completion_ids for e in encoded]}
+        examples = [
+            written.example(mixture[index], index) if written else example(mixture[index], rules)
+            for index in rows["index"]
+        ]
+        encoded = [encode(item, tokenizer) for item in examples]
+        columns: dict[str, list] = {
+            "index": rows["index"],
+            "prompt_ids": [e.prompt_ids for e in encoded],
+            "completion_ids": [e.completion_ids for e in encoded],
+        }
+        if aligned:
+            places = [aligned_digits(item, tokenizer) for item in examples]
+            columns |= {"first_at": [p.first for p in places], "second_at": [p.second for p in places]}
+        return columns
 
     return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
 

@@ -3,7 +3,7 @@
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from zipfile import ZipFile
@@ -22,6 +22,7 @@ from lab.errors import ModelError
 from lab.numbers.sampling import Cell
 from lab.runs import Run
 from lab.text.examples import IGNORED
+from lab.text.formats import TextFormat
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.problem_sets import ProblemSet, problem_set, validated
 
@@ -42,6 +43,7 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
         attention_mask=inputs["attention_mask"],
         logits_to_keep=answers_A,
         use_cache=False,
+        **({"place_ids": inputs["place_ids"]} if "place_ids" in inputs else {}),
     ).logits
     return cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
 
@@ -80,12 +82,20 @@ def training_sets(
     seed: int,
     tokenizer: PreTrainedTokenizerBase,
     rules: RulesConfig | None = None,
+    written: TextFormat | None = None,
+    curriculum: int = 1,
+    aligned: bool = False,
 ) -> TrainingSets:
-    """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window."""
+    """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window.
+
+    The rest is as `problem_set` has it; validation has all lengths at once.
+    """
     samples, valid_problems = config.max_steps * config.batch_size, config.valid_problems
     return TrainingSets(
-        problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size),
-        problem_set(validated(cells, seed), "valid", seed, valid_problems, tokenizer, rules, valid_problems),
+        problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size, written, curriculum, aligned),
+        problem_set(
+            validated(cells, seed), "valid", seed, valid_problems, tokenizer, rules, valid_problems, written, 1, aligned
+        ),
     )
 
 
@@ -101,10 +111,11 @@ def train(
     callbacks: Sequence[TrainerCallback] = (),
     bfloat16: bool = False,
     compile: bool = False,
+    beside: Mapping[str, str] | None = None,
 ) -> None:
     """Train a model, or its adapters; leaves what has the lowest validation loss in run.model and the losses in
     metrics.jsonl. `collate` makes the inputs of `answer_loss`, shift_labels among them, of rows of `sets`. `bfloat16`:
-    products in it, whatever the weights are in.
+    products in it, whatever the weights are in. `beside`: texts of files that the model's folder should hold too.
 
     left_out.json counts the problems that did not fit the window of their rules; training_times.jsonl holds the seconds
     of every start that came to its end.
@@ -146,6 +157,8 @@ def train(
     shutil.rmtree(staged, ignore_errors=True)
     model.save_pretrained(str(staged))
     tokenizer.save_pretrained(str(staged))
+    for name, text in (beside or {}).items():
+        (staged / name).write_text(text)
     shutil.rmtree(run.model, ignore_errors=True)
     staged.rename(run.model)
     shutil.rmtree(folder)

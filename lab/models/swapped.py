@@ -1,0 +1,180 @@
+"""A pretrained Llama with other positions, places of digits, or forbidden tokens (Number Cookbook, Table 18).
+
+- positions: nope takes the rotation away, alibi also adds a bias (`position_encodings`).
+- places: a vector for the place of a digit in its run of digits, added to the token's own (Abacus, McLeish et al.
+  2024). All are zero at first, so that the model is the base model, to the bit.
+- forbidden tokens have probability 0, in training as in generation.
+
+Places follow from the tokens before; a pass over a part of its rows (a prefix tree, a step with a cache) is given them.
+
+Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far (Q without a cache), V words, H heads.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import Cache, LlamaConfig, LlamaForCausalLM
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from lab.config.finetuning import TextPositionsConfig
+from lab.errors import ModelError
+from lab.models.position_encodings import AlibiBias, NoRotation
+from lab.models.prefix_tree import PrefixTree
+
+
+class PlaceEmbeddings(nn.Embedding):
+    """Vectors (B, Q, D) of places (B, Q) from 1 up, nothing for place 0; zero before training."""
+
+    def reset(self) -> None:
+        nn.init.zeros_(self.weight)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if (largest := int(input.max())) > self.num_embeddings:
+            raise ModelError(
+                f"a number has a digit at place {largest}, and only places to {self.num_embeddings} have embeddings: "
+                f"train with positions.places of at least {largest}"
+            )
+        return super().forward((input - 1).clamp(min=0)) * (input > 0)[..., None]
+
+
+class SwappedLlama(LlamaForCausalLM):
+    def __init__(self, config: LlamaConfig) -> None:
+        """`config.swapped_positions` holds a TextPositionsConfig as a dictionary."""
+        super().__init__(config)
+        swap = TextPositionsConfig(**config.swapped_positions)  # type: ignore[attr-defined]
+        if swap.kind != "original":
+            width = config.head_dim or config.hidden_size // config.num_attention_heads
+            self.model.rotary_emb = NoRotation(width)  # type: ignore[assignment]
+        self.alibi = AlibiBias(config.num_attention_heads) if swap.kind == "alibi" else None
+        self.place_embeddings = PlaceEmbeddings(swap.places, config.hidden_size) if swap.places else None
+        self.new_tokens: list[int] = []
+        self._digits: tuple[int, ...] = ()
+        self._forbidden = torch.empty(0, dtype=torch.long, device="cpu")
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, PlaceEmbeddings):
+            module.reset()
+
+    def know_tokens(self, words: Sequence[str], new: Sequence[int], forbidden: Sequence[int]) -> None:
+        """`words`: the vocabulary in the order of its ids. Tokens of digits alone have places, hints are passed over.
+        `new`: tokens that the base model has not."""
+        self.new_tokens = list(new)
+        hinted = tuple(-1 if word[:1] == "<" and word[-1:] == ">" and "." in word else 0 for word in words)
+        self._digits = tuple(
+            len(word) if word.isascii() and word.isdigit() else hint for word, hint in zip(words, hinted, strict=True)
+        )
+        self._forbidden = torch.tensor(forbidden, dtype=torch.long)
+
+    def places(self, tokens: Sequence[int]) -> list[int]:
+        """Of each token how many digits its run has up to it and with it; 0 where there is no digit."""
+        found, run = [], 0
+        for token in tokens:
+            digits = self._digits[token]
+            run = run + digits if digits > 0 else run if digits < 0 else 0
+            found.append(run if digits > 0 else 0)
+        return found
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        past_key_values: Cache | None = None,
+        place_ids: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        **others: Any,
+    ) -> CausalLMOutputWithPast:
+        """As LlamaForCausalLM's.
+
+        attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True where attention goes.
+        place_ids (B, Q): `places` of whole rows where these are parts of them.
+
+        Raises ModelError for embeddings instead of tokens, for a place without an embedding, and when a cache holds
+        tokens and places are not given.
+        """
+        seen = past_key_values.get_seq_length() if past_key_values is not None else 0
+        if inputs_embeds is not None:
+            raise ModelError("a swapped model reads tokens: give input_ids, and no inputs_embeds")
+        hidden_BQD = self.model.embed_tokens(input_ids)
+        if self.place_embeddings is not None:
+            if place_ids is None:
+                if seen:
+                    raise ModelError("tokens after a cache need place_ids: places follow from the whole row")
+                place_ids = torch.tensor([self.places(row) for row in input_ids.tolist()], device=input_ids.device)
+            hidden_BQD = hidden_BQD + self.place_embeddings(place_ids).to(hidden_BQD.dtype)
+        if self.alibi is not None:
+            attention_mask = self._biased(hidden_BQD, attention_mask, position_ids, seen)
+        output = super().forward(
+            inputs_embeds=hidden_BQD,  # type: ignore[arg-type]
+            attention_mask=attention_mask,
+            position_ids=position_ids,  # type: ignore[arg-type]
+            past_key_values=past_key_values,
+            **others,
+        )
+        if len(self._forbidden) and output.logits is not None:
+            self._forbidden = self._forbidden.to(output.logits.device)
+            output.logits = output.logits.index_fill(-1, self._forbidden, float("-inf"))  # type: ignore[assignment]
+        return output
+
+    def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **others: Any) -> dict[str, Any]:  # type: ignore[override]
+        """With the places of the tokens that go into the forward pass."""
+        inputs = super().prepare_inputs_for_generation(input_ids, **others)  # type: ignore[misc]
+        if self.place_embeddings is not None:
+            places_BK = torch.tensor([self.places(row) for row in input_ids.tolist()], device=input_ids.device)
+            inputs["place_ids"] = places_BK[:, -inputs["input_ids"].shape[1] :]
+        return inputs
+
+    def _biased(
+        self, hidden_BQD: torch.Tensor, mask: torch.Tensor | None, positions_BQ: torch.Tensor | None, seen: int
+    ) -> torch.Tensor:
+        """What is added to the scores, (B, H, Q, K); -inf where attention does not go."""
+        rows, tokens, device = hidden_BQD.shape[0], hidden_BQD.shape[1], hidden_BQD.device
+        if mask is not None and mask.dim() == 4:
+            visible, keys = mask, mask.shape[-1]
+            if positions_BQ is None:
+                raise ModelError("a mask of queries and keys needs position_ids: distances follow from them")
+            # a cache that has places for these tokens already keeps every token at its position; others append them
+            cached = torch.arange(keys if seen == keys else seen, device=device).expand(len(positions_BQ), -1)
+            positions_BK = cached if seen == keys else torch.cat([cached, positions_BQ], -1)
+        else:
+            keys = seen + tokens
+            if mask is None:
+                mask = torch.ones(rows, keys, dtype=torch.long, device=device)
+            positions_BK = (mask.cumsum(-1) - 1).clamp(min=0)
+            positions_BQ = positions_BK[:, seen:]
+            at_K = torch.arange(keys, device=device)
+            # padding sees itself: a row of scores that are all -inf would make NaN of it, and of all after it
+            visible = (at_K <= at_K[seen:, None]) & (mask[:, None, None].bool() | (at_K == at_K[seen:, None]))
+        assert self.alibi is not None
+        bias_BHQK = self.alibi(positions_BQ, positions_BK).to(hidden_BQD.dtype)
+        return torch.where(visible, bias_BHQK, torch.finfo(bias_BHQK.dtype).min)
+
+
+def wants_places(model: Any) -> bool:
+    """Whether passes over parts of rows should be given `place_ids`; `model` may have adapters around it."""
+    return getattr(model, "place_embeddings", None) is not None
+
+
+def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dict[str, torch.Tensor]:
+    """The argument place_ids (1, T) for the nodes of a tree after the tokens `before`; none where it is not wanted."""
+    if not wants_places(model):
+        return {}
+    places_T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
+    for path in tree.paths:
+        tokens = [*before, *(tree.tokens[node] for node in path)]
+        places_T[0, path] = torch.tensor(model.places(tokens)[len(before) :])
+    return {"place_ids": places_T.to(model.device)}
+
+
+def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> dict[str, torch.Tensor]:
+    """The argument place_ids (B, Q) for the last `counts` tokens of rows, padded on the right; none if not wanted."""
+    if not wants_places(model):
+        return {}
+    most = max(counts)
+    last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
+    padded = [[*places, *[0] * (most - len(places))] for places in last]
+    return {"place_ids": torch.tensor(padded, device=model.device)}

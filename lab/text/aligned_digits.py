@@ -1,0 +1,70 @@
+"""Which digits of a problem have the same place value, and where they are in its tokens.
+
+    1234 + 89 = 1323        the answer's 2 is of tens, as the 3 of 1234 and the 8 of 89
+    1.5e3 + 2.5e2 = 1.75e3  the answer's 7 is of hundreds, as the 5 of 1.5e3 and the 2 of 2.5e2
+
+Fractions have no such places, nor have exponents.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lab.numbers.representations import Fraction, Representation, Scientific, split_parts
+from lab.numbers.sampling import task_of
+from lab.text.examples import Example, encode_prompt
+from lab.text.prompts import around_operands
+
+if TYPE_CHECKING:  # transformers takes seconds to import
+    from transformers.tokenization_utils_base import PreTrainedTokenizerBase as Tokenizer
+
+NOWHERE = -1
+
+
+class AlignedDigits(NamedTuple):
+    """For every token of the completion, and the end, a token of the prompt; NOWHERE where none has its place."""
+
+    first: list[int]
+    second: list[int]
+
+
+def place_values(number: str, representation: Representation) -> list[int | None]:
+    """Of every character the power of ten that it counts, None of those that are no digit of a value."""
+    if representation is Fraction:
+        return [None] * len(number)
+    parts = split_parts(number, representation)
+    shift = int(parts[2]) if representation is Scientific else 0
+    values: list[int | None] = [shift + place for place in reversed(range(len(parts[0])))]
+    if len(parts) > 1:
+        values += [None, *(shift - 1 - place for place in range(len(parts[1])))]
+    return values + [None] * (len(number) - len(values))
+
+
+def aligned_digits(item: Example, tokenizer: "Tokenizer") -> AlignedDigits:
+    """Of a problem with plain numbers and a tokenizer with one token a digit."""
+    problem, task = item.problem, task_of(item.problem)
+    before, between, _ = around_operands(problem)
+    prompt_ids = encode_prompt(item.prompt, tokenizer)
+    prompt, completion = (_tokens_of_characters(text, tokenizer) for text in (item.prompt, item.completion))
+    added = len(prompt_ids) - 1 - max(prompt.values())  # what the tokenizer begins a text with
+    starts = len(before), len(before) + len(problem.a) + len(between)
+    digits = [
+        {
+            value: added + prompt[start + at]
+            for at, value in enumerate(place_values(number, task.representation))
+            if value is not None
+        }
+        for start, number in zip(starts, (problem.a, problem.b), strict=True)
+        if number is not None and not (task.has_parameter and start == starts[1])
+    ]
+    tokens = len(tokenizer.encode(item.completion, add_special_tokens=False))
+    found = AlignedDigits([NOWHERE] * (tokens + 1), [NOWHERE] * (tokens + 1))
+    begin = item.completion.index(problem.answer)
+    for at, value in enumerate(place_values(problem.answer, task.answer)):
+        for side, own in zip(found, digits, strict=False):
+            if value in own:
+                side[completion[begin + at]] = own[value]
+    return found
+
+
+def _tokens_of_characters(text: str, tokenizer: "Tokenizer") -> dict[int, int]:
+    spans: Any = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    return {place: token for token, (start, end) in enumerate(spans) for place in range(start, end)}

@@ -1,0 +1,85 @@
+"""A pretrained tokenizer that cuts runs of digits otherwise, and all other text as before.
+
+                 left         right (decimals from the point)
+    1234567      123 456 7    1 234 567
+    1234.1234    123 4 . 123 4    1 234 . 123 4
+
+Digits are split off before the tokenizer's own rules come to them; what was split stays whole where the vocabulary has
+it. Groups that it lacks become new tokens at its end.
+"""
+
+import copy
+import json
+import re
+from typing import Any, NamedTuple
+
+from tokenizers import Tokenizer
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.finetuning import DigitTokensConfig
+from lab.errors import ModelError
+
+_LONGEST = 200
+"""Digits of a run that groups are counted in; the look-behind has an alternative for each group."""
+
+
+class DigitTokens(NamedTuple):
+    tokenizer: PreTrainedTokenizerBase
+    new: dict[int, list[int]]
+    """Of each new token the tokens that it begins as the mean of."""
+    forbidden: list[int]
+    """Tokens of the vocabulary that have more digits in a row than a group; the tokenizer writes none of them."""
+
+
+def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, hints: list[str]) -> DigitTokens:
+    """A copy of the tokenizer that cuts digits as the config says and has a token for each hint.
+
+    Raises ModelError for a tokenizer that is not byte pairs of the library `tokenizers`, or that has no token for a
+    digit alone.
+    """
+    own: Any = tokenizer
+    state = json.loads(own.backend_tokenizer.to_str()) if tokenizer.is_fast else None
+    if state is None or state["model"]["type"] != "BPE":
+        raise ModelError("tokenizer.digits: only byte-pair tokenizers of the library tokenizers can be swapped")
+    vocabulary: dict[str, int] = state["model"]["vocab"]
+    if lacking := [digit for digit in "0123456789" if digit not in vocabulary]:
+        raise ModelError(f"tokenizer.digits: the tokenizer has no token for the digit {lacking[0]} alone")
+    size, first = len(tokenizer), len(tokenizer)
+    new: dict[int, list[int]] = {}
+    forbidden: list[int] = []
+    if config.kind != "original":
+        most = 1 if config.kind == "one_digit" else config.k
+        groups = [f"{n:0{length}d}" for length in range(1, most + 1) for n in range(10**length)]
+        for group in groups:
+            if group not in vocabulary:
+                vocabulary[group] = size
+                new[size] = [vocabulary[digit] for digit in group]
+                size += 1
+        forbidden = [number for word, number in vocabulary.items() if re.search(rf"[0-9]{{{most + 1}}}", word)]
+        state["model"]["ignore_merges"] = True  # a group that is a token needs no merges that lead to it
+        state["pre_tokenizer"] = _before(state["pre_tokenizer"], _split(most, config.align))
+    swapped = copy.deepcopy(tokenizer)
+    swapped._tokenizer = Tokenizer.from_str(json.dumps(state))  # type: ignore[attr-defined]
+    if hints:
+        swapped.add_tokens(hints)
+        places = [vocabulary[digit] for digit in "0123456789"]
+        new |= dict.fromkeys(swapped.convert_tokens_to_ids(hints), places)  # type: ignore[union-attr]
+    if len(swapped) != first + len(new):
+        raise ModelError("tokenizer.digits: the tokenizer's own added tokens are in the way of new ones")
+    return DigitTokens(swapped, new, forbidden)
+
+
+def _split(most: int, align: str) -> dict[str, Any]:
+    """A pre-tokenizer that makes every group of digits a piece of its own."""
+    pattern = rf"[0-9]{{1,{most}}}"
+    if most > 1 and align == "right":
+        # of different lengths, so that a group of decimals begins whole groups after the point
+        whole = "|".join(rf"\.[0-9]{{{length}}}" if length else r"\." for length in range(0, _LONGEST, most))
+        pattern = rf"(?<={whole}){pattern}|{pattern}(?=(?:[0-9]{{{most}}})*(?![0-9]))"
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+def _before(own: dict[str, Any] | None, split: dict[str, Any]) -> dict[str, Any]:
+    """The split, and then the tokenizer's own rules, but for those that cut every digit off."""
+    steps = [] if own is None else own["pretokenizers"] if own["type"] == "Sequence" else [own]
+    return {"type": "Sequence", "pretokenizers": [split, *(step for step in steps if step["type"] != "Digits")]}

@@ -1,0 +1,78 @@
+"""The paper's prompts with the numbers in them reversed, padded or hinted (Number Cookbook, section 3.3 and Table 18).
+
+    plain       Add two numbers: 1234 + 89 =                     1323
+    reversed    Add two numbers: 4321 + 98 =                     3231
+    padded      Add two numbers: 1234 + 0089 =                   1323
+    hinted      Add two numbers: <0.3>1<0.2>2 ... =              <0.3>1<0.2>3 ...
+
+Numbers are those of the notation of models from scratch, its words written without spaces.
+"""
+
+import functools
+import re
+from collections.abc import Sequence
+
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.numbers.representations import Representation
+from lab.numbers.sampling import Problem, task_of
+from lab.numbers.tasks import Task
+from lab.text.answers import Reading
+from lab.text.examples import Example
+from lab.text.notation import SEPARATORS, Notation
+from lab.text.prompts import around_operands
+
+_HINT = r"<\d+\.\d+>"
+_WORD = re.compile(rf"{_HINT}|[0-9./e]")
+
+
+class TextFormat:
+    def __init__(self, config: FormatConfig, tasks: Sequence[Task]) -> None:
+        """Raises TaskError for tasks whose answers the format cannot carry (see `Notation`)."""
+        self.config = config
+        self._notation = Notation(TokenizerConfig(), config, tasks)
+
+    @property
+    def hints(self) -> list[str]:
+        """Words that stand before digits, which a tokenizer should know; none without index hints."""
+        return [word for word in self._notation.vocabulary if re.fullmatch(_HINT, word)]
+
+    @property
+    def ones_first(self) -> bool:
+        """Whether integers are written from the ones digit up."""
+        return self._notation.ones_first
+
+    def example(self, problem: Problem, luck: int | None = None) -> Example:
+        """Prompt and completion; `luck` draws the first places of hints. Raises what `Notation.question` raises."""
+        before, between, after = around_operands(problem)
+        words = self._notation.question(problem, luck)
+        operator = words.index(f"<{task_of(problem).key}>")
+        a, b = "".join(words[:operator]), "".join(words[operator + 1 : -1])
+        answer = "".join(self._notation.answer(problem, luck))
+        return Example(f"{before}{a}{between}{b}{after}", f" {answer}", problem)
+
+    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+        """The answer, digits in their natural order, as `lab.text.answers.extract` has it, or None if there is none."""
+        pattern = self._pattern(representation)
+        match = pattern.match(text.strip()) if reading == "strict" else pattern.search(text)
+        read = match and self._notation.read(_WORD.findall(match.group()), representation)
+        return read if read and representation.pattern.fullmatch(read) else None
+
+    def decided(self, text: str, representation: Representation) -> bool:
+        """Whether nothing that could follow changes either reading."""
+        match = self._pattern(representation).search(text)
+        return match is not None and match.end() < len(text)
+
+    def _pattern(self, representation: Representation) -> re.Pattern[str]:
+        return _written(representation, self.config.reverse == "total", self.config.index_hints == "both")
+
+
+def opened(config: FormatConfig, tasks: Sequence[Task]) -> TextFormat | None:
+    """The format of a config, None where numbers are written as ever. Raises TaskError as `TextFormat` does."""
+    return None if config == FormatConfig() else TextFormat(config, tasks)
+
+
+@functools.cache
+def _written(representation: Representation, total: bool, hinted: bool) -> re.Pattern[str]:
+    separators = SEPARATORS[representation][:: -1 if total else 1]
+    digits = rf"(?:{_HINT if hinted else ''}[0-9])+"
+    return re.compile(digits + "".join(re.escape(separator) + digits for separator in separators))

@@ -1,0 +1,95 @@
+"""An auxiliary loss that rewards chosen heads for looking at the digit that is to be added next.
+
+Where a digit of the answer is predicted, the heads of `first` should attend to the digit of its place in the first
+operand, those of `second` to that in the second: the loss is the mean negative logarithm of the attention that they pay
+it. The model computes what it computed before; only its training differs.
+
+Shapes: T nodes of a prefix tree, P pairs of a query and the digit that it should look at, D width, E of a head.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+from lab.config.finetuning import AlignmentConfig
+from lab.errors import ModelError
+from lab.training.trainer import tree_loss
+
+
+def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
+    """Raises ModelError for heads that the model has not, and for a model whose attention is not Llama's."""
+    heads = [*config.first, *config.second]
+    if not heads:
+        return
+    facts: Any = model.config
+    if facts.model_type != "llama":
+        raise ModelError(f"training.alignment: the model is of type {facts.model_type}, and only llama is known")
+    layers, most = facts.num_hidden_layers, facts.num_attention_heads
+    if wrong := [head for head in heads if head[0] >= layers or head[1] >= most]:
+        raise ModelError(
+            f"training.alignment: there is no head {list(wrong[0])}; {layers} layers have {most} heads each"
+        )
+
+
+class AlignedLoss:
+    """The loss of a prefix tree and, while training, that of the heads' attention, times its weight."""
+
+    def __init__(self, config: AlignmentConfig) -> None:
+        self.weight = config.weight
+        self.sides = {"first_at": config.first, "second_at": config.second}
+
+    def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        layers = {layer for heads in self.sides.values() for layer, _ in heads}
+        if not model.training or not layers:
+            return tree_loss(model, inputs)
+        with _inputs_of_attention(model, layers) as seen:
+            total = tree_loss(model, inputs)
+        visible_TT = inputs["attention_mask"][0, 0]
+        for side, heads in self.sides.items():
+            queries_P, digits_P = inputs[side].unbind(-1)
+            for layer, head in heads:
+                log_PT = log_attention(seen[layer], head, queries_P, visible_TT)
+                missed = -log_PT.gather(1, digits_P[:, None]).sum()
+                total = total + self.weight * missed / len(heads)
+        return total
+
+
+def log_attention(
+    seen: tuple[Any, torch.Tensor, Any], head: int, queries_P: torch.Tensor, visible_TT: torch.Tensor
+) -> torch.Tensor:
+    """The logarithm of a head's attention from some nodes to all, (P, T)."""
+    attention, hidden_TD, (cos, sin) = seen
+    width = attention.head_dim
+    query_PE = attention.q_proj(hidden_TD[queries_P])[:, head * width : (head + 1) * width]
+    shared = head // attention.num_key_value_groups
+    key_TE = attention.k_proj(hidden_TD)[:, shared * width : (shared + 1) * width]
+    at_P = (cos[:, queries_P], sin[:, queries_P])
+    query_PE = apply_rotary_pos_emb(query_PE[None, None], query_PE[None, None], *at_P)[0][0, 0]
+    key_TE = apply_rotary_pos_emb(key_TE[None, None], key_TE[None, None], cos, sin)[0][0, 0]
+    scores_PT = (query_PE @ key_TE.T).float() * attention.scaling
+    return scores_PT.masked_fill(~visible_TT[queries_P], float("-inf")).log_softmax(-1)
+
+
+@contextmanager
+def _inputs_of_attention(model: Any, layers: set[int]) -> Iterator[dict[int, tuple[Any, torch.Tensor, Any]]]:
+    """Of each layer its attention, the states (T, D) that it reads, and its rotation; hooks are gone afterwards."""
+    found: dict[int, tuple[Any, torch.Tensor, Any]] = {}
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+
+    def keep(layer: int) -> Any:
+        def hook(attention: Any, args: Any, given: dict[str, Any]) -> None:
+            found[layer] = attention, given["hidden_states"][0], given["position_embeddings"]
+
+        return hook
+
+    hooks = [
+        base.model.layers[layer].self_attn.register_forward_pre_hook(keep(layer), with_kwargs=True) for layer in layers
+    ]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
