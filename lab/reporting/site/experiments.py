@@ -1,0 +1,93 @@
+"""The log of experiments (experiments/README.md) as entries: each row of its tables, with the files that it names."""
+
+import re
+import shutil
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_NAMED = re.compile(r"results/([\w-]+\.(?:png|md|py))")
+_TEXT = MarkdownIt("js-default", {"html": False, "linkify": False})
+
+
+class Entry(NamedTuple):
+    section: str
+    title: str
+    cells: list[tuple[str, str]]
+    """(column, HTML) of each further column."""
+    figures: list[str]
+    """File names below experiments/ of the site."""
+    tables: list[tuple[str, str]]
+    """(file name, HTML) of result tables that the row names."""
+    sources: list[tuple[str, str]]
+    """(file name, text) of programs that it names."""
+
+
+def entries(folder: Path, site: Path) -> list[Entry]:
+    """Entries of `folder`/README.md; the figures that they name are copied below `site`/experiments.
+
+    Nothing where there is no such log. HTML in the log is text.
+    """
+    log = folder / "README.md"
+    if not log.is_file():
+        return []
+    found = []
+    section, columns = "", []
+    tokens = _TEXT.parse(log.read_text(encoding="utf-8", errors="replace"))
+    row: list[Token] = []
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            section = tokens[place + 1].content
+        elif token.type == "tr_open":
+            row = []
+        elif token.type in ("th_open", "td_open"):
+            row.append(tokens[place + 1])
+        elif token.type == "tr_close":
+            if tokens[place - 1].type == "th_close":
+                columns = [cell.content for cell in row]
+            else:
+                found.append(_entry(section, columns, row, folder, site))
+    return found
+
+
+def _entry(section: str, columns: list[str], row: list[Token], folder: Path, site: Path) -> Entry:
+    text = " ".join(cell.content for cell in row)
+    named = [folder / "results" / name for name in dict.fromkeys(_NAMED.findall(text))]
+    named = [path for path in named if path.is_file()]
+    figures = [path for path in named if path.suffix == ".png"]
+    for path in figures:
+        (site / "experiments").mkdir(exist_ok=True)
+        shutil.copyfile(path, site / "experiments" / path.name)
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in named if path.suffix != ".png"}
+    return Entry(
+        section,
+        _inline(row[0]),
+        [(column, _inline(cell)) for column, cell in zip(columns[1:], row[1:], strict=False)],
+        [quote(path.name) for path in figures],
+        [(path.name, _tables(path.name, text)) for path, text in texts.items() if path.suffix == ".md"],
+        [(path.name, text) for path, text in texts.items() if path.suffix == ".py"],
+    )
+
+
+def _tables(name: str, text: str) -> str:
+    """A result file's HTML, its tables with the headings that a screen reader needs."""
+    named = re.sub(r"<th(?=[ >])", '<th scope="col"', _TEXT.render(text))
+    return named.replace("<table>", f'<table><caption class="hidden">{escape(name)}</caption>')
+
+
+def _inline(cell: Token) -> str:
+    """A cell's HTML without its images, which stand below, and without links to files that do not travel along."""
+    kept: list[Token] = []
+    dropped = False
+    for token in cell.children or []:
+        if token.type == "link_open":
+            dropped = not str(token.attrGet("href")).startswith(("http://", "https://"))
+        if token.type == "image" or (dropped and token.type in ("link_open", "link_close")):
+            continue
+        kept.append(token)
+    renderer: Any = _TEXT.renderer  # typed by what all renderers have
+    return renderer.renderInline(kept, _TEXT.options, {})

@@ -1,0 +1,108 @@
+"""What run directories say of themselves, as plain records: finished, unfinished and damaged ones alike."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab.errors import LabError, RunError
+from lab.runs import Run
+
+KINDS = {
+    "adapter": "fine-tuning",
+    "benchmark": "evaluation",
+    "tokenizer": "from scratch",
+    "subject": "probing",
+    "rule_following": "cost",
+    "group": "adder",
+}
+"""A top-level key that only the configs of one command have, and what its runs are called."""
+
+
+@dataclass
+class Record:
+    """One run directory. What could not be read of it is said in `notes`, and the rest stands."""
+
+    run: Run
+    name: str
+    status: str = "damaged"
+    kind: str = "unknown"
+    model: str = ""
+    config_text: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def noting(self, what: str) -> Iterator[None]:
+        """Whatever a damaged file holds, it becomes a note and never stops the rest."""
+        try:
+            yield
+        except LabError as error:
+            self.notes.append(str(error).replace(f"{self.run.path}{os.sep}", ""))
+        except Exception as error:
+            self.notes.append(f"{what}: damaged ({type(error).__name__}: {error})"[:300])
+
+
+def gather(paths: Iterable[Path]) -> list[Record]:
+    """The runs at and below the paths, by name. Raises RunError where there is no such folder, or no run in any."""
+    paths = list(paths)
+    for path in paths:
+        if not path.is_dir():
+            raise RunError(f"{path}: there is no such folder; give run directories, or folders of them")
+    places = dict.fromkeys(place for path in paths for place in _runs_below(path.resolve()))
+    if not places:
+        said = ", ".join(map(str, paths))
+        raise RunError(f"{said}: no run directory there (a folder with config.yaml and status)")
+    names = [place.name for place in places]
+    return [
+        _read(place, place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}")
+        for place in places
+    ]
+
+
+def _runs_below(folder: Path) -> Iterator[Path]:
+    seen: set[str] = set()
+    # runs may be links to another disk, and links may go round in circles
+    for place, folders, files in os.walk(folder, followlinks=True):
+        again = (real := os.path.realpath(place)) in seen
+        seen.add(real)
+        if not again and {"status", "config.yaml"} & set(files):
+            yield Path(place)
+        # what stands hidden beside a run is one that is being written or thrown away
+        below = [] if again or "status" in files or "config.yaml" in files else folders
+        folders[:] = sorted(name for name in below if not name.startswith("."))
+
+
+def _read(place: Path, name: str) -> Record:
+    record = Record(Run(place), name)
+    with record.noting("status"):
+        record.status = record.run.status
+    with record.noting("config.yaml"):
+        record.config_text = record.run.config
+        config = yaml.safe_load(record.config_text)
+        if not isinstance(config, dict):
+            raise RunError("config.yaml: not a config")
+        record.config = config
+        record.kind = next((kind for key, kind in KINDS.items() if key in config), "unknown")
+        record.model = _model(config)
+    if (place / "summary.json").is_file():
+        with record.noting("summary.json"):
+            summary = record.run.read_json("summary")
+            if not isinstance(summary, dict):
+                raise RunError("summary.json: not a summary")
+            record.summary = summary
+    return record
+
+
+def _model(config: dict[str, Any]) -> str:
+    engine = config.get("engine") or {}
+    model = config.get("subject") or engine.get("model") or config.get("model") or config.get("rule_following") or ""
+    if isinstance(model, dict):
+        said = [model.get(key) for key in ("name", "size", "encoding", "kind")]
+        model = " ".join(str(part) for part in said if part)
+    return str(model)

@@ -1,0 +1,55 @@
+// NUPA at a glance: a row a pair of task and representation, a column a range; one model, or the difference of two.
+const HEATMAP = { a: null, b: "", metric: "exact_match", reading: "strict" };
+const ranged = () => withScores.map((one, place) => [place, one.label]).filter(([place]) => Object.keys(withScores[place].ranges).length);
+
+function openHeatmap() {
+  const state = HEATMAP, changed = () => fill("heatmap-view", async () => drawHeatmap());
+  const choosers = document.getElementById("heatmap-choosers"), options = ranged();
+  if (!options.length) { choosers.replaceChildren(absent()); return; }
+  if (!choosers.children.length) {
+    state.a = telling(1).find((place) => options.some(([key]) => key === place)) ?? options[0][0];
+    choosers.replaceChildren(
+      choice("Model", options, state.a, (value) => { state.a = value; changed(); }),
+      choice("Minus", [["", "nothing: the model itself"], ...options], state.b, (value) => { state.b = value; changed(); }),
+      choice("Metric", DATA.metrics.map(({ key, name }) => [key, name]), state.metric, (value) => { state.metric = value; changed(); }),
+      choice("Reading", [["strict", "strict"], ["loose", "loose"]], state.reading, (value) => { state.reading = value; changed(); }));
+  }
+  changed();
+}
+
+function drawHeatmap() {
+  const { metric, reading } = HEATMAP, a = withScores[HEATMAP.a], b = HEATMAP.b === "" ? null : withScores[HEATMAP.b];
+  const tasks = [...TASKS.values()].filter((task) => Object.keys(task.ranges).length);
+  const found = (one, task, range) => estimateIn(one?.ranges[task.key]?.[range], metric, reading);
+  const all = tasks.flatMap((task) => DATA.ranges.flatMap((range) => [found(a, task, range), found(b, task, range)]));
+  const scale = scaleOf(metric, all);
+  const rows = tasks.map((task) => element("tr", {}, element("th", { scope: "row" }, taskName(task.key)),
+    DATA.ranges.map((range) => (b ? difference(found(a, task, range), found(b, task, range), metric, scale) : single(found(a, task, range), metric, scale)))));
+  const title = `${metricName(metric)}${metric === "dlength" ? ", digits" : ", %"}, ${reading} reading: ${a.label}${b ? ` minus ${b.label}` : ""}`;
+  const measured = tasks.filter((task) => DATA.ranges.some((range) => found(a, task, range) && (!b || found(b, task, range)))).length;
+  return [
+    element("p", { class: "note", role: "status" }, `${measured} of ${tasks.length} tasks measured${b ? " in both. Blue: better, orange: worse; framed where the two intervals do not meet" : ""}.`),
+    element("table", {}, element("caption", {}, title),
+      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "task"), DATA.ranges.map((range) => element("th", { scope: "col" }, range)))),
+      element("tbody", {}, rows)),
+  ];
+}
+
+const unmeasured = () => element("td", { class: "none" }, "not measured");
+
+function single(found, metric, scale) {
+  if (!found) return unmeasured();
+  const strength = metric === "dlength" ? 1 - Math.min(1, scale.place(found[0])) : found[0];
+  return tipped(element("td", { style: `--v: ${strength}` }, metric === "dlength" ? `${round(found[0])}` : percent(found[0])), scale.write(found));
+}
+
+function difference(a, b, metric, scale) {
+  if (!a || !b) return unmeasured();
+  const change = a[0] - b[0], better = metric === "dlength" ? change < 0 : change > 0;
+  const apart = a[1] != null && b[1] != null && (a[1] > b[2] || a[2] < b[1]);
+  const strength = metric === "dlength" ? Math.min(1, Math.abs(scale.place(a[0]) - scale.place(b[0]))) : Math.abs(change);
+  const text = metric === "dlength" ? `${round(change)}` : percent(change);
+  const kind = [better ? "better" : change ? "worse" : "", apart ? "apart" : ""].join(" ").trim();
+  return tipped(element("td", { class: kind, style: `--v: ${strength}` }, change > 0 ? `+${text}` : text.replace("-", "−"), apart ? spoken(" intervals apart") : null),
+    `${scale.write(a)}\nagainst ${scale.write(b)}`);
+}

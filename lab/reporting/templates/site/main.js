@@ -1,0 +1,28 @@
+// Which view is shown: the part of the address after the hash, such as #samples/3.
+const VIEWS = { runs: openRuns, run: openRun, performance: openPerformance, heatmap: openHeatmap, errors: openErrors, samples: openSamples, training: openTraining, cost() {}, probing() {}, adders() {}, log() {} };
+let shownView = null;
+
+function show() {
+  const [asked, argument] = location.hash.slice(1).split("/");
+  if (asked === "main") return;
+  const view = asked in VIEWS ? asked : "runs";
+  for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== view;
+  for (const link of document.querySelectorAll("nav a")) {
+    const current = link.hash === `#${view}` || (view === "run" && link.hash === "#runs");
+    if (current) { link.setAttribute("aria-current", "page"); link.scrollIntoView({ block: "nearest", inline: "nearest" }); } else link.removeAttribute("aria-current");
+  }
+  const heading = document.querySelector(`#${view} h1`);
+  VIEWS[view](argument);
+  document.title = `${heading.textContent} · The number lab`;
+  tip.hidden = true;
+  if (shownView !== null) {
+    scrollTo({ top: 0, behavior: "instant" });
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  }
+  shownView = view;
+}
+
+addEventListener("hashchange", show);
+addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+show();

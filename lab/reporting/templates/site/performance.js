@@ -1,0 +1,102 @@
+// Bars by range and curves by length, of the models, tasks, representations, ranges and metric that are chosen.
+const MOST = 8;
+const TASKS = new Map(DATA.tasks.map((task) => [task.key, task]));
+const taskName = (key) => (TASKS.has(key) ? (TASKS.get(key).name === key ? key : `${TASKS.get(key).name.replaceAll("_", " ")}${Object.keys(TASKS.get(key).ranges).length ? `, ${TASKS.get(key).representation}` : ""}`) : key.replaceAll("_", " "));
+const METRICS = DATA.metrics.map(({ key }) => key);
+const metricName = (key) => DATA.metrics.find((metric) => metric.key === key).name;
+const readingPlace = (cell, reading) => (reading === "loose" && cell.length > 1 ? 1 : 0);
+const estimateIn = (cell, metric, reading) => cell?.[readingPlace(cell, reading)]?.[METRICS.indexOf(metric)] ?? null;
+const withScores = DATA.series.filter((one) => one.tasks.length);
+const seriesOptions = () => withScores.map((one, place) => [place, one.label]);
+/** Places of the series that say most: of our own runs those with the most tasks by range, then the first of all. */
+const telling = (count) => {
+  const breadth = (one) => (one.run == null ? -1 : Object.keys(one.ranges).length);
+  const places = withScores.map((_, place) => place).sort((a, b) => breadth(withScores[b]) - breadth(withScores[a]) || a - b);
+  return places.slice(0, breadth(withScores[places[0]] ?? {}) > 0 ? count : 1);
+};
+
+const PERFORMANCE = { series: new Set(telling(2)), tasks: new Set(), representations: new Set(), ranges: new Set(DATA.ranges), metric: "exact_match", reading: "strict", by: "range", colours: new Map() };
+
+function openPerformance() {
+  const state = PERFORMANCE, changed = () => fill("performance-view", drawPerformance);
+  const choosers = document.getElementById("performance-choosers");
+  if (!withScores.length) { choosers.replaceChildren(absent()); return; }
+  if (!choosers.children.length) {
+    if (![...state.series].some((place) => Object.keys(withScores[place].ranges).length)) state.by = "length";
+    const known = new Set(withScores.flatMap((one) => one.tasks));
+    const tasks = [...TASKS.keys()].filter((key) => known.has(key)), forms = [...new Set(tasks.map((key) => TASKS.get(key).representation))];
+    tasks.forEach((key) => state.tasks.add(key));
+    forms.forEach((form) => state.representations.add(form));
+    choosers.replaceChildren(
+      manyChecks("Models", seriesOptions(), state.series, changed, MOST),
+      manyChecks("Tasks", tasks.map((key) => [key, taskName(key)]), state.tasks, changed),
+      checks("Representations", forms.map((form) => [form, form]), state.representations, changed),
+      checks("Ranges", DATA.ranges.map((name) => [name, name]), state.ranges, changed),
+      choice("Metric", DATA.metrics.map(({ key, name }) => [key, name]), state.metric, (value) => { state.metric = value; changed(); }),
+      choice("Reading", [["strict", "strict: the answer comes first"], ["loose", "loose: it comes at all"]], state.reading, (value) => { state.reading = value; changed(); }),
+      choice("Against", [["range", "range"], ["length", "length"]], state.by, (value) => { state.by = value; changed(); }));
+  }
+  changed();
+}
+
+async function drawPerformance() {
+  const { by, metric, reading } = PERFORMANCE;
+  const chosen = coloured([...PERFORMANCE.series].map((place) => withScores[place]), PERFORMANCE.colours);
+  const tasks = [...TASKS.keys()].filter((key) => PERFORMANCE.tasks.has(key) && PERFORMANCE.representations.has(TASKS.get(key).representation) && chosen.some((one) => one.of.tasks.includes(key)));
+  if (!chosen.length || !tasks.length) return [element("p", { class: "absent" }, "Nothing to show: choose a model, and tasks that it was asked.")];
+  const figures = by === "range" ? rangeCharts(chosen, tasks, metric, reading) : await lengthCharts(chosen, tasks, metric, reading);
+  const shaded = chosen.some((one) => one.of.trained) ? "Grey: lengths of the training, where all models shown share them." : "";
+  return [
+    legend(chosen, by === "length"),
+    element("p", { class: "note" }, `${metricName(metric)}, ${reading} reading. ${by === "range" ? "–: not measured." : `Against digits. ${shaded}`}`),
+    grid(figures.cards),
+    tableOnDemand("The same as a table", () => table(`${metricName(metric)}, ${reading} reading (95 % interval)`, figures.columns, figures.rows(), 2)),
+  ];
+}
+
+const sizeFor = (list) => (list.length < 4 ? LARGE : SMALL);
+const grid = (cards) => element("div", { class: cards.length < 4 ? "cards few" : "cards" }, cards);
+
+/** A series keeps its colour as long as it is chosen, whatever else is. */
+function coloured(list, colours) {
+  for (const one of colours.keys()) if (!list.includes(one)) colours.delete(one);
+  for (const one of list) {
+    if (colours.has(one)) continue;
+    const used = new Set(colours.values());
+    colours.set(one, [0, 1, 2, 3, 4, 5, 6, 7].find((colour) => !used.has(colour)) ?? 0);
+  }
+  return list.map((one) => ({ of: one, label: one.label, colour: colours.get(one) }));
+}
+
+function rangeCharts(chosen, tasks, metric, reading) {
+  const ranges = DATA.ranges.filter((name) => PERFORMANCE.ranges.has(name));
+  const found = (one, task, range) => estimateIn(one.of.ranges[task]?.[range], metric, reading);
+  const scale = scaleOf(metric, chosen.flatMap((one) => tasks.flatMap((task) => ranges.map((range) => found(one, task, range)))));
+  const bounds = (task, range) => TASKS.get(task).ranges[range];
+  const shown = tasks.filter((task) => Object.keys(TASKS.get(task).ranges).length);
+  const cards = shown.map((task) => bars({
+    title: taskName(task), scale, size: sizeFor(shown),
+    groups: ranges.map((name) => ({ name: `${name} (${bounds(task, name).join("-")} digits)`, text: name })),
+    series: chosen.map((one) => ({ ...one, cells: ranges.map((range) => found(one, task, range)) })),
+  }));
+  const rows = () => shown.flatMap((task) => chosen.map((one) => [taskName(task), one.label, ...ranges.map((range) => scale.write(found(one, task, range)))]));
+  return { cards, rows, columns: ["task", "model", ...ranges] };
+}
+
+async function lengthCharts(chosen, tasks, metric, reading) {
+  const curves = await Promise.all(chosen.map((one) => (one.of.file ? load(one.of.file) : {})));
+  const points = (place, task) => Object.entries(curves[place][task] ?? {}).map(([length, cell]) => [Number(length), estimateIn(cell, metric, reading)]);
+  const shared = new Set(chosen.map((one) => JSON.stringify(one.of.trained)));
+  const shade = shared.size === 1 ? chosen[0].of.trained : null;
+  const cards = tasks.map((task) => {
+    const series = chosen.map((one, place) => ({ ...one, points: points(place, task) }));
+    const scale = scaleOf(metric, series.flatMap((one) => one.points.map(([, found]) => found)));
+    return lines({ title: taskName(task), series, scale, across: "digits", shade, size: sizeFor(tasks) });
+  });
+  const scale = scaleOf(metric, []);
+  const rows = () => tasks.flatMap((task) => chosen.flatMap((one, place) => {
+    const found = points(place, task);
+    return found.length ? found.map(([length, cell]) => [taskName(task), one.label, `${length}`, scale.write(cell)]) : [[taskName(task), one.label, null, null]];
+  }));
+  return { cards, rows, columns: ["task", "model", "digits", metricName(metric)] };
+}
