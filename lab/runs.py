@@ -69,9 +69,9 @@ class Run:
 
         `resume` takes up a run of the same config, after cutting records that were not written whole; where there is
         nothing it starts. What may differ are the top-level keys ``resume``, ``overwrite`` and ``output`` (where the
-        directory stands now), and the dotted keys `free`; before it is compared, the earlier config goes through
-        `renew`, which may add what keys mean that it did not know yet. `overwrite` removes what is there once the new
-        directory is ready, provided it is a run. An empty directory is free.
+        directory stands now), and the dotted keys `free` with what is below them; before it is compared, the earlier
+        config goes through `renew`, which may add what keys mean that it did not know yet. `overwrite` removes what is
+        there once the new directory is ready, provided it is a run. An empty directory is free.
 
         Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
         there is not a run directory, or if it cannot be written.
@@ -108,13 +108,22 @@ class Run:
         except (BlockingIOError, PermissionError):
             raise RunError(f"{self.path}: another process is writing it") from None
 
-    def _take_up(self, config_yaml: str, free: Collection[str], renew: Callable[[str], str]) -> None:
+    def check_config(self, config_yaml: str, free: Collection[str] = (), renew: Callable[[str], str] = str) -> None:
+        """Raises `RunError` unless the run is of this config, as `open` understands it; changes nothing."""
         old, new = _leaves(renew(self.config)), _leaves(config_yaml)
-        changed = [key for key in {**old, **new} if old.get(key) != new.get(key) and key not in {*free, "output"}]
+        may_differ = [*free, "output"]
+        changed = [
+            key
+            for key in {**old, **new}
+            if old.get(key) != new.get(key) and not any(f"{key}.".startswith(f"{part}.") for part in may_differ)
+        ]
         if changed:
             named = [f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in changed[:3]]
             more = f"; and {len(changed) - 3} more" if len(changed) > 3 else ""
             raise RunError(f"{self.path}: cannot resume with another config: {'; '.join(named)}{more}")
+
+    def _take_up(self, config_yaml: str, free: Collection[str], renew: Callable[[str], str]) -> None:
+        self.check_config(config_yaml, free, renew)
         for records in self.path.glob("*.jsonl"):
             whole = _whole_lines(records.read_bytes())
             if len(whole) < records.stat().st_size:

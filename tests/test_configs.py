@@ -1,9 +1,7 @@
-import itertools
 import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lab.benchmarks.length_curves import LengthCurves, unseen_problems
 from lab.config.adder import AdderConfig
@@ -14,13 +12,14 @@ from lab.config.loading import dump, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.probing import ProbeConfig
 from lab.config.schema import RunConfig, chosen
+from lab.config.sweeping import SweepConfig
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import TASKS
+from lab.sweeping.cells import trials
 from lab.text.notation import Notation
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "configs").glob("*.yaml"))
-GRIDS = sorted((ROOT / "configs" / "grids").glob("*.yaml"))
+SWEEPS = sorted((ROOT / "configs" / "sweeps").glob("*.yaml"))
 
 
 def schema_of(path: Path) -> type[RunConfig]:
@@ -44,17 +43,19 @@ def test_every_shipped_config_loads_and_survives_its_own_dump(path, tmp_path):
     assert config.name == path.stem
 
 
-@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.name)
-def test_every_setting_of_a_grid_is_a_config(path):
-    grid = yaml.safe_load(path.read_text())
-    assert {"title", "seeds", "settings"} <= grid.keys()
-    for settings, task in itertools.product(grid["settings"].values(), grid.get("tasks", ["add_integer"])):
-        overrides = [*(f"{key}={value}" for key, value in settings.items()), f"data.tasks=[{task}]"]
-        config = load(PretrainConfig, ROOT / "configs" / grid["config"], overrides)
-        notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
-        longest = Cell(TASKS[task], max(config.evaluation.lengths))
-        # of every problem the words can be had, hints too
-        assert LengthCurves(unseen_problems([longest], 0, 5), notation).requests(None)  # type: ignore[arg-type]
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.name)
+def test_every_cell_of_a_shipped_sweep_is_a_config_of_its_command_and_its_directory_is_its_own(path, tmp_path):
+    sweep = load(SweepConfig, path, [f"output={tmp_path}", "seeds=[0]"])
+    assert sweep.name not in {file.stem for file in FILES}
+    planned = trials(sweep.model_copy(update={"config": path.parent / sweep.config}))
+    assert planned
+    for config in (trial.config for trial in planned):
+        if isinstance(config, PretrainConfig):
+            notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
+            longest = max(config.evaluation.lengths)
+            # of every problem the words can be had, hints too
+            problems = unseen_problems([Cell(task, longest) for task in chosen(config.data.tasks)], 0, 5)
+            assert LengthCurves(problems, notation).requests(None)  # type: ignore[arg-type]
 
 
 def test_the_papers_config_is_the_papers_setting():
@@ -78,7 +79,8 @@ def test_configs_are_read_without_torch():
     import sys
 
     rooms = ", ".join(
-        f"lab.config.{name}" for name in ("adder", "cost", "evaluation", "pretraining", "probing", "loading")
+        f"lab.config.{name}"
+        for name in ("adder", "cost", "evaluation", "pretraining", "probing", "sweeping", "loading")
     )
     code = f"import sys, {rooms}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -19,16 +19,16 @@ def script(name: str):
 
 
 @pytest.mark.slow
-def test_a_grid_runs_every_task_setting_and_seed_and_shows_finished_ones_again(tmp_path, capsys):
+def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_path, capsys):
     grid = script("scratch_grid")
-    chosen = ["positions", "seeds=0,1", "only=rope,alibi as released", "tasks=add_integer,add_float"]
+    chosen = ["positions", "seeds=0", "only=rope,alibi as released", "tasks=add_integer,add_float"]
     arguments = [*chosen, f"results={tmp_path / 'results'}", f"output={tmp_path / 'runs'}", *SMALL]
     grid.main(arguments)
     names = {path.name for path in (tmp_path / "runs").iterdir()}
-    assert len(names) == 8
-    assert "positions_add_float_alibi-as-released_1" in names
+    assert len(names - {"positions"}) == 4
+    assert "positions_add_float_alibi-as-released_0" in names
     table = (tmp_path / "results" / "positions.md").read_text()
-    assert "(2 seeds)" in table
+    assert "(1 seed)" in table
     assert table.count("| add_float | alibi as released |") == 1
     assert (tmp_path / "results" / "positions.png").stat().st_size > 10_000
     models = {path: path.read_bytes() for path in (tmp_path / "runs").glob("*/model/model.safetensors")}
@@ -36,7 +36,7 @@ def test_a_grid_runs_every_task_setting_and_seed_and_shows_finished_ones_again(t
     assert {path: path.read_bytes() for path in models} == models
     with pytest.raises(SystemExit):
         grid.main(["positions", "only=odd"])
-    assert "only=odd: positions has the settings rope, nope" in capsys.readouterr().err
+    assert "only: odd is none of cells: rope, nope" in capsys.readouterr().err
 
 
 @pytest.mark.slow

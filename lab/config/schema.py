@@ -126,10 +126,19 @@ class TrainingConfig(Section):
         return self
 
 
-class RunConfig(Section):
-    """What the config of every command begins with."""
+def _a_folder_name(name: str) -> str:
+    if not name or name in (".", "..") or set(name) & set("/\\\0"):
+        raise ValueError("should be the name of a folder")
+    return name
 
-    name: str
+
+FolderName: TypeAlias = Annotated[str, AfterValidator(_a_folder_name)]
+
+
+class RunConfig(Section):
+    """What the config of every command that makes one run begins with."""
+
+    name: FolderName
     """The run directory is <output>/<name>."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Of problems, initial weights, dropout and sampling."""
@@ -138,13 +147,6 @@ class RunConfig(Section):
     """Go on with a run that was cut short."""
     overwrite: bool = False
     """Replace a run of the same name."""
-
-    @field_validator("name")
-    @classmethod
-    def _a_folder_name(cls, name: str) -> str:
-        if not name or name in (".", "..") or set(name) & set("/\\\0"):
-            raise ValueError("should be the name of a folder")
-        return name
 
     @property
     def path(self) -> Path:
@@ -157,3 +159,14 @@ class RunConfig(Section):
         """
         renew = partial(renewed, type(self))
         return Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+
+    def run_status(self, free: Collection[str] = ()) -> str | None:
+        """The status of the run that is in the directory of this config, None where there is none; changes nothing.
+
+        Raises `RunError` if something else is there, a run of another config included.
+        """
+        if not Run.check(self.path, resume=True):
+            return None
+        run = Run(self.path)
+        run.check_config(dump(self), free, partial(renewed, type(self)))
+        return run.status

@@ -1,7 +1,7 @@
 """Figures of run directories, for paper and screen (matplotlib)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -167,12 +167,14 @@ def cost_by_length(summary: Mapping[str, Any], title: str, path: Path) -> None:
 
 def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], title: str, path: Path) -> None:
     """A row a task, a column a metric, a line a model: against length, with 95 % intervals; grey is trained."""
-    tasks = list(next(iter(curves.values())))
+    tasks = list(dict.fromkeys(task for curve in curves.values() for task in curve))
     with _figure(path, figsize=(10, 2.6 * len(tasks) + 1.1)) as figure:
         grid = figure.subplots(len(tasks), len(METRIC_NAMES), squeeze=False, sharex="row")
         for task, row in zip(tasks, grid, strict=True):
             for axes, (metric, name) in zip(row, METRIC_NAMES.items(), strict=True):
                 for place, (label, curve) in enumerate(curves.items()):
+                    if task not in curve:
+                        continue
                     lengths = sorted(map(int, curve[task]))
                     found = [curve[task][str(length)][metric] for length in lengths]
                     color, values = COLORS[place % len(COLORS)], [e["value"] for e in found]
@@ -191,8 +193,9 @@ def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, i
         for axes in grid[-1]:
             axes.set_xlabel("digits (grey: trained)", fontsize=8)
         figure.suptitle(_plain(title), fontsize=10)
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), fontsize=8)
+        found = [axes[0].get_legend_handles_labels() for axes in grid]
+        legend = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
+        figure.legend(legend.values(), legend, loc="outside lower center", ncols=min(5, len(legend)), fontsize=8)
 
 
 def panels(
@@ -231,6 +234,38 @@ def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title
             axes.grid(color="#eeeeee")
         grid[0].set_ylabel("exact match")
         grid[0].legend(title="digits", fontsize=8)
+        figure.suptitle(_plain(title), fontsize=10)
+
+
+def by_cell(
+    labels: Sequence[str],
+    estimates: Mapping[str, Sequence[Mapping[str, float] | None]],
+    shares: Collection[str],
+    tried: str,
+    title: str,
+    path: Path,
+) -> None:
+    """A panel a quantity, a row a cell of a sweep, named by what is `tried`, with 95 % intervals; `shares` are between
+    0 and 1.
+    """
+    with _figure(path, figsize=(2 + 3.4 * len(estimates), 0.3 * len(labels) + 1.3)) as figure:
+        grid = figure.subplots(1, len(estimates), squeeze=False, sharey=True)[0]
+        for axes, (name, found) in zip(grid, estimates.items(), strict=True):
+            for place, estimate in enumerate(found):
+                look: dict[str, Any] = {"color": COLORS[0], "ms": 4, "lw": 1.2}
+                if estimate:
+                    bars = _errors([dict(estimate)]) if math.isfinite(estimate["high"]) else None
+                    axes.errorbar([estimate["value"]], [place], xerr=bars, fmt="o", **look)
+                else:
+                    axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
+            if name in shares:
+                axes.set_xlim(-0.03, 1.03)
+            axes.set_title(_plain(name), fontsize=9)
+            axes.grid(axis="x", color="#eeeeee")
+            axes.tick_params(labelsize=7)
+            axes.set_ylim(len(labels) - 0.5, -0.5)
+        grid[0].set_yticks(range(len(labels)), [_plain(label) for label in labels])
+        grid[0].set_ylabel(_plain(tried), fontsize=8)
         figure.suptitle(_plain(title), fontsize=10)
 
 

@@ -73,12 +73,13 @@ def table(curves: Mapping[str, Curves], title: str) -> Table:
 
 def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequence[int] | None = None) -> Table:
     """A row a task and model, a column a length: the shape of the paper's Tables 16 and 17."""
-    first = next(iter(curves.values()))
-    shown = [str(length) for length in lengths] if lengths else list(dict.fromkeys(n for t in first for n in first[t]))
+    measured = {int(length) for curve in curves.values() for found in curve.values() for length in found}
+    shown = [str(length) for length in lengths or sorted(measured)]
     rows = [
         (task, label, *(percent((curve[task].get(length) or {}).get("exact_match")) for length in shown))
-        for task in first
+        for task in dict.fromkeys(task for curve in curves.values() for task in curve)
         for label, curve in curves.items()
+        if task in curve
     ]
     return Table(title, ("task", "model", *(f"d{length}" for length in shown)), rows, 2)
 

@@ -1,0 +1,66 @@
+"""Run a command over a grid or a list of settings, each with several seeds, and show what came of it.
+
+Every run is a run of its own (python -m lab.<command>), beside the sweep's directory, and runs here, so many at a time,
+or on SLURM; the config says which. All configs are checked before the first one starts. Finished runs are not run
+again, ones that were cut short go on, and failed ones are tried again: whatever happened, the same command goes on.
+Leaves table.md, results.csv, figures/ and a log of each run in <output>/<name>.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.config.loading import dump, parse_command_line
+from lab.config.sweeping import SweepConfig
+from lab.errors import RunError, exit_cleanly
+from lab.runs import Run
+from lab.sweeping.cells import Trial, trials
+from lab.sweeping.launchers import check_launcher, open_launcher
+from lab.sweeping.running import run_trials
+
+_MAY_CHANGE = [key for key in SweepConfig.model_fields if key != "command"]
+"""A sweep may be given more seeds and cells, or another launcher: each run holds its own config against its own."""
+
+
+@exit_cleanly
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = sys.argv[1:] if argv is None else argv
+    config = parse_command_line(SweepConfig, arguments, "python -m lab.sweep", __doc__ or "")
+    base = os.path.normpath(Path(arguments[0]).parent / config.config)
+    sweep(config.model_copy(update={"config": Path(base)}))
+
+
+def sweep(config: SweepConfig) -> None:
+    check_launcher(config.launcher)
+    planned = trials(config)
+    with Run.open(config.path, dump(config), resume=True, free=_MAY_CHANGE) as run:
+        done = sum(trial.finished for trial in planned)
+        print(f"{len(planned)} runs, {done} of them finished before")
+        failed = run_trials(planned, open_launcher(config, run), run)
+        show(config, planned, run)
+        if failed:
+            more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+            told = f"{len(failed)} of {len(planned)} runs failed: {', '.join(failed[:3])}{more}"
+            raise RunError(f"{told}; their logs are in {run.path / 'logs'}, and the same command tries them again")
+
+
+def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
+    from rich.console import Console
+
+    from lab.reporting import sweeps
+
+    cells = {trial.cell.name: trial.cell for trial in planned}
+    finished = [trial for trial in planned if trial.finished]
+    rows = [
+        sweeps.Row(cell.labels, [Run(trial.config.path) for trial in finished if trial.cell.name == name])
+        for name, cell in cells.items()
+    ]
+    table = sweeps.write(config.results, rows, config.title or config.name, run)
+    if table:
+        Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+    print(f"sweep directory: {run.path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""A command as a process that ends with the one that started it, and whose words are kept in a log."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.runs import Run
+
+LAST_LINES = 12
+
+
+def log_of(run: Run, name: str) -> Path:
+    return run.path / "logs" / f"{name}.log"
+
+
+def start_logged(command: tuple[str, ...], log: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """The command as a process that ends with this one and appends all it says to `log`."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        file.write(f"$ {shlex.join(command)}\n".encode())
+        file.flush()
+        mortal = (sys.executable, "-m", "lab.sweeping.mortal", str(os.getpid()), *command)
+        environment = {**os.environ, **environment}
+        return subprocess.Popen(mortal, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment)
+
+
+def ended(status: int) -> str:
+    """What was wrong with a process of this exit status; empty where nothing was."""
+    if status == 0:
+        return ""
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def last_lines(log: Path, count: int = LAST_LINES) -> str:
+    """Of what a command has said, indented; of a line in which a bar was redrawn, its last state."""
+    lines = log.read_bytes()[-100_000:].decode(errors="replace").split("\n") if log.exists() else ["(no log)"]
+    shown = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
+    return "\n".join(f"    {line[:400]}" for line in shown[-count:])

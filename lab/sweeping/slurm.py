@@ -1,0 +1,94 @@
+"""Runs of a sweep as jobs of SLURM, by submitit: it writes the batch scripts and asks for the states."""
+
+import os
+from pathlib import Path
+
+import submitit
+from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJobError
+
+from lab.config.sweeping import SlurmLauncherConfig
+from lab.errors import RunError
+from lab.runs import Run
+from lab.sweeping.cells import Trial
+from lab.sweeping.processes import ended, log_of, start_logged
+
+
+class LoggedCommand:
+    """What a job of submitit does: the command, and once more, from where it was, when it ran out of time."""
+
+    def __init__(self, command: tuple[str, ...], log: Path) -> None:
+        self.command, self.log = command, log
+
+    def __call__(self) -> int:
+        process = start_logged(self.command, self.log, {})
+        try:
+            return process.wait()
+        finally:
+            process.kill()
+
+    def checkpoint(self) -> DelayedSubmission:
+        return DelayedSubmission(self)
+
+
+class SlurmLauncher:
+    """Which job a run is, is on record (jobs.jsonl): a sweep that is started again waits for those that still go on."""
+
+    def __init__(self, settings: SlurmLauncherConfig, run: Run) -> None:
+        self.at_once, self._run = settings.jobs, run
+        self._job_class = submitit.SlurmJob if settings.cluster == "slurm" else submitit.LocalJob
+        folder = run.path.resolve() / "jobs"
+        self._executor = submitit.AutoExecutor(
+            folder, settings.cluster, slurm_max_num_timeout=settings.requeues, local_max_num_timeout=settings.requeues
+        )
+        self._executor.update_parameters(timeout_min=settings.minutes, cpus_per_task=settings.cpus)
+        self._executor.update_parameters(gpus_per_node=settings.gpus, nodes=1, tasks_per_node=1)
+        optional = {"mem_gb": settings.memory_gb, "slurm_setup": settings.setup, "slurm_qos": settings.qos}
+        optional |= {"slurm_partition": settings.partition, "slurm_account": settings.account}
+        optional |= {"slurm_constraint": settings.constraint}
+        self._executor.update_parameters(**{key: value for key, value in optional.items() if value})
+        self._before = {record["run"]: record["job"] for record in run.read("jobs")}
+
+    def start(self, trial: Trial) -> "SlurmJob":
+        before = self._before.pop(trial.name, None)
+        if before and (job := SlurmJob(self._job_class(self._executor.folder, before), taken_up=True)).goes_on():
+            return job
+        self._executor.update_parameters(name=trial.name)
+        try:
+            job = self._executor.submit(LoggedCommand(trial.command, log_of(self._run, trial.name).resolve()))
+        except FailedJobError as error:
+            raise RunError(f"{trial.name}: SLURM refused the job: {' '.join(str(error).split())[-300:]}") from None
+        self._run.append("jobs", [{"run": trial.name, "job": job.job_id}])
+        return SlurmJob(job)
+
+
+class SlurmJob:
+    def __init__(self, job: submitit.Job[int], taken_up: bool = False) -> None:
+        """`taken_up`: an earlier process submitted it."""
+        self._job, self._taken_up = job, taken_up
+
+    def goes_on(self) -> bool:
+        if self._taken_up and isinstance(self._job, submitit.LocalJob):
+            # submitit knows of jobs on this machine only while the process that submitted them lives.
+            return not self._job.paths.result_pickle.exists() and _is_alive(int(self._job.job_id))
+        return not self._job.done()
+
+    def failure(self) -> str | None:
+        if self.goes_on():
+            return None
+        try:
+            return ended(self._job.result())
+        except (UncompletedJobError, FailedJobError):
+            return f"job {self._job.job_id} {self._job.state.lower()}, see also {self._job.paths.stderr}"
+
+    def stop(self) -> None:
+        """It goes on: to wait for the queue once is enough."""
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # its number went to a process of somebody else
+        return False
+    return True

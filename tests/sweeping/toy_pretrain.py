@@ -1,0 +1,30 @@
+"""Stands in for `lab.pretrain`: its config and its run directory, and a few steps of sleep instead of a training.
+
+Fails where the encoding is alibi, as long as there is a file "broken" beside the runs.
+"""
+
+import sys
+import time
+
+from lab.config.loading import parse_command_line
+from lab.config.pretraining import PretrainConfig
+from lab.errors import exit_cleanly
+from lab.numbers.statistics import wilson
+
+
+@exit_cleanly
+def main() -> None:
+    config = parse_command_line(PretrainConfig, sys.argv[1:], "toy", "")
+    with config.open_run() as run:
+        for step in range(len(run.read("metrics")), config.training.max_steps):
+            print(f"step {step}", flush=True)
+            run.append("metrics", [{"step": step}])
+            time.sleep(0.1)
+        if config.model.encoding == "alibi" and (config.output / "broken").exists():
+            raise ZeroDivisionError("the slopes are broken")
+        right = {"rope": 90, "nope": 40, "alibi": 60}[config.model.encoding] + config.seed
+        run.write_json("summary", {"right": wilson(right, 100)._asdict()})
+
+
+if __name__ == "__main__":
+    main()
