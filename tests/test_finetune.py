@@ -198,3 +198,50 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     subprocess.run([*start, "name=whole"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
     for name in ("summary.json", "metrics.jsonl", "table.md", "model/adapter_model.safetensors"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    "swap",
+    [
+        ["positions={kind: alibi, places: 40}", "format.reverse=integer"],
+        ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
+        ["format.index_hints=both"],
+        ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
+    ],
+    ids=["places in alibi", "two digits", "hints", "aligned heads"],
+)
+def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(arguments, swap, tmp_path):
+    from lab.evaluate import main as evaluate
+
+    main(arguments(*swap, "data.tasks=[add_integer, add_float]"))
+    tuned = [json.loads(line) for line in (tmp_path / "run" / "samples_after.jsonl").open()]
+    config = ROOT / "configs" / "nupa_smollm2.yaml"
+    engine = f"engine={{kind: local, model: {{name: '{tmp_path}/run', device: cpu}}}}"
+    asked = ["benchmark.tasks=[add_integer, add_float]", "benchmark.lengths={hard: [1, 5], easy: [5, 5]}"]
+    evaluate([str(config), engine, *asked, "benchmark.problems_per_range=6", f"output={tmp_path}", "name=again"])
+    again = [json.loads(line) for line in (tmp_path / "again" / "samples.jsonl").open()]
+    shown = ("prompt", "text", "answer", "strict")
+    assert {json.dumps([s[key] for key in shown]) for s in tuned} == {
+        json.dumps([s[key] for key in shown]) for s in again
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["positions.places=8"], "format.reverse"),
+        (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),
+        (["format.pad=operands", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
+        (["training.alignment={first: [[9, 0]]}"], "no head [9, 0]"),
+        (["data.style=rule_following", "format.reverse=integer"], "plain numbers"),
+        (["format.pad=all", "data.tasks=[add_scientific, sig_integer]"], "pad=all"),
+    ],
+)
+def test_swaps_that_cannot_be_are_one_line_before_anything_is_written(arguments, keys, said, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments(*keys))
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "run").exists()

@@ -120,9 +120,9 @@ class SwappedLlama(LlamaForCausalLM):
             output.logits = output.logits.index_fill(-1, self._forbidden, float("-inf"))  # type: ignore[assignment]
         return output
 
-    def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **others: Any) -> dict[str, Any]:  # type: ignore[override]
-        """With the places of the tokens that go into the forward pass."""
-        inputs = super().prepare_inputs_for_generation(input_ids, **others)  # type: ignore[misc]
+    def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
+        """With the places of the tokens that go into the forward pass. (`generate` looks for the name kwargs.)"""
+        inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)  # type: ignore[misc]
         if self.place_embeddings is not None:
             places_BK = torch.tensor([self.places(row) for row in input_ids.tolist()], device=input_ids.device)
             inputs["place_ids"] = places_BK[:, -inputs["input_ids"].shape[1] :]

@@ -21,6 +21,8 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import checkpoints, scratch_runs
 from lab.models.scratch import NumberLlama
+from lab.models.swapped import SwappedLlama
+from lab.models.swaps import swap_of
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
@@ -79,7 +81,7 @@ def open_model(name: str, template: str = "") -> Subject:
         run = scratch_runs.load(folder)
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
     model, tokenizer = checkpoints.load(ModelConfig(name=name, dtype="float32"))
-    return bridge(name, model, TextSums(tokenizer, template), tokenizer)
+    return bridge(name, model, TextSums(tokenizer, template, swap_of(model).format), tokenizer)
 
 
 def bridge(
@@ -101,7 +103,9 @@ def bridge(
     with torch.inference_mode():
         expected_BTV = model(tokens_BT).logits  # before the bridge replaces parts of the model
     architecture = (
-        "LlamaForCausalLM" if isinstance(model, NumberLlama) else str((model.config.architectures or ["?"])[0])
+        "LlamaForCausalLM"
+        if isinstance(model, NumberLlama | SwappedLlama)
+        else str((model.config.architectures or ["?"])[0])
     )
     try:
         opened = build_bridge_from_module(model, architecture=architecture, hf_config=model.config, tokenizer=tokenizer)
@@ -117,9 +121,9 @@ def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
     """Raises ModelError unless the subject has these logits, and attention that sums to one everywhere."""
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     logits_BTV, found = subject.activations(sums, patterns)
-    scale = expected_BTV.float().abs().max()
+    scale = expected_BTV.masked_fill(expected_BTV.isinf(), 0).float().abs().max()  # -inf: forbidden tokens
     if not torch.allclose(logits_BTV.float(), expected_BTV.float(), rtol=0, atol=1e-3 * float(scale)):
-        gap = float((logits_BTV - expected_BTV).abs().max())
+        gap = float((logits_BTV - expected_BTV).nan_to_num(0).abs().max())
         raise ModelError(f"{subject.name}: the bridge's logits differ from the model's by up to {gap:.3g}")
     for name in patterns:
         sums_BHT = found[name].float().sum(-1)

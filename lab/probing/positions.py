@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 import torch
 from transformers.tokenization_utils_base import BatchEncoding, PreTrainedTokenizerBase
 
+from lab.config.notation import FormatConfig
 from lab.errors import ModelError, TaskError
 from lab.numbers.columns import Columns
 from lab.numbers.sampling import Problem
@@ -98,11 +99,17 @@ class NotatedSums:
 class TextSums:
     """Sums as a pretrained model reads them: the prompt that the lab tunes and measures with, or any other."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str = "") -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, template: str = "", format: FormatConfig | None = None
+    ) -> None:
         """`template`: a text with {a} and {b} in this order, such as "{a}+{b}="; the NUPA prompt if it is empty.
+        `format`: how numbers are written, without padding and hints.
 
-        Raises TaskError for a template with other fields.
+        Raises TaskError for a template with other fields, and for a padded or hinted format.
         """
+        if format and (format.pad != "none" or format.index_hints != "none"):
+            raise TaskError(f"sums are only found in numbers without padding and index hints, not in {format!r}")
+        self._ones_first = bool(format) and format.reverse in ("integer", "each", "total")
         self._tokenizer = tokenizer
         self.pad = int(tokenizer.pad_token_id)  # type: ignore[arg-type]
         self._around = _around_fields(template) if template else prompts.around_operands(_addition(0, 0))
@@ -111,6 +118,8 @@ class TextSums:
         """See `SumWriter`."""
         problem = _addition(a, b)
         before, between, after = self._around
+        if self._ones_first:
+            problem = problem._replace(a=problem.a[::-1], b=str(problem.b)[::-1], answer=problem.answer[::-1])
         question = f"{before}{problem.a}{between}{problem.b}{after}"
         answer = prompts.completion(problem)
         second = len(before) + len(problem.a) + len(between)
@@ -120,12 +129,17 @@ class TextSums:
         start = len(asked["input_ids"])  # type: ignore[arg-type]
         return Written(
             [*asked["input_ids"], *answered["input_ids"], self._tokenizer.eos_token_id],  # type: ignore[misc]
-            _tokens_of(asked, question, len(before), problem.a),
-            _tokens_of(asked, question, second, str(problem.b)),
-            [start + at for at in _tokens_of(answered, answer, answer.index(problem.answer), problem.answer)],
+            self._from_ones(_tokens_of(asked, question, len(before), problem.a)),
+            self._from_ones(_tokens_of(asked, question, second, str(problem.b))),
+            self._from_ones(
+                [start + at for at in _tokens_of(answered, answer, answer.index(problem.answer), problem.answer)]
+            ),
             _token_at(asked, question, second - len(between.lstrip())),
             start - 1,
         )
+
+    def _from_ones(self, at: list[int]) -> list[int]:
+        return at if self._ones_first else at[::-1]
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """See `SumWriter`."""
@@ -240,8 +254,8 @@ def _around_fields(template: str) -> tuple[str, str, str]:
 
 
 def _tokens_of(encoded: BatchEncoding, text: str, start: int, number: str) -> list[int]:
-    """The token of each digit of the number that begins at `start`, from the ones up."""
-    return [_token_at(encoded, text, start + place) for place in reversed(range(len(number)))]
+    """The token of each digit of the number that begins at `start`, in their order."""
+    return [_token_at(encoded, text, start + place) for place in range(len(number))]
 
 
 def _token_at(encoded: BatchEncoding, text: str, place: int) -> int:

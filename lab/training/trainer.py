@@ -155,7 +155,9 @@ def train(
     run.append("training_times", [times])
     staged = run.path / ".model"
     shutil.rmtree(staged, ignore_errors=True)
-    model.save_pretrained(str(staged))
+    # a table that was made longer is not the adapters': what is new in it is kept by their trained tokens
+    adapters: dict[str, Any] = {"save_embedding_layers": False} if isinstance(model, PeftModel) else {}
+    model.save_pretrained(str(staged), **adapters)
     tokenizer.save_pretrained(str(staged))
     for name, text in (beside or {}).items():
         (staged / name).write_text(text)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lab.errors import TaskError
 from lab.numbers.representations import REPRESENTATIONS, length
-from lab.numbers.sampling import BLOCK, Cell, Mixture, block, distinct_problems, has_problems, problem
+from lab.numbers.sampling import BLOCK, Cell, Curriculum, Mixture, block, distinct_problems, has_problems, problem
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
 
@@ -115,3 +115,15 @@ def test_a_mixture_visits_every_cell_once_a_round():
 def test_a_mixture_of_nothing_is_refused():
     with pytest.raises(TaskError, match="at least one task"):
         Mixture([], "train", 0, 10)
+
+
+def test_lengths_of_a_curriculum_grow_stage_by_stage_to_all_cells():
+    cells = [Cell(TASKS["add_integer"], n) for n in range(1, 7)] + [Cell(TASKS["max_integer"], n) for n in (4, 5)]
+    curriculum = Curriculum(cells, "train", 0, 300, 3)
+    longest = [
+        {task: max(c.length for c in map(curriculum.cell, range(100 * s, 100 * s + 100)) if c.task.name == task)}
+        for s in range(3)
+        for task in ("add", "max")
+    ]
+    assert longest == [{"add": 2}, {"max": 4}, {"add": 4}, {"max": 4}, {"add": 6}, {"max": 5}]
+    assert [curriculum[i] for i in range(200, 300)] == [Mixture(cells, "train", 0, 300)[i] for i in range(200, 300)]

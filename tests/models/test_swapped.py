@@ -1,0 +1,219 @@
+import json
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from lab.config.finetuning import DigitTokensConfig, LoraConfig, Swap, TextPositionsConfig, TextTokenizerConfig
+from lab.config.notation import FormatConfig
+from lab.config.schema import ModelConfig
+from lab.errors import ModelError
+from lab.inference.engine import Request
+from lab.inference.local import LocalEngine
+from lab.inference.plain import PlainEngine
+from lab.models import adapters, checkpoints, swaps
+from lab.models.prefix_tree import PrefixTree
+from lab.models.swapped import tree_places
+
+REVERSED = FormatConfig(reverse="integer")
+TWO_DIGITS = TextTokenizerConfig(digits=DigitTokensConfig(kind="k_digit", k=2))
+SWAPS = {
+    "nope": Swap(positions=TextPositionsConfig(kind="nope")),
+    "alibi": Swap(positions=TextPositionsConfig(kind="alibi")),
+    "places": Swap(positions=TextPositionsConfig(places=40), format=REVERSED),
+    "places in alibi": Swap(positions=TextPositionsConfig(kind="alibi", places=40), format=REVERSED),
+    "two digits": Swap(tokenizer=TWO_DIGITS),
+    "hints": Swap(format=FormatConfig(index_hints="both")),
+}
+TEXTS = ["12 + 345 =", "7 + 8 =", "x 90817 and 33"]
+
+
+def load(toy_model, swap: Swap):
+    return swaps.load(ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), swap)
+
+
+def with_trained_places(model):
+    if model.place_embeddings is not None:
+        torch.manual_seed(1)
+        torch.nn.init.normal_(model.place_embeddings.weight, std=0.5)
+    return model
+
+
+@pytest.fixture(scope="module", params=SWAPS)
+def swapped(request, toy_model):
+    model, tokenizer = load(toy_model, SWAPS[request.param])
+    return with_trained_places(model), tokenizer
+
+
+@pytest.mark.parametrize("places", [1, 40])
+def test_places_change_no_bit_before_they_are_trained(toy_model, places):
+    swap = Swap(positions=TextPositionsConfig(places=places), format=REVERSED)
+    model, tokenizer = load(toy_model, swap)
+    plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    ids = tokenizer.encode("1 + 2 = 3" if places == 1 else "123 + 45 = 168", return_tensors="pt")
+    with torch.inference_mode():
+        assert torch.equal(model(ids).logits, plain(ids).logits)
+
+
+def test_a_digits_place_is_how_many_digits_its_run_has_so_far(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["places"])
+    assert model.places(tokenizer.encode("x 123+45.67")) == [0, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2]
+
+
+def test_a_token_of_two_digits_has_the_place_of_its_last(toy_model):
+    model, tokenizer = load(toy_model, Swap(tokenizer=TWO_DIGITS, positions=TextPositionsConfig(places=8)))
+    assert model.places(tokenizer.encode("123+45")) == [1, 3, 0, 2]
+
+
+def test_hints_do_not_end_a_run(toy_model):
+    hinted = Swap(positions=TextPositionsConfig(places=8), format=FormatConfig(index_hints="both", reverse="integer"))
+    model, tokenizer = load(toy_model, hinted)
+    assert model.places(tokenizer.encode("<0.0>7<0.1>4+")) == [0, 1, 0, 2, 0]
+
+
+def test_alibi_takes_away_slope_times_distance(toy_model):
+    model, _ = load(toy_model, SWAPS["alibi"])
+    bias = model._biased(torch.zeros(1, 3, 32), None, None, 0)
+    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
+    hidden = torch.finfo(torch.float32).min
+    for head, slope in enumerate(slopes):
+        expected = [[0, hidden, hidden], [-slope, 0, hidden], [-2 * slope, -slope, 0]]
+        assert torch.equal(bias[0, head], torch.tensor(expected))
+
+
+def test_without_positions_order_does_not_matter_to_the_last_token_of_one_layer(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["nope"])
+    model.model.layers = model.model.layers[:1]
+    with torch.inference_mode():
+        first, second = (model(tokenizer.encode(text, return_tensors="pt")).logits[0, -1] for text in ("ab=", "ba="))
+    torch.testing.assert_close(first, second)
+
+
+def test_generation_with_a_cache_is_that_without(swapped):
+    model, tokenizer = swapped
+    for text in TEXTS:
+        ids = tokenizer.encode(text, return_tensors="pt")
+        expected = ids
+        with torch.inference_mode():
+            for _ in range(8):
+                chosen = model(expected, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)
+                expected = torch.cat([expected, chosen], 1)
+        found = model.generate(ids, max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0)
+        assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("speculation", [0, 3])
+def test_the_labs_engine_writes_what_generate_writes(swapped, speculation):
+    model, tokenizer = swapped
+    start = "the same long beginning, again and again, so that it is read once for all of a group: "
+    requests = [Request(start + text, 6 + i, "group") for i, text in enumerate(TEXTS)]
+    local, plain = LocalEngine(model, tokenizer, 2, speculation), PlainEngine(model, tokenizer, 2)
+    ours, theirs = ({i: c.text for found in e.generate(requests) for i, c in found.items()} for e in (local, plain))
+    assert ours == theirs
+
+
+def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
+    model, tokenizer = swapped
+    sequences = [tokenizer.encode(text) for text in ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4")]
+    tree = PrefixTree(sequences)
+    with torch.inference_mode():
+        logits = model(**tree.inputs(), **tree_places(model, tree), use_cache=False).logits[0]
+        for sequence, path in zip(sequences, tree.paths, strict=True):
+            alone = model(torch.tensor([sequence])).logits[0]
+            torch.testing.assert_close(logits[path], alone, atol=1e-4, rtol=1e-4)
+
+
+def test_padding_on_the_left_changes_nothing(swapped):
+    model, tokenizer = swapped
+    ids = tokenizer.encode("12 + 345 =", return_tensors="pt")
+    padded = torch.cat([torch.zeros(1, 3, dtype=torch.long), ids], 1)
+    mask = (torch.arange(padded.shape[1]) >= 3).long()[None]
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    with torch.inference_mode():
+        found = model(padded, attention_mask=mask, position_ids=positions).logits[:, 3:]
+        torch.testing.assert_close(found, model(ids).logits, atol=1e-4, rtol=1e-4)
+
+
+def test_new_tokens_begin_as_the_mean_of_their_digits(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["two digits"])
+    four, seven, both = tokenizer.convert_tokens_to_ids(["4", "7", "47"])
+    for table in (model.get_input_embeddings().weight, model.get_output_embeddings().weight):
+        torch.testing.assert_close(table[both], (table[four] + table[seven]) / 2)
+
+
+def test_a_forbidden_token_is_never_written_whatever_its_logit(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["nope"])
+    ids = tokenizer.encode("12 + 345 =", return_tensors="pt")
+    with torch.inference_mode():
+        likeliest = int(model(ids).logits[0, -1].argmax())
+        words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+        model.know_tokens(words, [], [likeliest])
+        chances = model(ids).logits[0, -1].softmax(-1)
+        written = model.generate(ids, max_new_tokens=20, do_sample=True, temperature=5.0, eos_token_id=None)
+    assert chances[likeliest] == 0
+    assert likeliest not in written[0, ids.shape[1] :].tolist()
+
+
+@pytest.mark.parametrize("name", SWAPS)
+def test_adapters_bring_their_swap_with_them(toy_model, tmp_path, name):
+    swap = SWAPS[name]
+    model, tokenizer = load(toy_model, swap)
+    tuned = adapters.attach(model, LoraConfig(rank=2), seed=0)
+    for weight in tuned.parameters():
+        if weight.requires_grad:
+            torch.nn.init.normal_(weight, std=0.1)
+    tuned.eval().save_pretrained(tmp_path, save_embedding_layers=False)
+    (tmp_path / swaps.FILE).write_text(swap.model_dump_json())
+    ids = tokenizer.encode("12 + 345 = 7", return_tensors="pt")
+    with torch.inference_mode():
+        expected = tuned(ids).logits
+        again, own = checkpoints.load(ModelConfig(name=str(tmp_path), dtype="float32", device="cpu"))
+        assert own.encode("12 + 345 = 7") == ids[0].tolist()
+        torch.testing.assert_close(again(ids).logits, expected, atol=1e-4, rtol=1e-4)
+    assert swaps.swap_of(again) == swap
+
+
+def test_adapters_without_their_swap_are_refused(toy_model, tmp_path):
+    model, _ = load(toy_model, SWAPS["nope"])
+    adapters.attach(model, LoraConfig(rank=2), seed=0).save_pretrained(tmp_path)
+    (tmp_path / swaps.FILE).write_text(SWAPS["nope"].model_dump_json())
+    plain, _ = load(toy_model, Swap())
+    with pytest.raises(ModelError, match=r"trained with .*nope"):
+        adapters.load(plain, tmp_path)
+
+
+def test_a_damaged_swap_is_one_line(tmp_path):
+    (tmp_path / swaps.FILE).write_text(json.dumps({"positions": {"kind": "sideways"}}))
+    with pytest.raises(ModelError, match="not a swap"):
+        swaps.recorded(tmp_path)
+
+
+def test_a_model_that_is_no_llama_is_refused(tmp_path):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=20)).save_pretrained(tmp_path)
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE({"a": 0}, [])), eos_token="a").save_pretrained(
+        tmp_path
+    )
+    with pytest.raises(ModelError, match="type gpt2"):
+        load(tmp_path, SWAPS["nope"])
+
+
+def test_a_place_without_an_embedding_is_refused(toy_model):
+    model, tokenizer = load(toy_model, Swap(positions=TextPositionsConfig(places=2), format=REVERSED))
+    with pytest.raises(ModelError, match=r"positions\.places of at least 3"):
+        model(tokenizer.encode("123", return_tensors="pt"))
+
+
+@pytest.mark.parametrize("name", SWAPS)
+def test_swapped_models_open_in_transformer_lens(toy_model, name):
+    from lab.probing.bridge import bridge
+    from lab.probing.positions import TextSums
+
+    model, tokenizer = load(toy_model, SWAPS[name])
+    format = SWAPS[name].format
+    writer = TextSums(tokenizer, format=None if format.index_hints != "none" else format)
+    bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
