@@ -28,6 +28,7 @@ from lab.runs import Run
 from lab.text.examples import IGNORED, encode, example
 from lab.training import trainer
 from lab.training.collation import PrefixTreeCollator
+from lab.training.throughput import lora_operations
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 OVERRIDES = ["adapter.rank=128", "training.learning_rate=5e-4", "training.log_every=1", "training.warmup_steps=0"]
@@ -109,9 +110,7 @@ def operations_per_step(config: FinetuneConfig) -> float:
     adapter = sum(w.numel() for n, w in model.named_parameters() if "lora" in n)
     head = model.get_output_embeddings().weight.numel()
     width = model.config.num_attention_heads * model.config.head_dim * model.config.num_hidden_layers
-    # Frozen weights: forward and the gradient of their input. Adapters: their own gradient too. Attention: two
-    # products forward and five backward, one of which recomputes.
-    return 4 * frozen * tokens + 6 * adapter * tokens + 4 * head * answers + 14 * width * tokens**2
+    return lora_operations(frozen, adapter, head, width, tokens, answers, tokens**2)
 
 
 def matrix_rate(dtype: torch.dtype, device: torch.device) -> float:

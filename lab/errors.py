@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from lab import processes
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -39,15 +41,19 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
     A `LabError` is written to stderr, each of its lines after ``error: ``, and the process exits with status 2. An
     interrupt from the keyboard exits with 130, as a shell expects. Any other exception is a bug and keeps its
     traceback.
+
+    Of several processes the main one speaks for all, but for a `ModelError`: a machine may lack what the others have.
     """
 
     @functools.wraps(main)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return main(*args, **kwargs)
+            with processes.one_voice():
+                return main(*args, **kwargs)
         except LabError as error:
-            for line in str(error).splitlines() or [type(error).__name__]:
-                print(f"error: {line}", file=sys.stderr)
+            if processes.is_main() or isinstance(error, ModelError):
+                for line in str(error).splitlines() or [type(error).__name__]:
+                    print(f"error: {line}", file=sys.stderr)
             raise SystemExit(2) from error
         except KeyboardInterrupt as interrupt:
             print("interrupted", file=sys.stderr)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab import processes
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
@@ -63,6 +64,8 @@ def evaluate(config: EvaluateConfig) -> None:
     with config.open_run(FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
         samples = measure(benchmark, engine, run, sampling=sampling, model=model)
+        if not processes.is_main():
+            return
         kind = config.benchmark.kind
         summary = benchmark.summarize(samples)
         if kind == "carry_free":

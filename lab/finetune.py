@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
+from lab import processes
 from lab.config.finetuning import AlignmentConfig, FinetuneConfig
 from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
@@ -77,6 +78,8 @@ def finetune(config: FinetuneConfig) -> None:
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
         engine = LocalEngine(tuned, tokenizer, tested.batch_size, tested.speculation)
         after = measure(benchmark, engine, run, "samples_after")
+        if not processes.is_main():
+            return
 
         summary = {"version": VERSION, "before": benchmark.summarize(before), "after": benchmark.summarize(after)}
         rows = changes(summary["before"], summary["after"])

@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
+from lab import processes
 from lab.config.loading import parse_command_line
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig, chosen
@@ -71,6 +72,8 @@ def pretrain(config: PretrainConfig) -> None:
         assert isinstance(model, scratch.NumberLlama)
         model.sharpen(tested.sharpness)
         samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
+        if not processes.is_main():
+            return
 
         curves = benchmark.summarize(samples)
         run.write_json("summary", {"version": VERSION, "lengths": curves})

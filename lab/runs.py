@@ -25,6 +25,7 @@ from typing import Any, Self
 
 import yaml
 
+from lab import processes
 from lab.errors import RunError
 
 PACKAGES = (
@@ -50,6 +51,8 @@ class Run:
     `Run.open` gives one to write; ``Run(path)`` only looks at one, and is safe while another process writes it.
     As a context manager it ends with the status ``finished``, or ``failed`` after an exception. An interrupt leaves
     ``running``, just as a kill would: the run was cut short and can be resumed.
+
+    Of several processes the main one opens and writes it; `Run.open` gives the others an `_Onlooker`.
     """
 
     def __init__(self, path: Path):
@@ -64,7 +67,7 @@ class Run:
         overwrite: bool = False,
         free: Collection[str] = (),
         renew: Callable[[str], str] = str,
-    ) -> Self:
+    ) -> "Run":
         """Start a run at `path`, or take up the one that is there.
 
         `resume` takes up a run of the same config, after cutting records that were not written whole; where there is
@@ -76,29 +79,26 @@ class Run:
         Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
         there is not a run directory, or if it cannot be written.
         """
-        run = cls(path)
-        in_use = cls.check(path, resume, overwrite)
-        with _as_run_error(run.path):
-            if in_use and resume:
-                run._lock()
-                run._take_up(config_yaml, free, renew)
-            else:
-                _create(run.path.resolve(), config_yaml, replace=in_use)
-                run._lock()
+        run = cls(path) if processes.is_main() else _Onlooker(path)
+        processes.from_main(lambda: run._begin(config_yaml, resume, overwrite, free, renew))
         return run
+
+    def _begin(
+        self, config_yaml: str, resume: bool, overwrite: bool, free: Collection[str], renew: Callable[[str], str]
+    ) -> None:
+        in_use = _in_use(self.path, resume, overwrite)
+        with _as_run_error(self.path):
+            if in_use and resume:
+                self._lock()
+                self._take_up(config_yaml, free, renew)
+            else:
+                _create(self.path.resolve(), config_yaml, replace=in_use)
+                self._lock()
 
     @staticmethod
     def check(path: Path, resume: bool = False, overwrite: bool = False) -> bool:
         """Whether the name is in use, changing nothing; raises `RunError` where `open` would not let it be used so."""
-        if resume and overwrite:
-            raise RunError(f"{path}: resume and overwrite exclude each other")
-        with _as_run_error(path):
-            in_use = path.exists() and (not path.is_dir() or any(path.iterdir()))
-        if in_use and not (resume or overwrite):
-            raise RunError(f"{path}: is in use; give resume=true to go on with it, overwrite=true to replace it")
-        if in_use and not ((path / "config.yaml").is_file() and (path / "status").is_file()):
-            raise RunError(f"{path}: is not a run directory (no config.yaml and status), so it is left alone")
-        return in_use
+        return processes.from_main(lambda: _in_use(path, resume, overwrite))
 
     def _lock(self) -> None:
         """Held until the process ends; raises `RunError` while another process holds it."""
@@ -225,6 +225,31 @@ class Run:
     def _read_text(self, file_name: str) -> str:
         with _as_run_error(self.path / file_name):
             return (self.path / file_name).read_bytes().decode()
+
+
+class _Onlooker(Run):
+    """What a process holds that is not the main one: it reads, and what it would write is written there."""
+
+    def append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+        pass
+
+    def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+        pass
+
+    def write_text(self, file_name: str, text: str) -> None:
+        pass
+
+
+def _in_use(path: Path, resume: bool, overwrite: bool) -> bool:
+    if resume and overwrite:
+        raise RunError(f"{path}: resume and overwrite exclude each other")
+    with _as_run_error(path):
+        in_use = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    if in_use and not (resume or overwrite):
+        raise RunError(f"{path}: is in use; give resume=true to go on with it, overwrite=true to replace it")
+    if in_use and not ((path / "config.yaml").is_file() and (path / "status").is_file()):
+        raise RunError(f"{path}: is not a run directory (no config.yaml and status), so it is left alone")
+    return in_use
 
 
 def _create(path: Path, config_yaml: str, replace: bool) -> None:

@@ -86,3 +86,24 @@ def test_a_ladder_of_adders_is_trained_shown_and_compared_with_the_known_circuit
     capsys.readouterr()
     script("adder_circuit").main([str(path) for path in sorted((tmp_path / "runs").iterdir())])
     assert "| adder_sizes_ramp-one-step_1 | 8 |" in capsys.readouterr().out
+
+
+def test_what_a_sample_costs_on_paper_is_what_its_tokens_cost(toy_model):
+    from transformers import AutoTokenizer
+
+    from lab.config.finetuning import FinetuneConfig
+    from lab.config.loading import load
+    from lab.models.shapes import Shape
+
+    cost = script("cost_at_scale")
+    config = load(
+        FinetuneConfig, ROOT / "configs" / "llama_lora.yaml", ["training.batch_size=4", "training.micro_batch_size=4"]
+    )
+    tokenizer = AutoTokenizer.from_pretrained(toy_model)
+    alone, together = (cost.count_tokens(tokenizer, config, steps=2, micro_batch=size) for size in (1, 4))
+    assert (alone.computed, alone.answers) == (alone.alone, together.answers)
+    assert together.answers < together.computed <= together.alone
+    shape = Shape(1, 1, 1, 1, 1, 1, vocabulary=10, tied=True)
+    expected = 4 * 7 * alone.computed + 6 * 14 * alone.computed + 40 * alone.answers + 14 * alone.pairs
+    assert cost.operations(shape, 1, alone) == pytest.approx(expected)
+    assert [cost.duration(hours) for hours in (0.5, 2.345, 1234)] == ["30 min", "2.3 h", "1,234 h"]

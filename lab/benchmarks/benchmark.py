@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from lab import processes
 from lab.errors import RunError
 from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling
+from lab.inference.sharing import generate_together
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import without_thoughts
@@ -79,9 +81,10 @@ def measure(
     """Ask every question that <name>.jsonl does not hold an answer to; what has come is on disk before the rest.
 
     Questions that an endpoint failed to answer in an earlier start are asked again. `model` is its name, for the
-    record. Returns all samples, in the benchmark's order. Raises RunError when the file is of other questions.
+    record. Returns all samples, in the benchmark's order, in each of the processes that share the questions out.
+    Raises RunError when the file is of other questions.
     """
-    recorded, asked = run.read(name), benchmark.requests(engine)
+    recorded, asked = processes.from_main(lambda: run.read(name)), benchmark.requests(engine)
     for sample in recorded:
         index = sample.get("index", -1)
         same = 0 <= index < len(benchmark) and benchmark.facts(index).items() <= sample.items()
@@ -92,7 +95,7 @@ def measure(
         run.rewrite(name, answered.values())
     with progress_bar() as bar:
         item = bar.add_task(name.replace("_", " "), total=len(asked), completed=len(answered), note="")
-        for completions in engine.generate(asked, sampling, set(answered)):
+        for completions in generate_together(engine, asked, sampling, set(answered)):
             batch = [
                 {"index": index, "model": model, **_sample(benchmark, index, asked[index], done)}
                 for index, done in completions.items()

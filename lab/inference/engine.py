@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from lab.text.settings import Prompt
 
@@ -75,4 +75,13 @@ class Engine(Protocol):
 
         What is left of a job is computed as the whole would be.
         """
+        ...
+
+
+@runtime_checkable
+class BatchingEngine(Engine, Protocol):
+    """One that forms batches by itself, so that several processes can share them out."""
+
+    def batches(self, requests: Sequence[Request]) -> list[list[int]]:
+        """Which requests are computed together, in the order in which `generate` does."""
         ...

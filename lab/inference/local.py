@@ -62,7 +62,7 @@ class LocalEngine(TokenizingEngine):
         """See `Engine`; a completion comes when it is finished. A batch that is not all done is computed as a whole."""
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
         reader = PromptReader(self.model, [request.group for request in requests], prompts)
-        for batch in self._batches(requests, prompts):
+        for batch in self._sorted(requests, prompts):
             if done >= set(batch):
                 continue
             groups: defaultdict[str, Passages] = defaultdict(Passages)
@@ -77,7 +77,11 @@ class LocalEngine(TokenizingEngine):
                 if wanted:
                     yield wanted
 
-    def _batches(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[list[int]]:
+    def batches(self, requests: Sequence[Request]) -> list[list[int]]:
+        """See `BatchingEngine`."""
+        return self._sorted(requests, [encode_prompt(request.prompt, self.tokenizer) for request in requests])
+
+    def _sorted(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[list[int]]:
         """Indices in batches of like size; groups stay together, and short requests in them."""
 
         def like(i: int) -> tuple[str, int, int]:

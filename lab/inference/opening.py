@@ -1,11 +1,18 @@
 """From an engine's config to the engine; what it needs is imported only when it is asked for."""
 
+from lab import processes
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
+from lab.errors import ConfigError
 from lab.inference.engine import Engine
 
 
 def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
     """The engine, and what it runs on, in words; raises ModelError or ConfigError when it cannot be had."""
+    if processes.count() > 1 and not isinstance(config, LocalEngineConfig):
+        key = "tensor_parallel" if isinstance(config, VllmConfig) else "concurrency"
+        raise ConfigError(
+            f"engine.kind={config.kind}: one process asks it, with engine.{key}; start it without a launcher"
+        )
     if isinstance(config, EndpointConfig):
         from lab.inference.endpoint import EndpointEngine
 

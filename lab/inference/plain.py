@@ -43,17 +43,17 @@ class PlainEngine(TokenizingEngine):
         """See `Engine`; a batch at a time. Raises ValueError when tokens are to be drawn."""
         if sampling.temperature:
             raise ValueError("the plain loop is greedy")
-        for indices in self._batches(requests):
+        for indices in self.batches(requests):
             if not done >= set(indices):
                 completions = self._complete([requests[i] for i in indices])
                 yield {i: found for i, found in zip(indices, completions, strict=True) if i not in done}
 
-    def _batches(self, requests: Sequence[Request]) -> Iterator[Sequence[int]]:
+    def batches(self, requests: Sequence[Request]) -> list[list[int]]:
+        """See `BatchingEngine`."""
         groups = itertools.groupby(range(len(requests)), lambda i: requests[i].group if self.by_group else "")
-        for _, members in groups:
-            indices = list(members)
-            for start in range(0, len(indices), self.batch_size):
-                yield indices[start : start + self.batch_size]
+        members = [list(indices) for _, indices in groups]
+        size = self.batch_size
+        return [indices[start : start + size] for indices in members for start in range(0, len(indices), size)]
 
     @torch.inference_mode()
     def _complete(self, requests: Sequence[Request]) -> list[Completion]:

@@ -1,6 +1,8 @@
 """Low-rank adapters on a pretrained model: attach, load, merge (PEFT)."""
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from peft import LoraConfig as PeftLoraConfig
@@ -35,7 +37,10 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
         modules_to_save=["place_embeddings"] if wants_places(model) else None,
         trainable_token_indices=dict.fromkeys(tables, new_tokens) if new_tokens else None,
     )
-    return get_peft_model(model, lora)  # type: ignore[return-value]
+    tuned: Any = get_peft_model(model, lora)
+    # a table that was made longer is not the adapters': what is new in it is kept as trained tokens
+    tuned.save_pretrained = partial(tuned.save_pretrained, save_embedding_layers=False)
+    return tuned
 
 
 def load(model: PreTrainedModel, folder: Path) -> PeftModel:

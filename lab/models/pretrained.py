@@ -8,6 +8,7 @@ from huggingface_hub import model_info, try_to_load_from_cache
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab import processes
 from lab.config.finetuning import TextPositionsConfig
 from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
@@ -74,9 +75,9 @@ def resolve_device(config: ModelConfig | ScratchConfig) -> torch.device:
     """Raises ModelError when CUDA is asked for and not there."""
     if config.device == "cuda" and not torch.cuda.is_available():
         raise ModelError("model.device is cuda, but torch sees no CUDA device; use auto or cpu")
-    if config.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(config.device)
+    if config.device == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", processes.number_here()) if processes.count() > 1 else torch.device("cuda")
 
 
 def resolve_dtype(config: ModelConfig | ScratchConfig) -> torch.dtype:

@@ -62,6 +62,8 @@ class NumberLlama(LlamaForCausalLM):
         self.position_embeddings = LearnedPositions(config.largest, width) if config.encoding == "learned" else None
         self.segment_embeddings = nn.Embedding(_SEGMENTS, width) if config.segments else None
         self.post_init()
+        # FSDP takes it as a whole: `forward` calls parts of the last layer, which would stay in shards
+        self._no_split_modules = set()
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)

@@ -7,6 +7,7 @@ import torch
 from transformers import TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab import processes
 from lab.config.pretraining import PretrainTrainingConfig
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
@@ -33,7 +34,7 @@ def train_from_scratch(
     first = collate([sets.train.examples[place] for place in range(config.micro_batch_size)])
     parts = config.batch_size // config.micro_batch_size
     meter = ThroughputMeter(parts * step_operations(model, first), config.batch_size)
-    rate = matrix_product_rate(model.device, dtype)
+    rate = processes.count() * matrix_product_rate(model.device, dtype)
     callbacks: list[TrainerCallback] = [meter]
     if measure:
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))

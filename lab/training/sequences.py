@@ -26,7 +26,7 @@ from lab.numbers.splits import Split
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
 from lab.training.problem_sets import ProblemSet, validated
-from lab.training.trainer import TrainingSets
+from lab.training.trainer import TrainingSets, accumulated
 
 
 def notated_problems(
@@ -65,8 +65,9 @@ def sequence_sets(
     tokenizer: PreTrainedTokenizerBase,
 ) -> TrainingSets:
     """What a training sees. Lengths that no split but train has, 1 and 2 of most tasks, are validated only where there
-    are no others.
+    are no others. Raises ConfigError when the processes do not share a step out evenly.
     """
+    accumulated(training)
     valid = validated(data.cells, seed)
     samples = training.max_steps * training.batch_size
     return TrainingSets(

@@ -74,6 +74,20 @@ def step_operations(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> 
     return 6 * (products + attention)
 
 
+def lora_operations(
+    weights: int, adapters: int, head: int, attention_width: int, tokens: float, answers: float, pairs: float
+) -> float:
+    """Of a training step of adapters, forward and backward, a multiply-add counted as two.
+
+    `weights` of the frozen linear layers, `adapters` and `head`: how many; `attention_width` of all heads of all layers
+    together; `tokens` that are computed, `answers` among them that the head sees, and `pairs` of tokens that attention
+    multiplies: of a tree with a mask of its own, all of them.
+    """
+    # Frozen weights: forward and the gradient of their input. Adapters: their own gradient too. Attention: two products
+    # forward and five backward, one of which recomputes.
+    return 4 * weights * tokens + 6 * adapters * tokens + 4 * head * answers + 14 * attention_width * pairs
+
+
 def _weights(module: nn.Module) -> int:
     return sum(part.weight.numel() for part in module.modules() if isinstance(part, nn.Linear))
 

@@ -9,16 +9,22 @@ from typing import Any, NamedTuple, TypeAlias
 from zipfile import ZipFile
 
 import torch
+from accelerate.utils import parse_flag_from_env
+from accelerate.utils.constants import FSDP_MODEL_NAME
 from peft import PeftModel
 from safetensors import safe_open
 from torch.nn.functional import cross_entropy
+from torch.utils.data import BatchSampler, DataLoader
 from transformers import PreTrainedModel, PrinterCallback, TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+from transformers.trainer import TRAINING_ARGS_NAME
+from transformers.trainer_utils import EvalLoopOutput
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from lab import processes
 from lab.config.schema import RulesConfig, TrainingConfig
-from lab.errors import ModelError
+from lab.errors import ConfigError, ModelError
 from lab.numbers.sampling import Cell
 from lab.runs import Run
 from lab.text.examples import IGNORED
@@ -70,10 +76,42 @@ class AnswerTrainer(SFTTrainer):
         # The count is of all processes, whose gradients are then averaged.
         return total * self.accelerator.num_processes / num_items_in_batch
 
+    def evaluation_loop(self, dataloader: DataLoader, *arguments: Any, **settings: Any) -> EvalLoopOutput:
+        """Mean negative log-likelihood over all answer tokens, each counted once however many processes there are.
+
+        The trainer's own mean is over batches, and the last ones of several processes hold problems twice.
+        """
+        problems: Any = self.eval_dataset
+        model: Any = self.model.eval()  # type: ignore[union-attr]
+        batches = list(BatchSampler(range(len(problems)), self.args.eval_batch_size, drop_last=False))
+        mine, total, answers = processes.share(batches), 0.0, 0
+        for turn in range(-(-len(batches) // processes.count())):
+            # a sharded model is computed by all processes together, so that none may be short of a batch
+            batch = mine[turn] if turn < len(mine) else batches[0]
+            inputs = self._prepare_inputs(self.data_collator([problems[place] for place in batch]))
+            with torch.no_grad(), self.compute_loss_context_manager():
+                found = self.answer_loss(model, inputs).item()
+            if turn < len(mine):
+                total, answers = total + found, answers + int((inputs["shift_labels"] != IGNORED).sum())
+        totals, counts = zip(*processes.gather((total, answers)), strict=True)
+        metrics = {"eval_loss": sum(totals) / sum(counts)}
+        return EvalLoopOutput(None, None, metrics, len(problems))  # type: ignore[arg-type]
+
 
 class TrainingSets(NamedTuple):
     train: ProblemSet
     valid: ProblemSet
+
+
+def accumulated(config: TrainingConfig) -> int:
+    """Forward passes of a step in each process; raises ConfigError when they do not share a step out evenly."""
+    together = config.micro_batch_size * processes.count()
+    if config.batch_size % together:
+        raise ConfigError(
+            f"training.batch_size={config.batch_size} is no multiple of {processes.count()} processes x "
+            f"training.micro_batch_size={config.micro_batch_size}; it counts the problems of a step over all processes"
+        )
+    return config.batch_size // together
 
 
 def training_sets(
@@ -86,10 +124,12 @@ def training_sets(
     curriculum: int = 1,
     aligned: bool = False,
 ) -> TrainingSets:
-    """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window.
+    """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window, and
+    ConfigError when the processes do not share a step out evenly.
 
     The rest is as `problem_set` has it; validation has all lengths at once.
     """
+    accumulated(config)
     samples, valid_problems = config.max_steps * config.batch_size, config.valid_problems
     return TrainingSets(
         problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size, written, curriculum, aligned),
@@ -122,9 +162,7 @@ def train(
     Goes on from the last whole checkpoint where there is one. A run that went on ends with the same bytes.
     """
     folder = run.path / "checkpoints"
-    last = last_checkpoint(folder)
-    if last:
-        check_undamaged(last)
+    last = processes.from_main(lambda: undamaged(folder))
     step = int(last.name.rpartition("-")[2]) if last else 0
     run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
 
@@ -154,22 +192,40 @@ def train(
     times["kept_step"] = trainer.state.best_global_step
     run.append("training_times", [times])
     staged = run.path / ".model"
-    shutil.rmtree(staged, ignore_errors=True)
-    # a table that was made longer is not the adapters': what is new in it is kept by their trained tokens
-    adapters: dict[str, Any] = {"save_embedding_layers": False} if isinstance(model, PeftModel) else {}
-    model.save_pretrained(str(staged), **adapters)
-    tokenizer.save_pretrained(str(staged))
-    for name, text in (beside or {}).items():
-        (staged / name).write_text(text)
-    shutil.rmtree(run.model, ignore_errors=True)
-    staged.rename(run.model)
-    shutil.rmtree(folder)
+    processes.from_main(lambda: shutil.rmtree(staged, ignore_errors=True))
+    trainer.save_model(str(staged))  # of a model in shards, all processes have a part
+
+    def put_in_place() -> None:
+        (staged / TRAINING_ARGS_NAME).unlink()  # a pickle
+        for name, text in (beside or {}).items():
+            (staged / name).write_text(text)
+        shutil.rmtree(run.model, ignore_errors=True)
+        staged.rename(run.model)
+        shutil.rmtree(folder)
+
+    processes.from_main(put_in_place)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that was written whole: the trainer's state is the last file to be written."""
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if _is_json(path)]
     return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def undamaged(folder: Path) -> Path | None:
+    """The newest whole checkpoint; raises ModelError when it is damaged, or not to be gone on from by this launch."""
+    last = last_checkpoint(folder)
+    if last:
+        check_undamaged(last)
+        if is_sharded(last) != parse_flag_from_env("ACCELERATE_USE_FSDP"):
+            what = "with FSDP" if is_sharded(last) else "without FSDP"
+            raise ModelError(f"checkpoint {last} was written {what}, and is gone on from in the same way")
+    return last
+
+
+def is_sharded(checkpoint: Path) -> bool:
+    """Whether it is one of FSDP, which keeps files of its own."""
+    return (checkpoint / f"{FSDP_MODEL_NAME}.bin").is_file()
 
 
 def _is_json(path: Path) -> bool:
@@ -182,7 +238,8 @@ def _is_json(path: Path) -> bool:
 def check_undamaged(checkpoint: Path) -> None:
     """Raises ModelError, naming the file, before anything of a damaged checkpoint is used."""
     weights = "model" if (checkpoint / "config.json").is_file() else "adapter_model"
-    for name in (f"{weights}.safetensors", "optimizer.pt", "scheduler.pt"):
+    optimizer = "optimizer.bin" if is_sharded(checkpoint) else "optimizer.pt"
+    for name in (f"{weights}.safetensors", optimizer, "scheduler.pt"):
         if not (checkpoint / name).is_file():
             raise ModelError(f"checkpoint {checkpoint} has no {name}; remove {checkpoint.name} to go on without it")
     for path in sorted(checkpoint.iterdir()):
@@ -191,7 +248,7 @@ def check_undamaged(checkpoint: Path) -> None:
                 case ".safetensors":
                     with safe_open(path, "pt"):
                         pass
-                case ".pt" | ".pth":
+                case ".pt" | ".pth" | ".bin":
                     with ZipFile(path) as archive:
                         if archive.testzip():
                             raise ValueError("its checksum is wrong")
@@ -214,7 +271,7 @@ def _arguments(
         max_steps=config.max_steps,
         per_device_train_batch_size=config.micro_batch_size,
         per_device_eval_batch_size=config.micro_batch_size,
-        gradient_accumulation_steps=config.batch_size // config.micro_batch_size,
+        gradient_accumulation_steps=accumulated(config),
         learning_rate=config.learning_rate,
         lr_scheduler_type=config.schedule,
         warmup_steps=config.warmup_steps,
@@ -225,6 +282,7 @@ def _arguments(
         bf16=bfloat16,
         torch_compile=compile,
         use_cpu=model.device.type == "cpu",
+        ddp_find_unused_parameters=False,  # every weight that is trained is used in every pass
         gradient_checkpointing=False,
         max_length=None,
         completion_only_loss=False,  # the collator's labels already leave the prompt out

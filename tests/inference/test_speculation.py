@@ -206,7 +206,7 @@ def test_drawn_tokens_are_the_same_and_so_is_what_is_left_of_the_stream(model, t
 def test_a_resumed_job_is_computed_in_the_same_passes_as_the_whole(tokenizer, requests):
     whole, rest = (Recaller(len(tokenizer)) for _ in range(2))
     first = collect(LocalEngine(whole, tokenizer, 4, 8), requests)
-    batches = LocalEngine(whole, tokenizer, 4, 8)._batches(requests, [tokenizer.encode(r.prompt) for r in requests])
+    batches = LocalEngine(whole, tokenizer, 4, 8).batches(requests)
     again = collect(LocalEngine(rest, tokenizer, 4, 8), requests, done=set(batches[0]) | {batches[1][0]})
     assert again == {i: item for i, item in first.items() if i not in {*batches[0], batches[1][0]}}
     later = rest.passes[-20:]

@@ -1,0 +1,148 @@
+"""What training would cost on GPUs that are not here: samples a second and GPU-hours, calculated and not measured.
+
+    python experiments/cost_at_scale.py [steps=N]
+
+Tokens are counted on the lab's own prompts with the models' own tokenizers: the problems of `configs/llama_lora.yaml`
+(all 53 tasks, S and M), in its steps of 64, as prefix trees of the micro-batch that costs least: more of a larger one
+is shared, and more pairs of tokens are attended to. Operations follow from the shape of the model
+(lab/models/shapes.py, `lora_operations`). What a GPU makes of them is its peak rate times a utilisation, which is an
+assumption, and stands in every row. Writes results/cost_at_scale.md.
+"""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from transformers import AutoTokenizer
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
+from lab.models.shapes import SHAPES, Shape
+from lab.models.sources import locate
+from lab.models.vocabularies import load_vocabulary
+from lab.text.examples import IGNORED
+from lab.training.collation import PrefixTreeCollator
+from lab.training.problem_sets import problem_set
+from lab.training.throughput import lora_operations
+
+ROOT = Path(__file__).parents[1]
+PAPER, MANY = 51_200, 50_000_000
+"""Samples: 800 steps of 64 (Number Cookbook A.4.1), and as many as a pretraining has."""
+
+MICRO_BATCHES = (8, 16, 32, 64)
+
+
+class Device(NamedTuple):
+    name: str
+    operations: float
+    """A second."""
+    utilisation: float
+    """Of them, in training."""
+    assumption: str
+
+
+# The rate of the CPU is the one that experiments/speed_training.py measured for the lab's own loop.
+CPU = Device("two CPU cores (Zen 3)", 100e9, 1.0, "the rate that training reached there, measured")
+# Dense bfloat16 peaks of NVIDIA's data sheets.
+A100, H100 = ("A100", 312e12), ("H100 SXM", 989e12)
+LARGE = 0.40, "as Llama 3's own training, 38-43 % (Llama 3 Herd of Models, Table 4)"
+MIDDLE = 0.30, "a guess: smaller products than Llama 3's"
+SMALL = 0.05, "a guess: products so small that starting them is what takes the time"
+ROWS = [
+    ("SmolLM2-135M", CPU),
+    *((name, Device(*gpu, *share)) for name, share in (("SmolLM2-135M", SMALL), ("SmolLM2-1.7B", MIDDLE))
+      for gpu in (A100, H100)),
+    *((name, Device(*gpu, *LARGE)) for name in ("Llama-3.1-8B", "Llama-3.1-70B") for gpu in (A100, H100)),
+]  # fmt: skip
+
+
+class SampleTokens(NamedTuple):
+    """Means of a training sample, in micro-batches of so many."""
+
+    micro_batch: int
+    alone: float
+    """Tokens, were every sample computed alone and without padding."""
+    computed: float
+    """Tokens of the trees."""
+    answers: float
+    pairs: float
+    """Of tokens that attention multiplies."""
+
+
+def count_tokens(
+    tokenizer: PreTrainedTokenizerBase, config: FinetuneConfig, steps: int, micro_batch: int
+) -> SampleTokens:
+    batch, collate = config.training.batch_size, PrefixTreeCollator().of_rows
+    found = problem_set(config.data.cells, "train", config.seed, steps * batch, tokenizer, together=batch).examples
+    rows = [found[place] for place in range(len(found))]
+    trees = [collate(rows[start : start + micro_batch]) for start in range(0, len(rows), micro_batch)]
+    sizes = [tree["input_ids"].numel() for tree in trees]
+    answers = sum(int((tree["shift_labels"] != IGNORED).sum()) for tree in trees)
+    alone = sum(len(row["prompt_ids"]) + len(row["completion_ids"]) - 1 for row in rows)
+    return SampleTokens(
+        micro_batch, *(total / len(rows) for total in (alone, sum(sizes), answers, sum(size**2 for size in sizes)))
+    )
+
+
+def operations(shape: Shape, rank: int, tokens: SampleTokens) -> float:
+    """Of a sample's training."""
+    return lora_operations(
+        shape.weights,
+        shape.adapters(rank),
+        shape.head,
+        shape.attention_width,
+        tokens.computed,
+        tokens.answers,
+        tokens.pairs,
+    )
+
+
+def duration(hours: float) -> str:
+    return f"{60 * hours:.0f} min" if hours < 1 else f"{hours:,.1f} h" if hours < 10 else f"{hours:,.0f} h"
+
+
+def table(config: FinetuneConfig, steps: int) -> str:
+    tokenizers = {
+        "SmolLM2": AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct")),
+        "Llama-3.1": load_vocabulary("llama-3"),
+    }
+    counted = {
+        name: [count_tokens(one, config, steps, size) for size in MICRO_BATCHES] for name, one in tokenizers.items()
+    }
+    lines = [
+        "| model | micro-batch | tokens a sample: alone, computed, answer | GFLOP a sample | device "
+        "| peak TFLOP/s x utilisation | samples/s and device "
+        f"| device-hours for {PAPER:,} | for {MANY // 10**6} M | the utilisation is |",
+        "|---|---:|---:|---:|---|---:|---:|---:|---:|---|",
+    ]
+    for name, device in ROWS:
+        ways = {operations(SHAPES[name], config.adapter.rank, way): way for way in counted[name.rpartition("-")[0]]}
+        needed, tokens = min(ways.items())
+        rate = device.operations * device.utilisation / needed
+        hours = [duration(samples / rate / 3600) for samples in (PAPER, MANY)]
+        cells = [
+            name,
+            f"{tokens.micro_batch}",
+            f"{tokens.alone:.0f}, {tokens.computed:.0f}, {tokens.answers:.1f}",
+            f"{needed / 1e9:,.0f}",
+            device.name,
+            f"{device.operations / 1e12:,.4g} x {device.utilisation:.0%}",
+            f"{rate:,.3g}" if rate < 100 else f"{rate:,.0f}",
+            *hours,
+            device.assumption,
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(argv: list[str]) -> None:
+    steps = int(argv[0].removeprefix("steps=")) if argv else 25
+    config = load(FinetuneConfig, ROOT / "configs" / "llama_lora.yaml")
+    written = table(config, steps)
+    (ROOT / "experiments" / "results" / "cost_at_scale.md").write_text(written)
+    print(written)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

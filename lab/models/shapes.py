@@ -1,0 +1,62 @@
+"""The shapes of published models, for what is computed on paper: their weights need not be had.
+
+All are of the Llama architecture. Numbers are those of the config.json that each model is published with.
+"""
+
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    layers: int
+    width: int
+    feed_forward: int
+    """Width between the two products of it."""
+    heads: int
+    key_value_heads: int
+    head_width: int
+    vocabulary: int
+    tied: bool
+    """Whether the head's weights are those of the embeddings."""
+
+    @property
+    def products(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of the seven linear layers of a layer: q, k, v, o, gate, up, down."""
+        queries, keys = self.heads * self.head_width, self.key_value_heads * self.head_width
+        inward = [(self.width, queries), (self.width, keys), (self.width, keys), (queries, self.width)]
+        return [
+            *inward,
+            (self.width, self.feed_forward),
+            (self.width, self.feed_forward),
+            (self.feed_forward, self.width),
+        ]
+
+    @property
+    def weights(self) -> int:
+        """Of all linear layers, without the head."""
+        return self.layers * sum(inputs * outputs for inputs, outputs in self.products)
+
+    @property
+    def head(self) -> int:
+        return self.width * self.vocabulary
+
+    @property
+    def attention_width(self) -> int:
+        """Of all heads of all layers."""
+        return self.layers * self.heads * self.head_width
+
+    @property
+    def parameters(self) -> int:
+        norms = (2 * self.layers + 1) * self.width
+        return self.weights + norms + (1 if self.tied else 2) * self.head
+
+    def adapters(self, rank: int) -> int:
+        """Parameters of LoRA on all linear layers."""
+        return self.layers * sum(rank * (inputs + outputs) for inputs, outputs in self.products)
+
+
+SHAPES = {
+    "SmolLM2-135M": Shape(30, 576, 1536, 9, 3, 64, 49_152, tied=True),
+    "SmolLM2-1.7B": Shape(24, 2048, 8192, 32, 32, 64, 49_152, tied=True),
+    "Llama-3.1-8B": Shape(32, 4096, 14_336, 32, 8, 128, 128_256, tied=False),
+    "Llama-3.1-70B": Shape(80, 8192, 28_672, 64, 8, 128, 128_256, tied=False),
+}
