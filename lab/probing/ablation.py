@@ -105,6 +105,18 @@ def ablate(
     return _measured(sums.columns, names, exact_BG, digits_BGK, intact_BK)
 
 
+@torch.inference_mode()
+def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256) -> list[Hook]:
+    """Hooks that ablate a group by its means over these sums wherever they predict, for batches of any size whose
+    tokens stand where those of `sums` stand: to let a model answer without the group.
+
+    Raises what `ablate` raises.
+    """
+    _check(subject, sums, [group])
+    means = _means(subject, sums, sorted({_point(component) for component in group}), batch_size)
+    return _replace([group], means, _queried(sums)[:1])
+
+
 def components(subject: Subject) -> list[Group]:
     """Every head and every MLP, each by itself."""
     heads = [*range(subject.heads), None]

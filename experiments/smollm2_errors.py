@@ -1,0 +1,106 @@
+"""Do the errors of tuned SmolLM2 follow from named heads? Take each away while it answers, and count what goes wrong.
+
+    python experiments/smollm2_errors.py [tuned=checkpoints/smollm2_direct] [sums=48] [length=3]
+
+Answers are written greedily, token by token, with mean ablation where digits are predicted, and classed as
+`lab.evaluate` classes them (lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and
+`lab.probe` found: of a's digits, of b's, and of the carry; two that look and are not used, and three others of their
+layer, are the controls. Leaves a table in experiments/results/.
+"""
+
+# %%
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from lab.numbers.additions import addition
+from lab.numbers.statistics import wilson
+from lab.numbers.taxonomy import INTEGER, classify, unit_step
+from lab.probing.ablation import Component, Group, mean_hooks
+from lab.probing.bridge import Hook, Subject, open_model
+from lab.probing.positions import Sums
+from lab.progress import quiet_libraries
+from lab.reporting.tables import Cell, Table, percent
+
+given = dict(part.split("=", 1) for part in sys.argv[1:])
+TUNED, SUMS, LENGTH = (
+    given.get("tuned", "checkpoints/smollm2_direct"),
+    int(given.get("sums", 48)),
+    int(given.get("length", 3)),
+)
+BATCH = 16
+HEADS: dict[str, Group] = {
+    "nothing": (),
+    "L20H8 (a's digit)": (Component(20, 8),),
+    "L20H6 (b's digit)": (Component(20, 6),),
+    "L20H7 (the carry)": (Component(20, 7),),
+    "L21H2 and L17H5 (look, unused)": (Component(21, 2), Component(17, 5)),
+    "L20H0 (control)": (Component(20, 0),),
+    "L20H1 (control)": (Component(20, 1),),
+    "L20H5 (control)": (Component(20, 5),),
+}
+CLASSES = ("correct", "carry_1d", "sub_1d", "order_2d", "value_nd", "parse_error")
+quiet_libraries()
+
+# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by where they are.
+drawn = (addition("uniform", LENGTH, 0, index) for index in range(10 * SUMS))
+numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == LENGTH][:SUMS]
+subject = open_model(TUNED)
+sums = subject.sums(numbers)
+
+
+# %% Greedy answers: the right answer's tokens are written over, one after the other, by what the model says.
+@torch.inference_mode()
+def answers(subject: Subject, sums: Sums, hooks: list[Hook]) -> list[str]:
+    tokens_BT = sums.tokens_BT.clone()
+    start, end = int(sums.equals_at_B[0]), int(sums.end_at_B[0])
+    for place in range(start, end + 1):
+        now = replace(sums, tokens_BT=tokens_BT)
+        said_B = torch.cat(
+            [
+                subject.logits(now.part(slice(row, row + BATCH)), hooks)[:, place].argmax(-1).cpu()
+                for row in range(0, len(sums), BATCH)
+            ]
+        )
+        tokens_BT[:, place + 1] = said_B
+    stop = int(sums.tokens_BT[0, end + 1])
+    rows = [row[: row.index(stop)] if stop in row else row for row in tokens_BT[:, start + 1 :].tolist()]
+    return ["".join(subject.writer.words(row)).strip() for row in rows]
+
+
+def outcome(answer: str, truth: int) -> str:
+    return classify(answer, str(truth)) if INTEGER.fullmatch(answer) else "parse_error"
+
+
+# %% One table.
+rows: list[tuple[Cell, ...]] = []
+carries = [int(sums.columns.carry[row].sum()) > 0 for row in range(len(sums))]
+for label, group in HEADS.items():
+    hooks = mean_hooks(subject, sums, group, BATCH) if group else []
+    found = answers(subject, sums, hooks)
+    classes = [outcome(answer, a + b) for answer, (a, b) in zip(found, numbers, strict=True)]
+    counts = Counter(classes)
+    steps = sum(
+        unit_step(answer, str(a + b))
+        for answer, (a, b), kind in zip(found, numbers, classes, strict=True)
+        if kind in ("carry_1d", "sub_1d")
+    )
+    right = [
+        wilson(sum(kind == "correct" for kind, has in zip(classes, carries, strict=True) if has is wanted), n)._asdict()
+        if (n := carries.count(wanted))
+        else None
+        for wanted in (False, True)
+    ]
+    rows.append((label, *(str(counts[kind]) for kind in CLASSES), str(steps), *map(percent, right)))
+title = (
+    f"SmolLM2-135M tuned on sums: answers to {len(numbers)} sums of {LENGTH} digits, by class, with heads taken away"
+)
+columns = ("without", *CLASSES, "off by one carry", "right, no carry (%)", "right, with carries (%)")
+table = Table(title, columns, rows, 1)
+Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+path = Path(__file__).parent / "results" / "smollm2_errors.md"
+path.write_text(f"{title}\n\n{table.markdown()}")
