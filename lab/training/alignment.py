@@ -77,7 +77,8 @@ def log_attention(
 def _inputs_of_attention(model: Any, layers: set[int]) -> Iterator[dict[int, tuple[Any, torch.Tensor, Any]]]:
     """Of each layer its attention, the states (T, D) that it reads, and its rotation; hooks are gone afterwards."""
     found: dict[int, tuple[Any, torch.Tensor, Any]] = {}
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    whole = getattr(model, "module", model)  # of one of several processes
+    base = whole.get_base_model() if hasattr(whole, "get_base_model") else whole
 
     def keep(layer: int) -> Any:
         def hook(attention: Any, args: Any, given: dict[str, Any]) -> None:
