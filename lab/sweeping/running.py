@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
@@ -73,6 +74,7 @@ def _progress() -> Progress:
         TimeRemainingColumn(),
         TextColumn("to go"),
         speed_estimate_period=float("inf"),  # a run may take hours
+        console=Console(),  # rich's own may have been made silent by a library
     )
 
 

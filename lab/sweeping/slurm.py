@@ -1,8 +1,8 @@
 """Runs of a sweep as jobs of SLURM, by submitit: it writes the batch scripts and asks for the states."""
 
-import os
 from pathlib import Path
 
+import psutil
 import submitit
 from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJobError
 
@@ -85,10 +85,8 @@ class SlurmJob:
 
 
 def _is_alive(process: int) -> bool:
+    """Not so of one that is dead and has not been collected yet, nor of one of somebody else, who got its number."""
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
         return False
-    except PermissionError:  # its number went to a process of somebody else
-        return False
-    return True

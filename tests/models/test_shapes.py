@@ -1,7 +1,7 @@
 import pytest
 from transformers import AutoModelForCausalLM
 
-from lab.config.schema import LoraConfig
+from lab.config.finetuning import LoraConfig
 from lab.models.adapters import attach
 from lab.models.shapes import SHAPES, Shape
 

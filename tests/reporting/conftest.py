@@ -59,7 +59,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop would be in the way of other files' tests
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 

@@ -184,7 +184,7 @@ def test_it_can_be_used_with_the_keyboard_alone(open_page):
     page.get_by_role("button", name="Next").first.press("Enter")
     page.wait_for_function("document.getElementById('samples-said').textContent.startsWith('21 to 40')")
     page.locator(".sample summary").first.press("Enter")
-    assert page.locator(".sample[open] pre").count() == 2
+    page.locator(".sample[open] pre").nth(1).wait_for()  # prompt and completion
     fields = "[...document.querySelectorAll('main select, main input')]"
     assert page.evaluate(f"{fields}.every((field) => field.labels.length || field.ariaLabel)")
     assert page.evaluate("[...document.querySelectorAll('table')].every((found) => found.caption)")
