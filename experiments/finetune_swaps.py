@@ -44,9 +44,8 @@ def main(arguments: Sequence[str]) -> None:
     sweep([str(CONFIG), *arguments])
     names = {label: label.replace(" ", "-") for label in config.only or config.cells}
     summaries = {
-        label: found
+        label: [summary(config.output / f"{config.name}_{name}_{seed}") for seed in config.seeds]
         for label, name in names.items()
-        if (found := [summary(config.output / f"{config.name}_{name}_{seed}") for seed in config.seeds])
     }
     table = compare({label: [one for one in found if one] for label, found in summaries.items()})
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
@@ -62,7 +61,7 @@ def summary(folder: Path) -> dict[str, Any] | None:
 def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
     """A line for each task, range and row; `summaries` are those of each row's seeds."""
     tuned = {label: [one["after"] for one in found] for label, found in summaries.items()}
-    rows = {**{label: found for label, found in tuned.items() if found}}
+    rows = {label: found for label, found in tuned.items() if found}
     rows[UNTUNED] = [one["before"] for one in summaries["FT"]]
     lines: list[tuple[Cell, ...]] = []
     for task, ranges in ((task, part["ranges"]) for task, part in rows["FT"][0].items()):

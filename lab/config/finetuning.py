@@ -147,9 +147,8 @@ class FinetuneConfig(RunConfig):
             raise ValueError("data.curriculum is of direct answers: leave it out, or use data.style=direct")
         if self.format.index_hints != "none" and self.tokenizer.digits.kind == "k_digit":
             raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
-        if self.positions.places and self.format.reverse in ("none", "decimal") and self.format.pad == "none":
-            what = "positions.places counts digits as they are written, so digits of one place only agree"
-            raise ValueError(f"{what} with format.reverse=integer, each or total, or with format.pad")
+        if self.positions.places:
+            self.format.check_that_places_agree("positions.places")
         if (self.training.alignment.first or self.training.alignment.second) and not (
             plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):

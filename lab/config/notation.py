@@ -30,3 +30,9 @@ class FormatConfig(Section):
     """A token with the place before each group of digits (Zhou et al. 2024), in the question or in the answer too."""
     largest_hint: int = Field(default=32, ge=1)
     """Places are below this; while training, the places of a problem begin anywhere from 0 up that keeps them so."""
+
+    def check_that_places_agree(self, key: str) -> None:
+        """Raises ValueError, for the config's `key`, where like places of two numbers are unlike ones as written."""
+        if self.reverse in ("none", "decimal") and self.pad == "none":
+            what = f"{key} counts digits as they are written, so digits of one place only agree"
+            raise ValueError(f"{what} with format.reverse=integer, each or total, or with format.pad")

@@ -157,9 +157,8 @@ class PretrainConfig(RunConfig):
         if self.training.micro_batch_size % self.data.packing:
             raise ValueError("data.packing should divide training.micro_batch_size, which counts problems")
         kind = self.model.positions.kind
-        if kind in ("abacus", "coupled") and self.format.reverse in ("none", "decimal") and self.format.pad == "none":
-            what = f"model.positions.kind={kind} counts digits as they are written, so digits of one place only agree"
-            raise ValueError(f"{what} with format.reverse=integer, each or total, or with format.pad")
+        if kind in ("abacus", "coupled"):
+            self.format.check_that_places_agree(f"model.positions.kind={kind}")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self
