@@ -71,7 +71,9 @@ def finetune(config: FinetuneConfig) -> None:
             tuned = adapters.attach(model, config.adapter, seed)
             collate = PrefixTreeCollator(training.share_prefixes, model).of_rows
             beside = {swaps.FILE: config.swap.model_dump_json(indent=2)}
-            train(tuned, tokenizer, training, sets, seed, run, collate, AlignedLoss(alignment), beside=beside)
+            rates = {"same_place": training.bias_learning_rate}
+            loss = AlignedLoss(alignment)
+            train(tuned, tokenizer, training, sets, seed, run, collate, loss, beside=beside, rates=rates)
             del tuned, model, engine, collate  # of a large model there is room for one
             model, tokenizer = swaps.load(config.model, config.swap)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)

@@ -44,6 +44,9 @@ class TextPositionsConfig(Section):
     """Embeddings of so many places that are added to digits (Abacus, McLeish et al. 2024): how many digits of its run a
     token ends. They begin at zero, and so change nothing before they are trained; 0 for none. While training, the
     first place of a batch is drawn, so that all are trained."""
+    same_place: bool = False
+    """A bias of every head towards the digits of the place that is written next, in the two numbers before
+    (lab/models/same_place.py). All are zero at first, and so change nothing before they are trained."""
 
 
 class Swap(Section):
@@ -104,6 +107,8 @@ class AlignmentConfig(Section):
 
 class FinetuningConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
+    bias_learning_rate: float = Field(default=0.3, gt=0)
+    """Of positions.same_place, on the schedule of the rest: a score is about one, a weight a hundredth of it."""
     share_prefixes: bool = True
     """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
 
@@ -149,6 +154,10 @@ class FinetuneConfig(RunConfig):
             raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
         if self.positions.places:
             self.format.check_that_places_agree("positions.places")
+        if self.positions.same_place:
+            self.format.check_that_places_agree("positions.same_place")
+            if self.tokenizer.digits.kind == "k_digit":
+                raise ValueError("positions.same_place is of one digit a token: use tokenizer.digits.kind=one_digit")
         if (self.training.alignment.first or self.training.alignment.second) and not (
             plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError
-from lab.models.swapped import wants_places
+from lab.models.swapped import biases_places, embeds_places
 from lab.models.swaps import recorded, swap_of
 
 
@@ -27,6 +27,7 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
     """A model whose only trainable weights are new adapters, kept in float32, and what a swap has added to it."""
     torch.manual_seed(seed)
     new_tokens = getattr(model, "new_tokens", [])
+    added = ["place_embeddings"] * embeds_places(model) + ["same_place"] * biases_places(model)
     tables = ["embed_tokens"] if model.config.tie_word_embeddings else ["embed_tokens", "lm_head"]
     lora = PeftLoraConfig(
         r=config.rank,
@@ -34,7 +35,7 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
         lora_dropout=config.dropout,
         target_modules=config.targets,
         task_type="CAUSAL_LM",
-        modules_to_save=["place_embeddings"] if wants_places(model) else None,
+        modules_to_save=added or None,
         trainable_token_indices=dict.fromkeys(tables, new_tokens) if new_tokens else None,
     )
     tuned: Any = get_peft_model(model, lora)

@@ -3,9 +3,11 @@
 - positions: nope takes the rotation away, alibi also adds a bias (`position_encodings`).
 - places: a vector for the place of a digit in its run of digits, added to the token's own (Abacus, McLeish et al.
   2024). All are zero at first, so that the model is the base model, to the bit.
+- same place: a bias towards the digits of the place that is written next, zero at first too (`same_place`).
 - forbidden tokens have probability 0, in training as in generation.
 
-Places follow from the tokens before; a pass over a part of its rows (a prefix tree, a step with a cache) is given them.
+Places follow from the tokens before; a pass over a part of its rows (a prefix tree, a step with a cache) is given what
+follows from them.
 
 Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far (Q without a cache), V words, H heads.
 """
@@ -22,6 +24,7 @@ from lab.config.finetuning import TextPositionsConfig
 from lab.errors import ModelError
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
+from lab.models.same_place import SamePlaceBias, SamePlaceLayer, Spots, kinds, spots
 
 
 class PlaceEmbeddings(nn.Embedding):
@@ -49,14 +52,20 @@ class SwappedLlama(LlamaForCausalLM):
             self.model.rotary_emb = NoRotation(width)  # type: ignore[assignment]
         self.alibi = AlibiBias(config.num_attention_heads) if swap.kind == "alibi" else None
         self.place_embeddings = PlaceEmbeddings(swap.places, config.hidden_size) if swap.places else None
+        self.same_place = None
+        if swap.same_place:
+            self.same_place = SamePlaceBias(config.num_hidden_layers, config.num_attention_heads)
+            layers = [SamePlaceLayer(config, layer) for layer in range(config.num_hidden_layers)]
+            self.model.layers = nn.ModuleList(layers)
         self.new_tokens: list[int] = []
         self._digits: tuple[int, ...] = ()
+        self._words: tuple[str, ...] = ()
         self._forbidden = torch.empty(0, dtype=torch.long, device="cpu")
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if isinstance(module, PlaceEmbeddings):
+        if isinstance(module, PlaceEmbeddings | SamePlaceBias):
             module.reset()
 
     def know_tokens(self, words: Sequence[str], new: Sequence[int], forbidden: Sequence[int]) -> None:
@@ -67,6 +76,7 @@ class SwappedLlama(LlamaForCausalLM):
         self._digits = tuple(
             len(word) if word.isascii() and word.isdigit() else hint for word, hint in zip(words, hinted, strict=True)
         )
+        self._words = tuple("" if hint else word for word, hint in zip(words, hinted, strict=True))
         self._forbidden = torch.tensor(forbidden, dtype=torch.long)
 
     def places(self, tokens: Sequence[int]) -> list[int]:
@@ -78,6 +88,9 @@ class SwappedLlama(LlamaForCausalLM):
             found.append(run if digits > 0 else 0)
         return found
 
+    def spots(self, tokens: Sequence[int]) -> Spots:
+        return spots([self._words[token] for token in tokens])
+
     def forward(  # type: ignore[override]
         self,
         input_ids: torch.Tensor,
@@ -85,13 +98,14 @@ class SwappedLlama(LlamaForCausalLM):
         position_ids: torch.Tensor | None = None,
         past_key_values: Cache | None = None,
         place_ids: torch.Tensor | None = None,
+        kinds_BQK: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
         **others: Any,
     ) -> CausalLMOutputWithPast:
         """As LlamaForCausalLM's.
 
         attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True where attention goes.
-        place_ids (B, Q): `places` of whole rows where these are parts of them.
+        place_ids (B, Q): `places` of whole rows where these are parts of them; kinds_BQK: so the `kinds` of pairs.
 
         Raises ModelError for embeddings instead of tokens, for a place without an embedding, and when a cache holds
         tokens and places are not given.
@@ -100,14 +114,21 @@ class SwappedLlama(LlamaForCausalLM):
         if inputs_embeds is not None:
             raise ModelError("a swapped model reads tokens: give input_ids, and no inputs_embeds")
         hidden_BQD = self.model.embed_tokens(input_ids)
+        if wants_places(self) and place_ids is None and kinds_BQK is None:
+            if seen:
+                raise ModelError("tokens after a cache need the arguments of step_places: they follow from whole rows")
+            given = row_places(self, input_ids.tolist())
+            place_ids, kinds_BQK = given.get("place_ids"), given.get("kinds_BQK")
         if self.place_embeddings is not None:
-            if place_ids is None:
-                if seen:
-                    raise ModelError("tokens after a cache need place_ids: places follow from the whole row")
-                place_ids = torch.tensor([self.places(row) for row in input_ids.tolist()], device=input_ids.device)
+            assert place_ids is not None
             hidden_BQD = hidden_BQD + self.place_embeddings(place_ids).to(hidden_BQD.dtype)
-        if self.alibi is not None:
+        if self.alibi is not None or self.same_place is not None:
             attention_mask = self._biased(hidden_BQD, attention_mask, position_ids, seen)
+        if self.same_place is not None:
+            assert attention_mask is not None
+            assert kinds_BQK is not None
+            others["bias_LHC"] = self.same_place()
+            others["kinds_BQK"] = nn.functional.pad(kinds_BQK, (0, attention_mask.shape[-1] - kinds_BQK.shape[-1]))
         output = super().forward(
             inputs_embeds=hidden_BQD,  # type: ignore[arg-type]
             attention_mask=attention_mask,
@@ -123,15 +144,13 @@ class SwappedLlama(LlamaForCausalLM):
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """With the places of the tokens that go into the forward pass. (`generate` looks for the name kwargs.)"""
         inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)  # type: ignore[misc]
-        if self.place_embeddings is not None:
-            places_BK = torch.tensor([self.places(row) for row in input_ids.tolist()], device=input_ids.device)
-            inputs["place_ids"] = places_BK[:, -inputs["input_ids"].shape[1] :]
-        return inputs
+        return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1])
 
     def _biased(
         self, hidden_BQD: torch.Tensor, mask: torch.Tensor | None, positions_BQ: torch.Tensor | None, seen: int
     ) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K); -inf where attention does not go."""
+        """What is added to the scores, (B, H, Q, K) or alike for all heads (B, 1, Q, K); -inf where attention does not
+        go."""
         rows, tokens, device = hidden_BQD.shape[0], hidden_BQD.shape[1], hidden_BQD.device
         if mask is not None and mask.dim() == 4:
             visible, keys = mask, mask.shape[-1]
@@ -149,32 +168,53 @@ class SwappedLlama(LlamaForCausalLM):
             at_K = torch.arange(keys, device=device)
             # padding sees itself: a row of scores that are all -inf would make NaN of it, and of all after it
             visible = (at_K <= at_K[seen:, None]) & (mask[:, None, None].bool() | (at_K == at_K[seen:, None]))
-        assert self.alibi is not None
-        bias_BHQK = self.alibi(positions_BQ, positions_BK).to(hidden_BQD.dtype)
-        return torch.where(visible, bias_BHQK, torch.finfo(bias_BHQK.dtype).min)
+        nothing = hidden_BQD.new_zeros(())
+        bias_BHQK = self.alibi(positions_BQ, positions_BK).to(hidden_BQD.dtype) if self.alibi is not None else nothing
+        return torch.where(visible, bias_BHQK, torch.finfo(hidden_BQD.dtype).min)
 
 
 def wants_places(model: Any) -> bool:
-    """Whether passes over parts of rows should be given `place_ids`; `model` may have adapters around it."""
+    """Whether passes over parts of rows should be given more than tokens; `model` may have adapters around it."""
+    return embeds_places(model) or biases_places(model)
+
+
+def embeds_places(model: Any) -> bool:
     return getattr(model, "place_embeddings", None) is not None
 
 
-def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dict[str, torch.Tensor]:
-    """The argument place_ids (1, T) for the nodes of a tree after the tokens `before`; none where it is not wanted."""
-    if not wants_places(model):
-        return {}
-    places_T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
-    for path in tree.paths:
-        tokens = [*before, *(tree.tokens[node] for node in path)]
-        places_T[0, path] = torch.tensor(model.places(tokens)[len(before) :])
-    return {"place_ids": places_T.to(model.device)}
+def biases_places(model: Any) -> bool:
+    return getattr(model, "same_place", None) is not None
+
+
+def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
+    """The arguments place_ids (B, Q) and kinds_BQK for the `last` tokens of rows of like length, all of them if it is
+    not given; those alone that the model wants."""
+    return step_places(model, rows, [last or len(row) for row in rows])
 
 
 def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> dict[str, torch.Tensor]:
-    """The argument place_ids (B, Q) for the last `counts` tokens of rows, padded on the right; none if not wanted."""
-    if not wants_places(model):
-        return {}
-    most = max(counts)
-    last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
-    padded = [[*places, *[0] * (most - len(places))] for places in last]
-    return {"place_ids": torch.tensor(padded, device=model.device)}
+    """The same for the last `counts` tokens of rows that are padded on the right."""
+    given, most, longest = {}, max(counts), max(map(len, rows), default=0)
+    if embeds_places(model):
+        last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
+        given["place_ids"] = torch.tensor([[*places, *[0] * (most - len(places))] for places in last])
+    if biases_places(model):
+        found = torch.zeros(len(rows), most, longest, dtype=torch.long)
+        for row, count, kinds_QK in zip(rows, counts, found, strict=True):
+            own, following = model.spots(row)
+            kinds_QK[:count, : len(row)] = kinds(following[-count:], own)
+        given["kinds_BQK"] = found
+    return {name: part.to(model.device) for name, part in given.items()}
+
+
+def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dict[str, torch.Tensor]:
+    """The same for the nodes of a tree, one row, after the tokens `before`."""
+    given, known = {}, len(before)
+    rows = [[*before, *(tree.tokens[node] for node in path)] for path in tree.paths]
+    if embeds_places(model):
+        given["place_ids"] = torch.tensor([tree.of_nodes([model.places(row)[known:] for row in rows])])
+    if biases_places(model):
+        found = [model.spots(row) for row in rows]
+        own = [*model.spots(before).own, *tree.of_nodes([each.own[known:] for each in found])]
+        given["kinds_BQK"] = kinds(tree.of_nodes([each.following[known:] for each in found]), own)[None]
+    return {name: part.to(model.device) for name, part in given.items()}

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped import tree_places, wants_places
+from lab.models.swapped import tree_places
 from lab.numbers.sampling import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
@@ -25,7 +25,7 @@ class PrefixTreeCollator:
         """The same of the rows of a ProblemSet; where they tell of aligned digits, first_at and second_at (P, 2): nodes
         that predict a digit, and the nodes of the digits of its place."""
         tree, paths = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
-        if wants_places(self.model):
+        if "place_ids" in tree:
             tree["place_ids"] = self._drawn(tree["place_ids"], rows[0]["index"])
         for side in ("first_at", "second_at") if "first_at" in rows[0] else ():
             tree[side] = torch.tensor(

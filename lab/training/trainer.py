@@ -49,7 +49,7 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
         attention_mask=inputs["attention_mask"],
         logits_to_keep=answers_A,
         use_cache=False,
-        **({"place_ids": inputs["place_ids"]} if "place_ids" in inputs else {}),
+        **{name: inputs[name] for name in ("place_ids", "kinds_BQK") if name in inputs},
     ).logits
     return cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
 
@@ -57,8 +57,9 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
 class AnswerTrainer(SFTTrainer):
     """TRL's trainer with a loss on answer tokens alone."""
 
-    def __init__(self, answer_loss: AnswerLoss, **arguments: Any) -> None:
-        self.answer_loss = answer_loss
+    def __init__(self, answer_loss: AnswerLoss, rates: Mapping[str, float], **arguments: Any) -> None:
+        """`rates`: the learning rates of parameters that have one of their own, by a part of their names."""
+        self.answer_loss, self.rates = answer_loss, rates
         super().__init__(**arguments)
         self.model_accepts_loss_kwargs = True  # so that answers are counted over all parts of a step
 
@@ -75,6 +76,18 @@ class AnswerTrainer(SFTTrainer):
             return total / (inputs["shift_labels"] != IGNORED).sum()
         # The count is of all processes, whose gradients are then averaged.
         return total * self.accelerator.num_processes / num_items_in_batch
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        optimizer = super().create_optimizer(model)
+        names = {id(parameter): name for name, parameter in self.model.named_parameters()}  # type: ignore[union-attr]
+        for part, rate in self.rates.items():
+            own = {which for which, name in names.items() if part in name}
+            for group in optimizer.param_groups[:]:
+                moved = [parameter for parameter in group["params"] if id(parameter) in own]
+                if moved:
+                    group["params"] = [parameter for parameter in group["params"] if id(parameter) not in own]
+                    optimizer.add_param_group({**group, "params": moved, "lr": rate})
+        return optimizer
 
     def evaluation_loop(self, dataloader: DataLoader, *arguments: Any, **settings: Any) -> EvalLoopOutput:
         """Mean negative log-likelihood over all answer tokens, each counted once however many processes there are.
@@ -152,10 +165,12 @@ def train(
     bfloat16: bool = False,
     compile: bool = False,
     beside: Mapping[str, str] | None = None,
+    rates: Mapping[str, float] | None = None,
 ) -> None:
     """Train a model, or its adapters; leaves what has the lowest validation loss in run.model and the losses in
     metrics.jsonl. `collate` makes the inputs of `answer_loss`, shift_labels among them, of rows of `sets`. `bfloat16`:
     products in it, whatever the weights are in. `beside`: texts of files that the model's folder should hold too.
+    `rates`: as AnswerTrainer's.
 
     left_out.json counts the problems that did not fit the window of their rules; training_times.jsonl holds the seconds
     of every start that came to its end.
@@ -173,6 +188,7 @@ def train(
     run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
     trainer = AnswerTrainer(
         answer_loss,
+        rates or {},
         model=model,
         args=arguments,
         train_dataset=sets.train.examples,

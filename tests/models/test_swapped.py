@@ -13,6 +13,7 @@ from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.models import adapters, checkpoints, swaps
 from lab.models.prefix_tree import PrefixTree
+from lab.models.same_place import SamePlaceBias
 from lab.models.swapped import tree_places
 
 REVERSED = FormatConfig(reverse="integer")
@@ -22,6 +23,10 @@ SWAPS = {
     "alibi": Swap(positions=TextPositionsConfig(kind="alibi")),
     "places": Swap(positions=TextPositionsConfig(places=40), format=REVERSED),
     "places in alibi": Swap(positions=TextPositionsConfig(kind="alibi", places=40), format=REVERSED),
+    "same place": Swap(positions=TextPositionsConfig(same_place=True), format=REVERSED),
+    "same place and all": Swap(
+        positions=TextPositionsConfig(kind="alibi", places=40, same_place=True), format=REVERSED
+    ),
     "two digits": Swap(tokenizer=TWO_DIGITS),
     "hints": Swap(format=FormatConfig(index_hints="both")),
 }
@@ -36,6 +41,9 @@ def with_trained_places(model):
     if model.place_embeddings is not None:
         torch.manual_seed(1)
         torch.nn.init.normal_(model.place_embeddings.weight, std=0.5)
+    for module in model.modules():
+        if isinstance(module, SamePlaceBias):
+            torch.nn.init.normal_(module.bias, std=2)
     return model
 
 
@@ -53,6 +61,14 @@ def test_places_change_no_bit_before_they_are_trained(toy_model, places):
     ids = tokenizer.encode("1 + 2 = 3" if places == 1 else "123 + 45 = 168", return_tensors="pt")
     with torch.inference_mode():
         assert torch.equal(model(ids).logits, plain(ids).logits)
+
+
+def test_a_bias_of_places_changes_no_bit_before_it_is_trained(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["same place"])
+    plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    tree = PrefixTree([tokenizer.encode(text) for text in ("12 + 345 = 1", "12 + 347 = 82")])
+    with torch.inference_mode():
+        assert torch.equal(model(**tree.inputs(), **tree_places(model, tree)).logits, plain(**tree.inputs()).logits)
 
 
 def test_a_digits_place_is_how_many_digits_its_run_has_so_far(toy_model):
