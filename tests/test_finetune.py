@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from lab.finetune import main
 
@@ -204,11 +205,12 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     "swap",
     [
         ["positions={kind: alibi, places: 40}", "format.reverse=integer"],
+        ["positions.same_place=true", "format.reverse=integer"],
         ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
         ["format.index_hints=both"],
         ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
     ],
-    ids=["places in alibi", "two digits", "hints", "aligned heads"],
+    ids=["places in alibi", "same place", "two digits", "hints", "aligned heads"],
 )
 def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(arguments, swap, tmp_path):
     from lab.evaluate import main as evaluate
@@ -226,10 +228,22 @@ def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(
     }
 
 
+def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
+    swap = ["positions.same_place=true", "format.reverse=integer", "training.bias_learning_rate=0.5"]
+    main(arguments(*swap, "data.tasks=[add_integer]"))
+    trained = load_file(tmp_path / "run" / "model" / "adapter_model.safetensors")
+    biases = [weight for name, weight in trained.items() if "same_place" in name]
+    others = [weight for name, weight in trained.items() if "lora_B" in name]  # begin at zero as well
+    assert len(biases) == 1
+    assert biases[0].abs().max() > 100 * max(weight.abs().max() for weight in others) > 0
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
         (["positions.places=8"], "format.reverse"),
+        (["positions.same_place=true"], "format.reverse"),
+        (["positions.same_place=true", "format.pad=all", "tokenizer.digits={kind: k_digit}"], "one digit a token"),
         (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),
         (["format.pad=operands", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["training.alignment={first: [[9, 0]]}"], "no head [9, 0]"),
