@@ -205,7 +205,7 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     "swap",
     [
         ["positions={kind: alibi, places: 40}", "format.reverse=integer"],
-        ["positions.same_place=true", "format.reverse=integer"],
+        ["positions.same_place=true", "format.reverse=total"],
         ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
         ["format.index_hints=both"],
         ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
@@ -229,7 +229,7 @@ def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(
 
 
 def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
-    swap = ["positions.same_place=true", "format.reverse=integer", "training.bias_learning_rate=0.5"]
+    swap = ["positions.same_place=true", "format.reverse=total", "training.bias_learning_rate=0.5"]
     main(arguments(*swap, "data.tasks=[add_integer]"))
     trained = load_file(tmp_path / "run" / "model" / "adapter_model.safetensors")
     biases = [weight for name, weight in trained.items() if "same_place" in name]
@@ -242,8 +242,11 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
     ("keys", "said"),
     [
         (["positions.places=8"], "format.reverse"),
-        (["positions.same_place=true"], "format.reverse"),
-        (["positions.same_place=true", "format.pad=all", "tokenizer.digits={kind: k_digit}"], "one digit a token"),
+        (["positions.same_place=true", "format.reverse=each"], "format.reverse=total"),
+        (
+            ["positions.same_place=true", "format.reverse=total", "tokenizer.digits={kind: k_digit}"],
+            "one digit a token",
+        ),
         (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),
         (["format.pad=operands", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["training.alignment={first: [[9, 0]]}"], "no head [9, 0]"),

@@ -46,7 +46,8 @@ class TextPositionsConfig(Section):
     first place of a batch is drawn, so that all are trained."""
     same_place: bool = False
     """A bias of every head towards the digits of the place that is written next, in the two numbers before
-    (lab/models/same_place.py). All are zero at first, and so change nothing before they are trained."""
+    (lab/models/same_place.py). All are zero at first, and so change nothing before they are trained. Numbers are to be
+    written from their lowest digit up, format.reverse=total."""
 
 
 class Swap(Section):
@@ -155,7 +156,10 @@ class FinetuneConfig(RunConfig):
         if self.positions.places:
             self.format.check_that_places_agree("positions.places")
         if self.positions.same_place:
-            self.format.check_that_places_agree("positions.same_place")
+            if self.format.reverse != "total":
+                raise ValueError(
+                    "positions.same_place is of numbers from their lowest digit up: use format.reverse=total"
+                )
             if self.tokenizer.digits.kind == "k_digit":
                 raise ValueError("positions.same_place is of one digit a token: use tokenizer.digits.kind=one_digit")
         if (self.training.alignment.first or self.training.alignment.second) and not (

@@ -15,11 +15,8 @@ Shapes: T nodes.
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import torch
-
-Value = TypeVar("Value")
 
 
 class PrefixTree:
@@ -49,15 +46,6 @@ class PrefixTree:
             if depth == limit or self.tokens[node] != token:
                 return depth
         return min(len(path), len(sequence), limit)
-
-    def of_nodes(self, values: Sequence[Sequence[Value]]) -> list[Value]:
-        """What is said of the tokens of each sequence, node by node; sequences agree where they share nodes."""
-        found = {
-            node: value
-            for path, said in zip(self.paths, values, strict=True)
-            for node, value in zip(path, said, strict=True)
-        }
-        return [found[node] for node in range(len(self.tokens))]
 
     def inputs(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
         """input_ids and position_ids (1, T), attention_mask (1, 1, T, T), True where attention goes (for SDPA)."""

@@ -1,18 +1,20 @@
 """A bias of attention towards the digits of the place that is written next, zero at first.
 
-    Add two numbers: 4321 + 98 = 32          reversed: 1234 + 89; the next digit is the third of its number
-                       ^    ^     the thirds of the two numbers before (the second number has none)
-                      ^ ^  ^ ^    and their neighbours
+    Add two numbers: 4321 + 98 = 32          1234 + 89; the next digit is of the hundreds
+                       ^    ^                the hundreds of the two numbers before (89 has none)
+                      ^ ^  ^ ^               and their neighbours
 
-Each head of each layer learns six numbers: what it adds to the score of a key in the number before or in the one before
-that, whose place is one less, the same, or one more. A digit's place is how many digits of its part (before the point,
-after it, the exponent) are written up to it. Whatever is no digit of the two numbers has no bias.
+Each head of each layer learns six numbers: what it adds to the score of a digit of the number before, or of the one
+before that, whose place is one lower, the same, or one higher. Other tokens have no bias. Numbers are written from
+their lowest digit up (format.reverse=total), so that the place of the next digit is known before it is written: that of
+the lowest digit of the two numbers before, and one more for each digit since. Places are powers of ten, those of
+1.5e3 as those of 1500; the digits of exponents and of the parts of fractions have places among themselves.
 
-That line of heads is what a pretrained model has to learn for itself, and what it loses beyond the lengths it saw
-(`experiments/smollm2_heads.py`). The idea is that of position coupling (Cho et al. 2024, arXiv 2405.20671), as a bias
-(T5's, Raffel et al. 2020), which disturbs nothing of what a model knows.
+A pretrained model has heads that line digits up so, and they lose their digits beyond the lengths that it saw
+(`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) cure that in models from
+scratch; as a bias that begins at zero they disturb nothing that a model knows.
 
-Shapes: B rows, Q queries, K keys, L layers, H heads; C kinds of pairs, 0 for those without a bias.
+Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs, 0 for those without a bias.
 """
 
 from collections.abc import Sequence
@@ -22,54 +24,106 @@ import torch
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
-SEPARATORS = ("/", ".", "e")
 NUMBERS, NEIGHBOURS = 2, 1
 """How many numbers back, and how many places to both sides, a bias reaches."""
 _WIDTH = 2 * NEIGHBOURS + 1
 KINDS = 1 + NUMBERS * _WIDTH
 
+_VALUE, _EXPONENT, _FRACTION = 1, 2, 3
+"""What a digit is of; of the part of a fraction that is written second, _FRACTION + 1."""
 
-class Spot(NamedTuple):
-    """Where a digit is: the parts of a number and its digits are counted from 1 up, the numbers of a row as well."""
+
+class _Spot(NamedTuple):
+    """Where a digit is: in which number of its row, from 1 up, in what of it, and at which place of that."""
 
     number: int
-    part: int
+    what: int
     place: int
 
 
-NOWHERE = Spot(0, 0, 0)
+_NOWHERE = _Spot(0, 0, 0)
 
 
-class Spots(NamedTuple):
-    """Of every token of a row where it is, NOWHERE if it is no digit, and where the digit after it would be."""
+class _Number:
+    """A number as far as it is written, from its lowest digit up: 4321, 57.321 (123.75), 24e25.6 (6.52e42), 31/7."""
 
-    own: list[Spot]
-    following: list[Spot]
+    def __init__(self) -> None:
+        self.separators = ""
+        self.digits: list[list[int]] = [[]]
+        """Of each part."""
+        self.tokens: list[list[int]] = [[]]
+
+    def take(self, token: int, word: str) -> None:
+        if word in _SEPARATORS:
+            self.separators += word
+            self.digits.append([])
+            self.tokens.append([])
+        else:
+            self.digits[-1].append(int(word))
+            self.tokens[-1].append(token)
+
+    @property
+    def form(self) -> str:
+        """The separator that tells what a number is; none of integers."""
+        return next((mark for mark in _SEPARATORS if mark in self.separators), "")
+
+    @property
+    def lowest(self) -> int | None:
+        """The place of the lowest digit; the parts of fractions have none in common."""
+        if self.form == "/":
+            return None
+        exponent = sum(digit * 10**place for place, digit in enumerate(self.digits[0])) if self.form == "e" else 0
+        return exponent - (len(self.digits[-2]) if "." in self.separators else 0)
+
+    def spot(self, number: int, form: str, lowest: int, part: int, index: int) -> _Spot:
+        """Of a digit of a part, of a number of this form whose lowest digit is at `lowest`."""
+        if form == "/":
+            return _Spot(number, _FRACTION + part, index)
+        if form == "e" and part == 0:
+            return _Spot(number, _EXPONENT, index)
+        below = sum(map(len, self.digits[form == "e" : part]))
+        return _Spot(number, _VALUE, lowest + below + index)
 
 
-def spots(words: Sequence[str]) -> Spots:
-    """Of the words of a row, "" for those that are passed over."""
-    found, here, inside = Spots([], []), NOWHERE, False
-    for word in words:
-        if word.isascii() and word.isdigit():
-            here = here._replace(place=here.place + 1) if inside else Spot(here.number + 1, 1, 1)
-            inside = True
-        elif word in SEPARATORS and inside:
-            here = here._replace(part=here.part + 1, place=0)
-        elif word:
-            inside = False
-        found.own.append(here if inside and word.isdigit() else NOWHERE)
-        found.following.append(here._replace(place=here.place + 1) if inside else Spot(here.number + 1, 1, 1))
-    return found
+_SEPARATORS = "/e."
+"""The first that a number has tells its form."""
 
 
-def kinds(following: Sequence[Spot], own: Sequence[Spot]) -> torch.Tensor:
-    """Of queries, where what they write would be, and keys, where they are, the kind of every pair, (Q, K)."""
-    queries_Q3, keys_K3 = torch.tensor(following).view(-1, 3), torch.tensor(own).view(-1, 3)
-    number_QK, part_QK, place_QK = (queries_Q3[:, None] - keys_K3).unbind(-1)
-    near_QK = (number_QK >= 1) & (number_QK <= NUMBERS) & (part_QK == 0) & (place_QK.abs() <= NEIGHBOURS)
-    kinds_QK = 1 + (number_QK - 1) * _WIDTH + NEIGHBOURS - place_QK
-    return torch.where(near_QK & (keys_K3[:, 2] > 0), kinds_QK, 0)
+def kinds(words: Sequence[str]) -> torch.Tensor:
+    """The kind of every pair (T, T) of a token, by where the digit after it would be, and a digit. `words` are those of
+    a row, "" for what is passed over, a word a digit."""
+    numbers: list[_Number] = []
+    following: list[_Spot] = []
+    number = _Number()
+    for token, word in enumerate(words):
+        if word.isdigit() or (word in _SEPARATORS and word and number.tokens[0]):
+            number.take(token, word)
+        elif word and number.tokens[0]:
+            numbers.append(number)
+            number = _Number()
+        following.append(_following(number, numbers))
+    own = [_NOWHERE] * len(words)
+    for count, done in enumerate([*numbers, number], 1):
+        for part, tokens in enumerate(done.tokens):
+            for index, token in enumerate(tokens):
+                own[token] = done.spot(count, done.form, done.lowest or 0, part, index)
+    return _kinds(following, own)
+
+
+def _following(number: _Number, before: Sequence[_Number]) -> _Spot:
+    """Where the next digit of a number would be; what is not written yet is as in the numbers before."""
+    known = [other.lowest for other in before[-NUMBERS:] if other.lowest is not None]
+    form = number.form if number.separators or not before else before[-1].form
+    part = len(number.digits) - 1
+    return number.spot(len(before) + 1, form, min(known, default=0), part, len(number.digits[part]))
+
+
+def _kinds(following: Sequence[_Spot], own: Sequence[_Spot]) -> torch.Tensor:
+    queries_T3, keys_T3 = torch.tensor(following).view(-1, 3), torch.tensor(own).view(-1, 3)
+    back_TT, what_TT, lower_TT = (queries_T3[:, None] - keys_T3).unbind(-1)
+    near_TT = (back_TT >= 1) & (back_TT <= NUMBERS) & (what_TT == 0) & (lower_TT.abs() <= NEIGHBOURS)
+    kinds_TT = 1 + (back_TT - 1) * _WIDTH + NEIGHBOURS - lower_TT
+    return torch.where(near_TT & (keys_T3[:, 1] > 0), kinds_TT, 0)
 
 
 class SamePlaceBias(nn.Module):

@@ -24,7 +24,7 @@ from lab.config.finetuning import TextPositionsConfig
 from lab.errors import ModelError
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
-from lab.models.same_place import SamePlaceBias, SamePlaceLayer, Spots, kinds, spots
+from lab.models.same_place import SamePlaceBias, SamePlaceLayer, kinds
 
 
 class PlaceEmbeddings(nn.Embedding):
@@ -76,6 +76,10 @@ class SwappedLlama(LlamaForCausalLM):
         self._digits = tuple(
             len(word) if word.isascii() and word.isdigit() else hint for word, hint in zip(words, hinted, strict=True)
         )
+        several = [word for word, digits in zip(words, self._digits, strict=True) if digits > 1]
+        if self.same_place is not None and set(several) - {words[token] for token in forbidden}:
+            what = f"positions.same_place is of one digit a token, and the model has {several[0]!r}"
+            raise ModelError(f"{what}: use tokenizer.digits.kind=one_digit")
         self._words = tuple("" if hint else word for word, hint in zip(words, hinted, strict=True))
         self._forbidden = torch.tensor(forbidden, dtype=torch.long)
 
@@ -88,8 +92,9 @@ class SwappedLlama(LlamaForCausalLM):
             found.append(run if digits > 0 else 0)
         return found
 
-    def spots(self, tokens: Sequence[int]) -> Spots:
-        return spots([self._words[token] for token in tokens])
+    def kinds(self, tokens: Sequence[int]) -> torch.Tensor:
+        """(T, T): see `same_place`."""
+        return kinds([self._words[token] for token in tokens])
 
     def forward(  # type: ignore[override]
         self,
@@ -201,8 +206,7 @@ def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]
     if biases_places(model):
         found = torch.zeros(len(rows), most, longest, dtype=torch.long)
         for row, count, kinds_QK in zip(rows, counts, found, strict=True):
-            own, following = model.spots(row)
-            kinds_QK[:count, : len(row)] = kinds(following[-count:], own)
+            kinds_QK[:count, : len(row)] = model.kinds(row)[-count:]
         given["kinds_BQK"] = found
     return {name: part.to(model.device) for name, part in given.items()}
 
@@ -212,9 +216,15 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
     given, known = {}, len(before)
     rows = [[*before, *(tree.tokens[node] for node in path)] for path in tree.paths]
     if embeds_places(model):
-        given["place_ids"] = torch.tensor([tree.of_nodes([model.places(row)[known:] for row in rows])])
+        places_T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
+        for row, path in zip(rows, tree.paths, strict=True):
+            places_T[0, path] = torch.tensor(model.places(row)[known:])
+        given["place_ids"] = places_T
     if biases_places(model):
-        found = [model.spots(row) for row in rows]
-        own = [*model.spots(before).own, *tree.of_nodes([each.own[known:] for each in found])]
-        given["kinds_BQK"] = kinds(tree.of_nodes([each.following[known:] for each in found]), own)[None]
+        # where a digit is follows from the whole number, so that nodes which rows share may be elsewhere in each
+        found = torch.zeros(1, len(tree.tokens), known + len(tree.tokens), dtype=torch.long)
+        for row, path in zip(rows, tree.paths, strict=True):
+            keys = torch.tensor([*range(known), *(known + node for node in path)])
+            found[0, torch.tensor(path)[:, None], keys] = model.kinds(row)[known:]
+        given["kinds_BQK"] = found
     return {name: part.to(model.device) for name, part in given.items()}

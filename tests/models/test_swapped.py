@@ -23,7 +23,7 @@ SWAPS = {
     "alibi": Swap(positions=TextPositionsConfig(kind="alibi")),
     "places": Swap(positions=TextPositionsConfig(places=40), format=REVERSED),
     "places in alibi": Swap(positions=TextPositionsConfig(kind="alibi", places=40), format=REVERSED),
-    "same place": Swap(positions=TextPositionsConfig(same_place=True), format=REVERSED),
+    "same place": Swap(positions=TextPositionsConfig(same_place=True), format=FormatConfig(reverse="total")),
     "same place and all": Swap(
         positions=TextPositionsConfig(kind="alibi", places=40, same_place=True), format=REVERSED
     ),

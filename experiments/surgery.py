@@ -1,0 +1,78 @@
+"""What fails first beyond the lengths of training: the alignment of digits, the carry, or the reading of both?
+
+    python experiments/surgery.py [seeds=[0]] [only=[rope]] [key=value ...]
+
+Trains the models of configs/sweeps/surgery.yaml and gives each, at lengths outside training, what it would need: its
+alignment heads the digits that they look at inside training, the true carry in the direction of the stream that holds
+it there, both; or takes attention to needless digits away. Wrong operations are the controls (lab/probing/surgery.py).
+Digits are asked with the right ones before them. What is finished is not run again. Prints means over the seeds (95 %)
+and leaves a table and a figure in experiments/results/.
+"""
+
+# %%
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from lab.config.loading import load
+from lab.config.sweeping import SweepConfig
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
+from lab.probe import main as probe
+from lab.probing.measured import Measured
+from lab.reporting import figures
+from lab.reporting.tables import Table, percent
+from lab.runs import Run
+from lab.sweep import main as sweep
+
+ROOT = Path(__file__).parents[1]
+SWEEP = ROOT / "configs" / "sweeps" / "surgery.yaml"
+TRAINED, LENGTHS, SUMS = 3, [3, 4, 5], 100
+HELPING = ("vanilla", "alignment", "carry", "both", "no leak")
+
+config = load(SweepConfig, SWEEP, sys.argv[1:])
+sweep([str(SWEEP), *sys.argv[1:]])
+
+
+# %% Operate on every model: the share of right sums and of right digits, by operation and length.
+def operated(model: Path) -> tuple[Measured, Measured]:
+    run = Run(config.output / f"probe_{model.name}")
+    if run.status != "finished":
+        sums = f"sums={{lengths: {LENGTHS}, trained: {TRAINED}, per_length: {SUMS}}}"
+        names = [f"name={run.path.name}", f"output={config.output}", f"subject={model}", "resume=true"]
+        probe([str(ROOT / "configs" / "probe_scratch.yaml"), "instruments=[surgery]", sums, "examples=0", *names])
+    exact, digits = (Measured.from_json(part) for part in run.read_json("probe_surgery"))
+    return exact, digits
+
+
+models = {
+    label: [config.output / f"{config.name}_{label.replace(' ', '-')}_{seed}" for seed in config.seeds]
+    for label in config.only or config.cells
+}
+found = {label: [operated(model) for model in seeds] for label, seeds in models.items()}
+
+# %% Means over the seeds: one table, one figure.
+rows = []
+right: dict[str, dict[str, dict[float, Estimate]]] = {}
+for label, seeds in found.items():
+    operations = [name for name in seeds[0][0].axes["operation"] if all(name in e.axes["operation"] for e, _ in seeds)]
+    for name in operations:
+        exact = [[float(e.at(operation=name, length=n).value) for e, _ in seeds] for n in LENGTHS]
+        digits = [[float(d.at(operation=name, length=n).value) for _, d in seeds] for n in LENGTHS]
+        shares = [percent(seeds_proportion(values, SUMS)._asdict()) for values in exact]
+        means = [student_mean(values, 0, 1) for values in digits]
+        rows.append((label, name, *(percent(mean._asdict()) for mean in means), *shares))
+        if name in HELPING:
+            right.setdefault(label, {})[name] = dict(zip(map(float, LENGTHS), means, strict=True))
+columns = (*(f"{n} digits: digits right" for n in LENGTHS), *(f"{n} digits: exact" for n in LENGTHS))
+count = ", ".join(f"{len(seeds)} of {label}" for label, seeds in found.items())
+title = f"Trained on 1-{TRAINED} digits, after surgery (seeds: {count}; {SUMS} sums a length and seed), %"
+table = Table(title, ("model", "operation", *columns), rows, 2)
+Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+(ROOT / "experiments" / "results" / "surgery.md").write_text(f"{title}\n\n{table.markdown()}")
+shown = {
+    label: {name: {n: e._asdict() for n, e in points.items()} for name, points in lines.items()}
+    for label, lines in right.items()
+}
+figure = ROOT / "experiments" / "results" / "surgery.png"
+figures.panels(shown, "digits", "Digits right, each after right ones: what would the model have needed?", figure)
