@@ -96,7 +96,7 @@ def kinds(words: Sequence[str]) -> torch.Tensor:
     following: list[_Spot] = []
     number = _Number()
     for token, word in enumerate(words):
-        if word.isdigit() or (word in _SEPARATORS and word and number.tokens[0]):
+        if (word.isascii() and word.isdigit()) or (word in _SEPARATORS and word and number.tokens[0]):
             number.take(token, word)
         elif word and number.tokens[0]:
             numbers.append(number)

@@ -109,3 +109,7 @@ def test_a_layer_adds_its_own_numbers_to_the_scores_of_pairs():
     assert pattern_HQK[1, 2, 0] > 0.999
     assert pattern_HQK[0, 2, 0] < 0.99
     assert pattern_HQK[1, 1, 0] < 0.99
+
+
+def test_digits_of_other_alphabets_are_text():
+    assert kinds(["4", "+", "³", "="]).count_nonzero() == kinds(["4", "+", "x", "="]).count_nonzero()
