@@ -1,0 +1,100 @@
+"""The bias towards digits of the place that is written next: how far does it reach, and is it the bias that helps?
+
+    python experiments/same_place.py [seeds=0,1,2] [problems=48] [output=checkpoints]
+
+Evaluates runs of `experiments/finetune_swaps.py` (tuned on 1-3 digits) on 3 to 12 digits, the same problems for all:
+plain fine-tuning (FT), numbers from their lowest digit up (rev all), the same with the bias (same place), and the same
+with what the bias learned taken away. Every evaluation is a run of `lab.evaluate`; finished ones are not run again.
+Shows exact match and digit match, and the latter against FT (Student's interval over the seeds, paired); leaves a table
+and a figure in experiments/results/.
+"""
+
+# %%
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from safetensors.torch import load_file, save_file
+
+from lab.evaluate import main as evaluate
+from lab.numbers.statistics import seeds_proportion, student_mean
+from lab.reporting import figures
+from lab.reporting.tables import NOT_MEASURED, Cell, Shown, Table, percent
+from lab.runs import Run
+
+given = dict(part.split("=", 1) for part in sys.argv[1:])
+SEEDS = [int(part) for part in given.get("seeds", "0,1,2").split(",")]
+PROBLEMS, OUTPUT = int(given.get("problems", 48)), Path(given.get("output", "checkpoints"))
+ROOT = Path(__file__).parents[1]
+TASKS = ["add_integer", "add_float", "add_scientific", "multiply_easy_fraction"]
+RANGES = {"S": (3, 4), "M": (5, 8), "L": (9, 12)}
+ROWS = {"FT": "FT", "rev all": "rev-all", "same place": "same-place", "same place, bias taken away": "same-place"}
+
+
+# %% Adapters without what their bias learned: all else as it was trained.
+def without_bias(run: Path) -> Path:
+    folder = OUTPUT / f"{run.name}_without_bias"
+    if not folder.exists():
+        shutil.copytree(run / "model", folder)
+        file = folder / "adapter_model.safetensors"
+        weights = {
+            name: torch.zeros_like(weight) if "same_place" in name else weight
+            for name, weight in load_file(file).items()
+        }
+        save_file(weights, file)
+    return folder
+
+
+# %% Every row and seed on the same problems.
+def measured(row: str, seed: int) -> dict[str, Any]:
+    tuned = OUTPUT / f"finetune_swaps_{ROWS[row]}_{seed}"
+    subject = without_bias(tuned) if "taken away" in row else tuned
+    run = Run(OUTPUT / f"lengths_{subject.name}")
+    if run.status != "finished":
+        benchmark = {"tasks": TASKS, "lengths": {"hard": [3, 12], "easy": [3, 12]}, "problems_per_range": PROBLEMS}
+        asked = [f"benchmark.{key}={json.dumps(value)}" for key, value in benchmark.items()]
+        names = [f"name={run.path.name}", f"output={OUTPUT}", f"engine.model.name={subject}", "resume=true"]
+        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), *asked, *names])
+    return run.read_json("summary")
+
+
+found = {row: [measured(row, seed) for seed in SEEDS] for row in ROWS}
+
+
+# %% One table, one figure: by task, range and row, means over the seeds.
+def figure_of(summary: dict[str, Any], task: str, span: str, name: str) -> dict[str, float]:
+    return summary["nupa"][task]["ranges"][span]["strict"][name]
+
+
+def against(mine: list[float], plain: list[float]) -> Cell:
+    gained = student_mean([one - other for one, other in zip(mine, plain, strict=True)])
+    return Shown(gained._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})" if gained.n > 1 else "{:+.1f}", 100)
+
+
+rows: list[tuple[Cell, ...]] = []
+shown: dict[str, dict[str, dict[float, dict[str, float]]]] = {task: {row: {} for row in ROWS} for task in TASKS}
+for task in TASKS:
+    for span, (first, last) in RANGES.items():
+        plain = [figure_of(summary, task, span, "digit_match")["value"] for summary in found["FT"]]
+        for row, summaries in found.items():
+            right = [figure_of(summary, task, span, "exact_match") for summary in summaries]
+            matched = [figure_of(summary, task, span, "digit_match")["value"] for summary in summaries]
+            exact = seeds_proportion([one["value"] for one in right], int(right[0]["n"]))
+            mean = student_mean(matched, 0, 1)
+            gain = against(matched, plain) if row != "FT" else NOT_MEASURED
+            rows.append((task, f"{first}-{last}", row, percent(exact._asdict()), percent(mean._asdict()), gain))
+            shown[task][row][last] = mean._asdict()
+columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")
+title = (
+    f"SmolLM2-135M tuned on 1-3 digits, {len(SEEDS)} seeds, {PROBLEMS} problems a task and range "
+    "(%, 95 %; differences in points)"
+)
+table = Table(title, columns, rows, 3)
+Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+(ROOT / "experiments" / "results" / "same_place.md").write_text(f"{title}\n\n{table.markdown()}")
+path = ROOT / "experiments" / "results" / "same_place.png"
+figures.panels(shown, "digits, at most", "Digits right after 72 steps on numbers of 1-3 digits", path)
