@@ -20,8 +20,9 @@ from rich.console import Console
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.numbers.taxonomy import INTEGER, classify, unit_step
-from lab.probing.ablation import Component, Group, mean_hooks
+from lab.probing.ablation import Group, mean_hooks
 from lab.probing.bridge import Hook, Subject, open_model
+from lab.probing.components import Component
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 from lab.reporting.tables import Cell, Table, percent
@@ -35,13 +36,13 @@ TUNED, SUMS, LENGTH = (
 BATCH = 16
 HEADS: dict[str, Group] = {
     "nothing": (),
-    "L20H8 (a's digit)": (Component(20, 8),),
-    "L20H6 (b's digit)": (Component(20, 6),),
-    "L20H7 (the carry)": (Component(20, 7),),
-    "L21H2 and L17H5 (look, unused)": (Component(21, 2), Component(17, 5)),
-    "L20H0 (control)": (Component(20, 0),),
-    "L20H1 (control)": (Component(20, 1),),
-    "L20H5 (control)": (Component(20, 5),),
+    "L20H8 (a's digit)": (Component("head", 20, 8),),
+    "L20H6 (b's digit)": (Component("head", 20, 6),),
+    "L20H7 (the carry)": (Component("head", 20, 7),),
+    "L21H2 and L17H5 (look, unused)": (Component("head", 21, 2), Component("head", 17, 5)),
+    "L20H0 (control)": (Component("head", 20, 0),),
+    "L20H1 (control)": (Component("head", 20, 1),),
+    "L20H5 (control)": (Component("head", 20, 5),),
 }
 CLASSES = ("correct", "carry_1d", "sub_1d", "order_2d", "value_nd", "parse_error")
 quiet_libraries()

@@ -16,9 +16,10 @@ import numpy as np
 from rich.console import Console
 
 from lab.numbers.additions import addition
-from lab.probing.ablation import Component, ablate, random_groups
+from lab.probing.ablation import ablate, random_groups
 from lab.probing.alignment import alignment
 from lab.probing.bridge import Subject, open_model
+from lab.probing.components import Component
 from lab.probing.measured import Measured
 from lab.progress import quiet_libraries
 from lab.reporting.tables import Cell, Shown, Table
@@ -47,7 +48,7 @@ def strongest(subject: Subject) -> dict[Component, str]:
         for place in np.argsort(-excess, axis=None)[:MOST]:
             layer, head = divmod(int(place), subject.heads)
             looks = found.attention.at(layer=layer, head=head, **where)
-            heads[Component(layer, head)] = f"{number}: {float(looks.value):.2f}"
+            heads[Component("head", layer, head)] = f"{number}: {float(looks.value):.2f}"
     return heads
 
 

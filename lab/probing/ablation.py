@@ -20,22 +20,13 @@ import torch
 from lab.errors import ModelError, TaskError
 from lab.numbers.columns import STRATA, Columns
 from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
 from lab.probing.measured import Measured
 from lab.probing.positions import NOWHERE, Sums
 
 Replacement: TypeAlias = Literal["mean", "resample"]
 Where: TypeAlias = Literal["queries", "everywhere"]
 """At the tokens that predict a digit or the end, or at all tokens."""
-
-
-class Component(NamedTuple):
-    layer: int
-    head: int | None
-    """None for the layer's MLP."""
-
-    @property
-    def name(self) -> str:
-        return f"L{self.layer}{'MLP' if self.head is None else f'H{self.head}'}"
 
 
 Group: TypeAlias = tuple[Component, ...]
@@ -77,7 +68,7 @@ def ablate(
     model does not have.
     """
     _check(subject, sums, groups)
-    points = sorted({_point(component) for group in groups for component in group})
+    points = sorted({component.hook_point for group in groups for component in group})
     order = np.random.default_rng(seed).permutation(len(sums))
     source_B = np.empty(len(sums), dtype=int)
     source_B[order] = np.roll(order, 1)  # a single round: nobody gets its own
@@ -100,7 +91,7 @@ def ablate(
         intact.append(reading.digits_BK)
         exact.append(torch.cat(exact_G).T)
         digits.append(torch.cat(digits_G).transpose(0, 1))
-    names = ["+".join(component.name for component in group) for group in groups]
+    names = ["+".join(map(str, group)) for group in groups]
     exact_BG, digits_BGK, intact_BK = (torch.cat(parts).numpy() for parts in (exact, digits, intact))
     return _measured(sums.columns, names, exact_BG, digits_BGK, intact_BK)
 
@@ -113,14 +104,14 @@ def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256
     Raises what `ablate` raises.
     """
     _check(subject, sums, [group])
-    means = _means(subject, sums, sorted({_point(component) for component in group}), batch_size)
+    means = _means(subject, sums, sorted({component.hook_point for component in group}), batch_size)
     return _replace([group], means, _queried(sums)[:1])
 
 
 def components(subject: Subject) -> list[Group]:
     """Every head and every MLP, each by itself."""
-    heads = [*range(subject.heads), None]
-    return [(Component(layer, head),) for layer in range(subject.layers) for head in heads]
+    heads = [[Component("head", layer, head) for head in range(subject.heads)] for layer in range(subject.layers)]
+    return [(component,) for layer, own in enumerate(heads) for component in (*own, Component("mlp", layer))]
 
 
 def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list[Group]:
@@ -130,12 +121,13 @@ def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list
     """
     choices = []
     for layer in sorted({component.layer for component in group}):
-        own = {component.head for component in group if component.layer == layer}
-        free = [Component(layer, head) for head in range(subject.heads) if head not in own]
-        choices.append(list(itertools.combinations(free, len(own))) if None not in own else [])
+        own = {component for component in group if component.layer == layer}
+        free = {Component("head", layer, head) for head in range(subject.heads)} - own
+        heads_alone = all(component.kind == "head" for component in own)
+        choices.append(list(itertools.combinations(sorted(free), len(own))) if heads_alone else [])
     groups = [tuple(itertools.chain(*chosen)) for chosen in itertools.product(*choices)]
     if not groups:
-        names = "+".join(component.name for component in group)
+        names = "+".join(map(str, group))
         raise ModelError(f"{subject.name}: no heads beside {names} that could be a control for it")
     order = np.random.default_rng(seed).permutation(len(groups))
     return [groups[place] for place in order[:count]]
@@ -151,15 +143,15 @@ def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: t
             there_BT = here_BT.to(changed.device)
             for place, group in enumerate(groups):
                 for component in group:
-                    if _point(component) == point:
-                        said = (..., component.head, slice(None)) if component.head is not None else ...
+                    if component.hook_point == point:
+                        said = (..., component.head, slice(None)) if component.kind == "head" else ...
                         row, other = changed[place][said], instead[said]
                         changed[place][said] = torch.where(there_BT[..., None], other, row)
             return changed.flatten(0, 1)
 
         return point, change
 
-    return [hook(point) for point in sorted({_point(component) for group in groups for component in group})]
+    return [hook(point) for point in sorted({component.hook_point for group in groups for component in group})]
 
 
 def _means(subject: Subject, sums: Sums, points: list[str], batch_size: int) -> dict[str, torch.Tensor]:
@@ -226,17 +218,13 @@ def _slices(groups: Sequence[Group], size: int) -> Iterator[Sequence[Group]]:
     return (groups[start : start + size] for start in range(0, len(groups), size))
 
 
-def _point(component: Component) -> str:
-    """The hook point of what it says: (B, T, H, Z) of heads, (B, T, D) of an MLP."""
-    return f"blocks.{component.layer}.{'hook_mlp_out' if component.head is None else 'attn.hook_z'}"
-
-
 def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
     for component in itertools.chain(*groups):
-        head = 0 if component.head is None else component.head
-        if not (0 <= component.layer < subject.layers and 0 <= head < subject.heads):
+        if component.kind not in ("head", "mlp"):
+            raise ModelError(f"{component} is no head and no MLP: a stream is not taken away")
+        if not (0 <= component.layer < subject.layers and 0 <= component.head < subject.heads):
             raise ModelError(
-                f"{subject.name} has no {component.name}: it has {subject.layers} layers of {subject.heads} heads"
+                f"{subject.name} has no {component}: it has {subject.layers} layers of {subject.heads} heads"
             )
     if not groups or not all(groups):
         raise TaskError("nothing to ablate: give groups of one component at least")

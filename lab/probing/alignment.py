@@ -22,7 +22,7 @@ import torch
 
 from lab.probing.bridge import Subject
 from lab.probing.interventions import take
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, joined
 from lab.probing.positions import NOWHERE, Sums
 
 NUMBERS = ("a", "b", "sum")
@@ -77,7 +77,7 @@ def alignment(
         arrays = _samples(subject, sums, indexing, batch_size, seed)
         found[length] = [_measured(subject, name, _mean(array)) for name, array in arrays.items()]
     return Alignment(
-        *(join_lengths(dict(zip(found, parts, strict=True))) for parts in zip(*found.values(), strict=True))
+        *(joined("length", dict(zip(found, parts, strict=True))) for parts in zip(*found.values(), strict=True))
     )
 
 
@@ -109,7 +109,7 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
         attention[length] = Measured.mean("attention from q_k", {**heads, "target": TARGETS}, samples_BLHM)
         astray = samples_BLHM[..., TARGETS.index("other places")] + samples_BLHM[..., TARGETS.index("earlier answer")]
         leak[length] = Measured.mean("attention on foreign digits", heads, astray)
-    return Destinations(join_lengths(attention), join_lengths(leak))
+    return Destinations(joined("length", attention), joined("length", leak))
 
 
 def aligned_heads(measured: Alignment, threshold: float = 0.2) -> list[Aligned]:
@@ -171,13 +171,6 @@ def foreign_digits(sums: Sums) -> torch.Tensor:
     """Whether a token (B, Q, T) is a digit that is foreign to the query: `Destinations.leak` says which are."""
     masks = _targets(sums, queries(sums))
     return masks["other places"] | masks["earlier answer"]
-
-
-def join_lengths(parts: Mapping[int | str, Measured]) -> Measured:
-    """Measured arrays of the same axes as one, with `length` as its last axis."""
-    first = next(iter(parts.values()))
-    arrays = (np.stack([getattr(part, name) for part in parts.values()], -1) for name in ("value", "low", "high", "n"))
-    return Measured(first.name, {**first.axes, "length": list(parts)}, *arrays)
 
 
 def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int, seed: int) -> dict[str, np.ndarray]:

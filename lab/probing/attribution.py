@@ -18,10 +18,11 @@ import numpy as np
 import torch
 
 from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
 from lab.probing.contrast import PLACES, WAYS, Contrast, Effects, Runs
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
-from lab.probing.patching import BATCH, Component, Patch, margins
+from lab.probing.patching import BATCH, Patch, margins
 
 _RESAMPLES = 1000
 _TIES = 6

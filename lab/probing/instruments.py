@@ -23,6 +23,7 @@ from lab.probing import (
 )
 from lab.probing.alignment import Aligned
 from lab.probing.bridge import Subject
+from lab.probing.components import Component
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums
@@ -152,7 +153,7 @@ def _patching(session: Session) -> list[Measured]:
     heads = patching.patch_heads(subject, pairs)
     anywhere = np.nan_to_num(np.abs(heads.effect.value[..., 0])).max(0)
     strongest = [divmod(int(place), subject.heads) for place in np.argsort(-anywhere, axis=None)[:_STRONGEST]]
-    components = [patching.Component("head", layer, head) for layer, head in strongest]
+    components = [Component("head", layer, head) for layer, head in strongest]
     axes = {"head": list(map(str, components)), "place": patching.PLACES}
     patches = [patching.Patch((component,), place) for component in components for place in patching.PLACES]
     return [
@@ -169,7 +170,7 @@ def _attribution(session: Session) -> list[Measured]:
 
 
 def _path_patching(session: Session) -> list[Measured]:
-    heads = dict.fromkeys(patching.Component("head", one.layer, one.head) for one in session.aligned)
+    heads = dict.fromkeys(Component("head", one.layer, one.head) for one in session.aligned)
     into = path_patching.receivers(session.subject)
     return [*path_patching.patch_paths(session.subject, session.pairs, list(heads), into)] if heads else []
 

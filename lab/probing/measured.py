@@ -95,6 +95,13 @@ class Measured(NamedTuple):
         return found
 
 
+def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
+    """Measured arrays of the same axes as one, by label; `axis` becomes the last."""
+    first = next(iter(parts.values()))
+    arrays = (np.stack([getattr(part, name) for part in parts.values()], -1) for name in ("value", "low", "high", "n"))
+    return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)
+
+
 def _check(axes: Mapping[str, Sequence[Any]], shape: tuple[int, ...]) -> None:
     expected = tuple(len(labels) for labels in axes.values())
     if shape != expected:

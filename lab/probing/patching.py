@@ -14,7 +14,7 @@ Shapes: B pairs (each both ways), P patches, C patches of one pass, T tokens, H 
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ import torch
 from lab.errors import ModelError
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Effects, Runs
 from lab.probing.interventions import Site
 from lab.probing.pairs import Pairs
@@ -29,24 +30,6 @@ from lab.probing.pairs import Pairs
 BATCH = 512
 """Rows of a pass."""
 SITES: tuple[Site, ...] = ("pre", "mid", "post")
-
-Kind: TypeAlias = Literal["head", "mlp", "pre", "mid", "post"]
-
-
-class Component(NamedTuple):
-    """What can be replaced: a head's output before the output projection, what an MLP adds, or the stream."""
-
-    kind: Kind
-    layer: int
-    head: int = 0
-
-    def __str__(self) -> str:
-        return f"L{self.layer}H{self.head}" if self.kind == "head" else f"L{self.layer} {self.kind}"
-
-    @property
-    def hook_point(self) -> str:
-        ends = {"head": "attn.hook_z", "mlp": "hook_mlp_out"}
-        return f"blocks.{self.layer}.{ends.get(self.kind, f'hook_resid_{self.kind}')}"
 
 
 class Patch(NamedTuple):

@@ -27,11 +27,12 @@ from lab.errors import ModelError
 from lab.numbers.sampling import philox
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.interventions import Site
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
-from lab.probing.patching import BATCH, Component
+from lab.probing.patching import BATCH
 
 Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 

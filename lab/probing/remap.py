@@ -22,9 +22,9 @@ import torch
 from lab.errors import ModelError
 from lab.models.position_ids import position_ids
 from lab.models.scratch import NumberLlama
-from lab.probing.alignment import Lengths, join_lengths
+from lab.probing.alignment import Lengths
 from lab.probing.bridge import Subject
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, joined
 from lab.probing.positions import Sums
 
 
@@ -62,7 +62,7 @@ def remap(
         )
         exact[length] = Measured.share("exact match with other position ids", {"ids": list(ways)}, exact_BI)
         digits[length] = Measured.mean("digits right with other position ids", {"ids": list(ways)}, digits_BI)
-    return Remapped(join_lengths(exact), join_lengths(digits))
+    return Remapped(joined("length", exact), joined("length", digits))
 
 
 def logits(subject: Subject, sums: Sums, ids_BT: torch.Tensor) -> torch.Tensor:

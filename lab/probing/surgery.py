@@ -24,10 +24,10 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing import interventions
-from lab.probing.alignment import Aligned, Lengths, foreign_digits, join_lengths, queries, target_at
+from lab.probing.alignment import Aligned, Lengths, foreign_digits, queries, target_at
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import Site, put, take
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, joined
 from lab.probing.positions import Sums
 
 Operation: TypeAlias = Callable[[Sums], list[Hook]]
@@ -84,7 +84,7 @@ def surgery(
         exact_BO, digits_BO = (np.stack(arrays, 1) for arrays in zip(*read, strict=True))
         exact[length] = Measured.share("exact match after surgery", {"operation": list(chosen)}, exact_BO)
         digits[length] = Measured.mean("digits right after surgery", {"operation": list(chosen)}, digits_BO)
-    return Recovery(join_lengths(exact), join_lengths(digits))
+    return Recovery(joined("length", exact), joined("length", digits))
 
 
 def operations(

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.probing.attribution import attributions, screen, spearman
+from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast
 from lab.probing.pairs import Pairs, carry_only
-from lab.probing.patching import Component, Patch, margins
+from lab.probing.patching import Patch, margins
 from tests.probing.known_adders import llama_adder, native_adder
 
 EQUAL = {"atol": 2e-2, "rtol": 0}

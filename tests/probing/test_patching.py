@@ -9,11 +9,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from lab.errors import ModelError, TaskError
 from lab.probing import bridge
 from lab.probing.bridge import Subject
+from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.patching import (
     SITES,
-    Component,
     Patch,
     margins,
     patch,

@@ -9,9 +9,10 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from lab.errors import ModelError
 from lab.probing import bridge
 from lab.probing.bridge import Subject
+from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.pairs import Pairs, carry_only, cross_digit
-from lab.probing.patching import Component, Patch
+from lab.probing.patching import Patch
 from lab.probing.patching import margins as patched
 from lab.probing.path_patching import Receiver, margins, patch_paths, receivers
 from tests.probing.known_adders import END, PAD, WORDS, FixedSums, llama_adder, native_adder
