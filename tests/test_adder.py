@@ -1,7 +1,5 @@
 """`python -m lab.adder verify`: what is unusable, what qualifies, and what the shell learns of it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -42,12 +40,13 @@ def test_a_file_of_the_public_board_is_told_what_to_change(capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "status"), [("honest_by_hand", 0), ("cheat_sum_in_prompt", 1)])
-def test_the_exit_status_tells_whether_it_qualifies(name, status):
-    command = [sys.executable, "-m", "lab.adder", "verify", str(SUBMISSIONS / f"{name}.py"), "--seed", "2025"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=SUBMISSIONS.parents[3])
-    assert done.returncode == status, done.stderr
-    assert done.stdout.splitlines()[-1] == ("not qualified" if status else "qualified")
-    assert "of 10,010 (seed 2025)" in done.stdout
+def test_the_exit_status_tells_whether_it_qualifies(name, status, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(SUBMISSIONS / f"{name}.py"), "--seed", "2025"])
+    assert ended.value.code == status
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1] == ("not qualified" if status else "qualified")
+    assert "of 10,010 (seed 2025)" in said
 
 
 HOSTILE = """An adder.</script><script>alert(1)</script>

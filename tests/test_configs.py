@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,11 @@ def test_configs_are_read_without_torch():
     )
     code = f"import sys, {rooms}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["finetune", "pretrain", "evaluate"])
+def test_a_command_starts_as_the_readme_says(command):
+    help_ = [sys.executable, "-m", f"lab.{command}", "--help"]
+    done = subprocess.run(help_, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: python -m lab.{command} config.yaml")

@@ -1,10 +1,5 @@
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +8,7 @@ from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
 from lab.evaluate import main
 from lab.runs import Run
+from tests.forked import Forked
 
 ROOT = Path(__file__).parents[1]
 
@@ -246,24 +242,18 @@ def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments,
 
 @pytest.mark.slow
 def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_an_undisturbed_one(arguments, tmp_path):
-    longer = ["benchmark.problems_per_range=120", "engine.batch_size=16", "sampling.temperature=0.6"]
-    command = [sys.executable, "-m", "lab.evaluate", *arguments(*longer)]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    longer = ["benchmark.problems_per_range=60", "engine.batch_size=16", "sampling.temperature=0.6"]
+
+    def start(*more: str) -> Forked:
+        return Forked(["lab.evaluate", *arguments(*longer, *more)], tmp_path / "log")
+
     path = tmp_path / "run" / "samples.jsonl"
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-    deadline = time.time() + 120
-    while not (path.exists() and len(path.read_bytes().splitlines()) >= 20) and time.time() < deadline:
-        assert process.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    start().kill_when(lambda: path.exists() and len(path.read_bytes().splitlines()) >= 20)
     with path.open("ab") as file:
         file.write(b'{"index": 999, "cut')
     kept = path.read_bytes().splitlines()[:20]
-    subprocess.run([*command, "resume=true"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    whole = [part if part != "name=run" else "name=whole" for part in command]
-    subprocess.run(whole, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert start("resume=true").wait() == start("name=whole").wait() == 0
     assert path.read_bytes().splitlines()[:20] == kept
-    assert len(records(path)) == 480
+    assert len(records(path)) == 240
     resumed, undisturbed = ((tmp_path / name / "summary.json").read_bytes() for name in ("run", "whole"))
     assert resumed == undisturbed

@@ -1,7 +1,10 @@
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
+
+from tests.forked import start_logged
 
 ROOT = Path(__file__).parents[1]
 SMALL = ["model.size=0.2M", "training.max_steps=2", "training.batch_size=4", "training.micro_batch_size=4"]
@@ -19,7 +22,8 @@ def script(name: str):
 
 
 @pytest.mark.slow
-def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_path, capsys):
+def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("lab.sweeping.launchers.start_logged", start_logged)
     grid = script("scratch_grid")
     chosen = ["positions", "seeds=0", "only=rope,alibi as released", "tasks=add_integer,add_float"]
     arguments = [*chosen, f"results={tmp_path / 'results'}", f"output={tmp_path / 'runs'}", *SMALL]
@@ -48,6 +52,40 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
     script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
     # of 3 problems none is right: Wilson's interval ends at 56.1 %
     assert "| run | 1 | 6 | 1 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 |" in capsys.readouterr().out
+
+
+def samples(run: Path) -> list[dict]:
+    return sorted(map(json.loads, (run / "samples.jsonl").open()), key=lambda sample: sample["index"])
+
+
+@pytest.mark.slow
+def test_every_benchmark_runs_locally_and_through_a_served_endpoint_with_the_same_answers(tmp_path, monkeypatch):
+    """Real servers, the real model, both engines."""
+    from lab.evaluate import main
+
+    experiment, short = script("smollm2_benchmarks"), "benchmark.max_tokens=16"
+    sizes = {"carry_free": [*experiment.SIZES["carry_free"], short], "two_integers": [short]}
+    monkeypatch.setattr(experiment, "SIZES", sizes)
+    small = ["limit=2", f"output={tmp_path}"]
+    experiment.main(small)
+    runs = {path.name: samples(path) for path in sorted(tmp_path.iterdir())}
+    assert list(runs) == [
+        "carry_free_smollm2",
+        "nupa_smollm2",
+        "nupa_smollm2_5shot",
+        "nupa_smollm2_chat",
+        "two_integers_smollm2",
+    ]
+    for name, answered in runs.items():
+        assert (tmp_path / name / "status").read_text() == "finished\n"
+        assert len(answered) == 2
+        assert not any(sample["api_error"] for sample in answered)
+
+    local = ["engine={kind: local, model: {name: smollm2-135m-instruct, device: cpu, dtype: float32}}", "name=local"]
+    main([str(ROOT / "configs" / "two_integers.yaml"), *local, short, *small])
+    for served, here in zip(runs["two_integers_smollm2"], samples(tmp_path / "local"), strict=True):
+        for key in ("prompt", "text", "prompt_tokens"):
+            assert served[key] == here[key]
 
 
 def test_a_perfect_model_is_wrong_where_the_released_decoder_scrambles_three_decimals():

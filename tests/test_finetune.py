@@ -1,15 +1,11 @@
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
 from lab.finetune import main
+from tests.forked import Forked
 
 ROOT = Path(__file__).parents[1]
 
@@ -171,32 +167,23 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     longer = [
         "training.max_steps=12",
         "training.evaluate_every=2",
-        "evaluation.problems_per_range=60",
+        "evaluation.problems_per_range=30",
         "evaluation.batch_size=8",
     ]
-    start = [sys.executable, "-m", "lab.finetune", *arguments(*longer)]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+
+    def start(*more: str) -> Forked:
+        return Forked(["lab.finetune", *arguments(*longer, *more)], tmp_path / "log")
 
     def lines(name: str) -> list[str]:
         path = tmp_path / "run" / f"{name}.jsonl"
         return path.read_text().splitlines() if path.exists() else []
 
-    def kill_when(command, reached) -> None:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-        deadline = time.time() + 120
-        while not reached() and process.poll() is None and time.time() < deadline:
-            time.sleep(0.005)
-        assert process.poll() is None, "the run ended before it could be killed"
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-    kill_when(start, lambda: len(lines("samples_before")) >= 20)
+    start().kill_when(lambda: len(lines("samples_before")) >= 20)
     scored = len(lines("samples_before"))
-    kill_when([*start, "resume=true"], lambda: len(lines("metrics")) >= 7)
+    start("resume=true").kill_when(lambda: len(lines("metrics")) >= 7)
     assert len(lines("samples_before")) > scored
     assert (tmp_path / "run" / "status").read_text() == "running\n"
-    subprocess.run([*start, "resume=true"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([*start, "name=whole"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert start("resume=true").wait() == start("name=whole").wait() == 0
     for name in ("summary.json", "metrics.jsonl", "table.md", "model/adapter_model.safetensors"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
@@ -206,8 +193,11 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     [
         ["positions={kind: alibi, places: 40}", "format.reverse=integer"],
         ["positions.same_place=true", "format.reverse=total"],
-        ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
-        ["format.index_hints=both"],
+        pytest.param(
+            ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(["format.index_hints=both"], marks=pytest.mark.slow),
         ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
     ],
     ids=["places in alibi", "same place", "two digits", "hints", "aligned heads"],

@@ -73,6 +73,7 @@ def test_the_loss_of_a_step_is_the_mean_over_its_answers_however_it_is_cut(tmp_p
             assert parts["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
     """With random groups and drawn positions, so that nothing that is drawn depends on where a run was cut."""
     drawn = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "model.encoding=learned"]
@@ -141,6 +142,7 @@ def test_what_cannot_be_trained_is_one_line_and_nothing_is_written(tmp_path, cap
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_run_without_its_model_is_trained_anew_and_a_finished_one_is_shown(tmp_path):
     path = run(tmp_path)
     before = (path / "model" / "model.safetensors").read_bytes()

@@ -13,6 +13,7 @@ from lab.config.evaluation import EndpointConfig, VllmConfig
 from lab.config.schema import TrainingConfig
 from lab.errors import ConfigError, ModelError, RunError, exit_cleanly
 from lab.runs import Run
+from tests.forked import Forked
 
 ROOT = Path(__file__).parents[1]
 
@@ -108,16 +109,23 @@ def test_the_shipped_launch_config_says_what_accelerate_knows():
 # In several processes
 
 
-@pytest.fixture
-def start(tmp_path):
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
     """A command in several processes: its status and what it printed."""
+    folder = tmp_path_factory.mktemp("logs")
 
-    def run(count: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(ROOT / "tests" / "start_processes.py"), str(count), *arguments]
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "COLUMNS": "160"}
-        return subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
+    def run(count: int, command: list[str], **how) -> subprocess.CompletedProcess[str]:
+        return Forked(command, folder / f"{len(list(folder.iterdir()))}.log", count, **how).ended()
 
     return run
+
+
+@pytest.fixture(scope="module")
+def whole(start, tmp_path_factory) -> Path:
+    """A model from scratch by one process."""
+    folder = tmp_path_factory.mktemp("runs")
+    assert start(1, pretrain(folder, "whole")).returncode == 0
+    return folder / "whole"
 
 
 def pretrain(tmp_path: Path, name: str, *more: str) -> list[str]:
@@ -166,36 +174,35 @@ def assert_same_losses(one: Path, other: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_with_half_a_batch_each_train_and_test_as_one_does(start, tmp_path):
-    assert start(1, *pretrain(tmp_path, "one")).returncode == 0
-    done = start(2, *pretrain(tmp_path, "two"))
+def test_two_processes_with_half_a_batch_each_train_and_test_as_one_does(start, whole, tmp_path):
+    done = start(2, pretrain(tmp_path, "two"))
+    two = tmp_path / "two"
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("parameters without embeddings") == done.stdout.count("run directory:") == 1
-    assert (tmp_path / "two" / "command.txt").read_text().count("\n") == 1
-    assert_same_losses(tmp_path / "one", tmp_path / "two")
-    samples = [sorted(records(tmp_path / name / "samples.jsonl"), key=lambda s: s["index"]) for name in ("one", "two")]
+    assert (two / "command.txt").read_text().count("\n") == 1
+    assert_same_losses(whole, two)
+    samples = [sorted(records(run / "samples.jsonl"), key=lambda s: s["index"]) for run in (whole, two)]
     assert len(samples[0]) == 15
     assert samples[0] == samples[1]
-    assert {path.name for path in (tmp_path / "one").iterdir()} == {path.name for path in (tmp_path / "two").iterdir()}
-    assert not (tmp_path / "two" / "model" / "training_args.bin").exists()
+    assert {path.name for path in whole.iterdir()} == {path.name for path in two.iterdir()}
+    assert not (two / "model" / "training_args.bin").exists()
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_in_another_number_of_processes(start, tmp_path):
-    assert start(1, *pretrain(tmp_path, "whole")).returncode == 0
+def test_a_killed_run_goes_on_in_another_number_of_processes(start, whole, tmp_path):
     for killed, resumed in ((2, 1), (1, 2)):
         name = f"{killed} to {resumed}"
-        assert start(killed, "kill=3", *pretrain(tmp_path, name)).returncode == 9
+        assert start(killed, pretrain(tmp_path, name), kill=3).returncode == 9
         assert (tmp_path / name / "checkpoints" / "checkpoint-2" / "trainer_state.json").exists()
-        assert start(resumed, *pretrain(tmp_path, name, "resume=true")).returncode == 0
-        assert_same_losses(tmp_path / "whole", tmp_path / name)
-        assert records(tmp_path / name / "curve.jsonl") == records(tmp_path / "whole" / "curve.jsonl")
+        assert start(resumed, pretrain(tmp_path, name, "resume=true")).returncode == 0
+        assert_same_losses(whole, tmp_path / name)
+        assert records(tmp_path / name / "curve.jsonl") == records(whole / "curve.jsonl")
 
 
 @pytest.mark.slow
 def test_adapters_are_trained_alike_by_one_process_by_two_and_in_shards(start, tmp_path, toy_model):
-    for name, how in (("one", ["1"]), ("two", ["2"]), ("shards", ["2", "fsdp"])):
-        done = start(int(how[0]), *how[1:], *finetune(tmp_path, toy_model, name))
+    for name, count, fsdp in (("one", 1, False), ("two", 2, False), ("shards", 2, True)):
+        done = start(count, finetune(tmp_path, toy_model, name), fsdp=fsdp)
         assert done.returncode == 0, done.stderr
     for name in ("two", "shards"):
         assert_same_losses(tmp_path / "one", tmp_path / name)
@@ -206,15 +213,14 @@ def test_adapters_are_trained_alike_by_one_process_by_two_and_in_shards(start, t
 
 
 @pytest.mark.slow
-def test_a_sharded_checkpoint_is_gone_on_from_in_shards_alone(start, tmp_path):
-    assert start(1, *pretrain(tmp_path, "whole")).returncode == 0
-    assert start(2, "fsdp", "kill=3", *pretrain(tmp_path, "cut")).returncode == 9
-    refused = start(1, *pretrain(tmp_path, "cut", "resume=true"))
+def test_a_sharded_checkpoint_is_gone_on_from_in_shards_alone(start, whole, tmp_path):
+    assert start(2, pretrain(tmp_path, "cut"), fsdp=True, kill=3).returncode == 9
+    refused = start(1, pretrain(tmp_path, "cut", "resume=true"))
     assert refused.returncode == 2
     assert "was written with FSDP, and is gone on from in the same way" in refused.stderr
-    done = start(2, "fsdp", *pretrain(tmp_path, "cut", "resume=true"))
+    done = start(2, pretrain(tmp_path, "cut", "resume=true"), fsdp=True)
     assert done.returncode == 0, done.stderr
-    assert_same_losses(tmp_path / "whole", tmp_path / "cut")
+    assert_same_losses(whole, tmp_path / "cut")
 
 
 @pytest.mark.slow
@@ -225,8 +231,8 @@ def test_questions_are_shared_out_and_answered_as_by_one_process(start, tmp_path
         small += ["benchmark.problems_per_range=6", f"output={tmp_path}", f"name={name}"]
         return ["lab.evaluate", str(ROOT / "configs" / "nupa_smollm2.yaml"), *small, *more]
 
-    assert start(1, *evaluate("one")).returncode == 0
-    done = start(2, *evaluate("two"))
+    assert start(1, evaluate("one")).returncode == 0
+    done = start(2, evaluate("two"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("run directory:") == 1
     one, two = (sorted(records(tmp_path / name / "samples.jsonl"), key=lambda s: s["index"]) for name in ("one", "two"))
@@ -235,7 +241,7 @@ def test_questions_are_shared_out_and_answered_as_by_one_process(start, tmp_path
     assert (tmp_path / "one" / "summary.json").read_bytes() == (tmp_path / "two" / "summary.json").read_bytes()
     kept = (tmp_path / "two" / "samples.jsonl").read_bytes().splitlines(keepends=True)[:7]
     (tmp_path / "two" / "samples.jsonl").write_bytes(b"".join(kept))
-    assert start(2, *evaluate("two", "resume=true")).returncode == 0
+    assert start(2, evaluate("two", "resume=true")).returncode == 0
     assert sorted(records(tmp_path / "two" / "samples.jsonl"), key=lambda s: s["index"]) == one
 
 
@@ -248,7 +254,7 @@ def test_what_is_wrong_is_said_once_and_ends_all_processes(start, tmp_path):
         ("new", ("training.micro_batch_size=8",), "training.batch_size=8 is no multiple of 2 processes"),
         ("new", ("training.max_step=8",), "did you mean max_steps"),
     ):
-        refused = start(2, *pretrain(tmp_path, name, *more))
+        refused = start(2, pretrain(tmp_path, name, *more))
         assert refused.returncode == 2
         assert refused.stderr.count("error:") == refused.stderr.count(message) == 1
     assert [path.name for path in tmp_path.rglob("*")] == ["taken", "thesis.tex"]

@@ -1,6 +1,7 @@
-"""Stands in for `lab.pretrain`: its config and its run directory, and a few steps of sleep instead of a training.
+"""Stands in for `lab.pretrain`: its config and its run directory, and a few steps instead of a training.
 
-Fails where the encoding is alibi, as long as there is a file "broken" beside the runs.
+After its fourth step it waits as long as there is a file "held" beside the runs; what is resumed later than that does
+not. Fails where the encoding is alibi, as long as there is a file "broken" there.
 """
 
 import sys
@@ -19,7 +20,8 @@ def main() -> None:
         for step in range(len(run.read("metrics")), config.training.max_steps):
             print(f"step {step}", flush=True)
             run.append("metrics", [{"step": step}])
-            time.sleep(0.1)
+            while step == 3 and (config.output / "held").exists():
+                time.sleep(0.02)
         if config.model.encoding == "alibi" and (config.output / "broken").exists():
             raise ZeroDivisionError("the slopes are broken")
         right = {"rope": 90, "nope": 40, "alibi": 60}[config.model.encoding] + config.seed

@@ -83,11 +83,11 @@ def test_thoughts_are_no_part_of_the_answer():
 
 
 @pytest.mark.slow
-def test_a_million_random_texts_raise_nothing_and_score_in_range():
+def test_a_hundred_thousand_random_texts_raise_nothing_and_score_in_range():
     draw = random.Random(0)
     alphabet = "0123456789" * 3 + "./e+-= x,\\n\t{}boxed\u0663\u00b2\ud800\U0001d7d9\x00"
     problems = [block(Cell(TASKS[key], 5), "test", 0, 0)[0] for key in KEYS]
-    for number in range(1_000_000):
+    for number in range(100_000):
         text = "".join(draw.choices(alphabet, k=draw.randrange(24)))
         problem = problems[number % len(problems)]
         answer = task_of(problem).answer
