@@ -84,6 +84,12 @@ def test_an_honest_submission_passes_every_layer():
     assert verification.counts.parameters == 56
 
 
+def test_rounding_at_a_prompt_where_nobody_reads_rejects_nobody():
+    # at seed 2360 a prompt has the value 95, where the submission's step is: 1e-5 more or less turns its logits
+    verification = tried("honest_sdpa", count=20, seed=2360)
+    assert verification.qualified, rejections(verification)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HONEST)
 def test_every_legitimate_construction_is_accepted(name):
