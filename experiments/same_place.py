@@ -54,7 +54,7 @@ def measured(row: str, seed: int) -> dict[str, Any]:
     tuned = OUTPUT / f"finetune_swaps_{ROWS[row]}_{seed}"
     subject = without_bias(tuned) if "taken away" in row else tuned
     run = Run(OUTPUT / f"lengths_{subject.name}")
-    if run.status != "finished":
+    if not (run.path / "summary.json").is_file():
         benchmark = {"tasks": TASKS, "lengths": {"hard": [3, 12], "easy": [3, 12]}, "problems_per_range": PROBLEMS}
         asked = [f"benchmark.{key}={json.dumps(value)}" for key, value in benchmark.items()]
         names = [f"name={run.path.name}", f"output={OUTPUT}", f"engine.model.name={subject}", "resume=true"]

@@ -37,7 +37,7 @@ sweep([str(SWEEP), *sys.argv[1:]])
 # %% Operate on every model: the share of right sums and of right digits, by operation and length.
 def operated(model: Path) -> tuple[Measured, Measured]:
     run = Run(config.output / f"probe_{model.name}")
-    if run.status != "finished":
+    if not (run.path / "probe_surgery.json").is_file():
         sums = f"sums={{lengths: {LENGTHS}, trained: {TRAINED}, per_length: {SUMS}}}"
         names = [f"name={run.path.name}", f"output={config.output}", f"subject={model}", "resume=true"]
         probe([str(ROOT / "configs" / "probe_scratch.yaml"), "instruments=[surgery]", sums, "examples=0", *names])

@@ -130,7 +130,9 @@ def test_the_labs_engine_writes_what_generate_writes(swapped, speculation):
 
 def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
     model, tokenizer = swapped
-    sequences = [tokenizer.encode(text) for text in ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4")]
+    # the last two share digits that are of other places in each: 5.21 and 5.521 from the lowest digit up
+    texts = ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4", "12.5 + 3 = 1", "125.5 + 3 = 8")
+    sequences = [tokenizer.encode(text) for text in texts]
     tree = PrefixTree(sequences)
     with torch.inference_mode():
         logits = model(**tree.inputs(), **tree_places(model, tree), use_cache=False).logits[0]
