@@ -226,6 +226,13 @@ def test_a_place_without_an_embedding_is_refused(toy_model):
         model(tokenizer.encode("123", return_tensors="pt"))
 
 
+def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
+    model, _ = load(toy_model, SWAPS["same place"])
+    with pytest.raises(ModelError, match=r"one digit a token.*'12'.*one_digit"):
+        model.know_tokens(["1", "2", "12"], [], [])
+    model.know_tokens(["1", "2", "12"], [], [2])  # one that is never written does not matter
+
+
 @pytest.mark.parametrize("name", SWAPS)
 def test_swapped_models_open_in_transformer_lens(toy_model, name):
     from lab.probing.bridge import bridge
