@@ -151,7 +151,7 @@ class SamePlaceLayer(LlamaDecoderLayer):
     ) -> torch.Tensor:
         """attention_mask: what is added to the scores of all heads, (B, 1, Q, K).
 
-        While training, torch keeps a layer's scores (B, H, Q, K): take small training.micro_batch_size for large models.
+        While training, torch keeps the scores of every layer: take a small training.micro_batch_size for large models.
         """
         bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(attention_mask.dtype)
         return super().forward(hidden_states, attention_mask + bias_CH[kinds_BQK].permute(0, 3, 1, 2), **others)
