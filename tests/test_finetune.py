@@ -191,16 +191,18 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
 @pytest.mark.parametrize(
     "swap",
     [
-        ["positions={kind: alibi, places: 40}", "format.reverse=integer"],
         ["positions.same_place=true", "format.reverse=total"],
+        pytest.param(["positions={kind: alibi, places: 40}", "format.reverse=integer"], marks=pytest.mark.slow),
         pytest.param(
             ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
             marks=pytest.mark.slow,
         ),
         pytest.param(["format.index_hints=both"], marks=pytest.mark.slow),
-        ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
+        pytest.param(
+            ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"], marks=pytest.mark.slow
+        ),
     ],
-    ids=["places in alibi", "same place", "two digits", "hints", "aligned heads"],
+    ids=["same place", "places in alibi", "two digits", "hints", "aligned heads"],
 )
 def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(arguments, swap, tmp_path):
     from lab.evaluate import main as evaluate
