@@ -58,7 +58,7 @@ def test_fire_is_an_mlp_of_the_distance_as_a_share_of_the_query(rows, heads, c, 
         first, second = fire.into_mlp, fire.out_of_mlp
         for b, q, k in torch.cartesian_prod(*map(torch.arange, (len(bias), *bias.shape[2:]))).tolist():
             i, j = int(queries[b, q]), int(keys[b, k])
-            psi = [math.log(abs(c) * x + 1) for x in (abs(i - j), max(512 * abs(scale), i))]
+            psi = [math.log1p(abs(c) * x) for x in (abs(i - j), max(512 * abs(scale), i))]
             share = psi[0] / (psi[1] + 1e-6)
             hidden = [
                 max(0.0, float(w) * share + float(v)) for w, v in zip(first.weight[:, 0], first.bias, strict=True)
