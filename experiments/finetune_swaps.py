@@ -19,7 +19,7 @@ from lab.config.loading import load
 from lab.config.sweeping import SweepConfig
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import seeds_proportion, student_mean
-from lab.reporting.tables import NOT_MEASURED, Cell, Shown, Table, percent
+from lab.reporting.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.runs import Run
 from lab.sweep import main as sweep
 
@@ -89,12 +89,6 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
 
 def digit_match(summary: dict[str, Any], task: str, span: str) -> float:
     return summary[task]["ranges"][span]["strict"]["digit_match"]["value"]
-
-
-def difference(values: Sequence[float]) -> Cell:
-    """Student's interval over seeds, which see the same problems in every row; one seed has none."""
-    found = student_mean(values)
-    return Shown(found._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})" if found.n > 1 else "{:+.1f}", 100)
 
 
 def published() -> dict[tuple[str, str, str], Cell]:

@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from lab.evaluate import main as evaluate
 from lab.numbers.statistics import seeds_proportion, student_mean
 from lab.reporting import figures
-from lab.reporting.tables import NOT_MEASURED, Cell, Shown, Table, percent
+from lab.reporting.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.runs import Run
 
 given = dict(part.split("=", 1) for part in sys.argv[1:])
@@ -70,11 +70,6 @@ def figure_of(summary: dict[str, Any], task: str, span: str, name: str) -> dict[
     return summary["nupa"][task]["ranges"][span]["strict"][name]
 
 
-def against(mine: list[float], plain: list[float]) -> Cell:
-    gained = student_mean([one - other for one, other in zip(mine, plain, strict=True)])
-    return Shown(gained._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})" if gained.n > 1 else "{:+.1f}", 100)
-
-
 rows: list[tuple[Cell, ...]] = []
 shown: dict[str, dict[str, dict[float, dict[str, float]]]] = {task: {row: {} for row in ROWS} for task in TASKS}
 for task in TASKS:
@@ -85,7 +80,8 @@ for task in TASKS:
             matched = [figure_of(summary, task, span, "digit_match")["value"] for summary in summaries]
             exact = seeds_proportion([one["value"] for one in right], int(right[0]["n"]))
             mean = student_mean(matched, 0, 1)
-            gain = against(matched, plain) if row != "FT" else NOT_MEASURED
+            gained = [mine - its for mine, its in zip(matched, plain, strict=True)]
+            gain = difference(gained) if row != "FT" else NOT_MEASURED
             rows.append((task, f"{first}-{last}", row, percent(exact._asdict()), percent(mean._asdict()), gain))
             shown[task][row][last] = mean._asdict()
 columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from lab.numbers.statistics import student_mean
+
 
 class Shown(NamedTuple):
     """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)"."""
@@ -80,3 +82,10 @@ def _parts(cell: Cell, wide: bool) -> list[Any]:
     if isinstance(cell, Shown):
         return [cell.estimate[name] for name in ESTIMATE]
     return [cell, "", "", ""] if wide else [cell]
+
+
+def difference(values: Sequence[float]) -> Cell:
+    """Mean of differences between shares, in points, with Student's interval over seeds that see the same problems; one
+    seed has none."""
+    found = student_mean(values)
+    return Shown(found._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})" if found.n > 1 else "{:+.1f}", 100)
