@@ -84,15 +84,12 @@ class Session:
         )
 
     @cached_property
-    def carry(self) -> surgery.CarrySubspace:
+    def carry(self) -> surgery.CarrySite:
         """The direction of the stream that carries best by interchange, of those that were learned."""
         rates, subspaces = self.interchanged
         hits = {key: float(_target_rate(rates, *key)) for key in subspaces}
         (place, _), found = max(subspaces.items(), key=lambda item: hits[item[0]])
-        basis_DR = found.basis_DR
-        return surgery.CarrySubspace(
-            place.layer, place.site, basis_DR, basis_DR @ found.mean_0_R, basis_DR @ found.mean_1_R
-        )
+        return surgery.CarrySite(place.layer, place.site, found)
 
     @property
     def facts(self) -> list[str]:

@@ -39,6 +39,7 @@ from lab.probing.interventions import Change, Site, put, residual, take
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, cross_digit
 from lab.probing.positions import Sums
+from lab.probing.subspaces import Subspace, difference_of_means, probe_direction, random_basis
 
 OUTCOMES = ("target", "swapped answer", "unchanged")
 """Which digit is the likeliest token: the one that the carry alone would make, the source's own (of pairs whose sums
@@ -56,24 +57,6 @@ class Place(NamedTuple):
     layer: int
     site: Site
     column: int
-
-
-class Subspace(NamedTuple):
-    """A subspace and where streams without and with a carry are in it, so that a carry can be written."""
-
-    basis_DR: torch.Tensor
-    """Orthonormal columns."""
-    mean_0_R: torch.Tensor
-    mean_1_R: torch.Tensor
-
-    @classmethod
-    def of(cls, basis_DR: torch.Tensor, stream_ND: torch.Tensor, carry_N: np.ndarray) -> "Subspace":
-        """Means of the streams' coordinates. Raises ModelError when the basis is not orthonormal."""
-        gap = float((basis_DR.T @ basis_DR - torch.eye(basis_DR.shape[1])).abs().max())
-        if gap > 1e-3:
-            raise ModelError(f"the basis of a subspace should be orthonormal; V^T V is off by {gap:.2g}")
-        carry = torch.from_numpy(carry_N == 1)
-        return cls(basis_DR, *((stream_ND[rows] @ basis_DR).mean(0) for rows in (~carry, carry)))
 
 
 class Interchanged(NamedTuple):
@@ -207,25 +190,6 @@ def _outcomes(
     hits_NCO = np.array(found_CN).T[:, :, None] == asked.token_NO[:, None]
     counts_N13O = (asked.counts_N3[:, None, :, None] == 1) & (asked.token_NO != _NO_TOKEN)[:, None, None]
     return np.where(counts_N13O, hits_NCO[:, :, None], np.nan)
-
-
-def difference_of_means(stream_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
-    """Unit vector (D, 1) from the mean of streams without a carry to that of those with one."""
-    carry = torch.from_numpy(carry_N == 1)
-    direction_D = stream_ND[carry].mean(0) - stream_ND[~carry].mean(0)
-    return (direction_D / direction_D.norm().clamp(min=1e-30))[:, None]
-
-
-def probe_direction(stream_ND: torch.Tensor, carry_N: np.ndarray, ridge: float = 1e-5) -> torch.Tensor:
-    """Unit vector (D, 1) along which a softmax regression reads the carry."""
-    weight_DC = probes.fit(stream_ND[None], torch.from_numpy(carry_N).long(), 2, ridge).weight_GFC[0]
-    direction_D = weight_DC[:, 1] - weight_DC[:, 0]
-    return (direction_D / direction_D.norm().clamp(min=1e-30))[:, None]
-
-
-def random_basis(width: int, rank: int, seed: int = 0) -> torch.Tensor:
-    """Orthonormal columns (D, R), uniform among all subspaces."""
-    return torch.linalg.qr(torch.randn(width, rank, generator=torch.Generator().manual_seed(seed)))[0]
 
 
 @torch.inference_mode(False)

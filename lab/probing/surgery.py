@@ -13,11 +13,11 @@ higher; the carry flipped, or written into a random subspace; no leak but for th
 
 All is right digits before q_k, so what recovers is single digits; exact match is of all of them and the end.
 
-Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model, R dimensions of a subspace.
+Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -29,29 +29,18 @@ from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import Site, put, take
 from lab.probing.measured import Measured, joined
 from lab.probing.positions import Sums
+from lab.probing.subspaces import Subspace, check_basis
 
 Operation: TypeAlias = Callable[[Sums], list[Hook]]
 """What is done to the model while it is given these sums."""
 
 
-class CarrySubspace(NamedTuple):
+class CarrySite(NamedTuple):
     """Where the residual stream of q_k holds the carry into column k."""
 
     layer: int
     site: Site
-    basis_DR: torch.Tensor
-    """Orthonormal columns."""
-    without_D: torch.Tensor
-    """Mean of the stream where there is no carry; only its part in the subspace counts."""
-    with_D: torch.Tensor
-
-    def elsewhere(self, seed: int) -> "CarrySubspace":
-        """A random subspace whose two means have the same coordinates as here, hence the same distance."""
-        generator = torch.Generator().manual_seed(seed)
-        random_DR = torch.randn(self.basis_DR.shape, generator=generator, dtype=torch.float64)
-        basis_DR = torch.linalg.qr(random_DR)[0].to(self.basis_DR)
-        without_D, with_D = (basis_DR @ (self.basis_DR.T @ mean_D) for mean_D in (self.without_D, self.with_D))
-        return CarrySubspace(self.layer, self.site, basis_DR, without_D, with_D)
+    subspace: Subspace
 
 
 class Recovery(NamedTuple):
@@ -68,7 +57,7 @@ def surgery(
     subject: Subject,
     lengths: Lengths,
     aligned: Sequence[Aligned] = (),
-    carry: CarrySubspace | None = None,
+    carry: CarrySite | None = None,
     batch_size: int = 32,
     seed: int = 0,
 ) -> Recovery:
@@ -88,7 +77,7 @@ def surgery(
 
 
 def operations(
-    subject: Subject, aligned: Sequence[Aligned], carry: CarrySubspace | None, seed: int
+    subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | None, seed: int
 ) -> dict[str, Operation]:
     """Operations by name, controls last; raises what `surgery` raises."""
     helping: dict[str, Operation] = {"vanilla": lambda sums: [], "no leak": lambda sums: stop_leak(subject, sums)}
@@ -99,8 +88,8 @@ def operations(
         helping["alignment"] = lambda sums: align(sums, aligned)
         wrong |= {"other heads": lambda sums: align(sums, others), "wrong offset": lambda sums: align(sums, higher)}
     if carry is not None:
-        _check(subject, carry)
-        elsewhere = carry.elsewhere(seed)
+        check_basis(carry.subspace.basis_DR, subject.width)
+        elsewhere = carry._replace(subspace=carry.subspace.elsewhere(seed))
         helping["carry"] = lambda sums: write_carry(sums, carry, _true_carry(sums))
         wrong["flipped carry"] = lambda sums: write_carry(sums, carry, 1 - _true_carry(sums))
         wrong["random subspace"] = lambda sums: write_carry(sums, elsewhere, _true_carry(sums))
@@ -140,16 +129,12 @@ def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
     return [interventions.pattern(layer, change) for layer in range(subject.layers)]
 
 
-def write_carry(sums: Sums, carry: CarrySubspace, carry_BQ: torch.Tensor) -> list[Hook]:
+def write_carry(sums: Sums, carry: CarrySite, carry_BQ: torch.Tensor) -> list[Hook]:
     """At every q_k the stream's part in the subspace becomes that of the mean of this carry, 0 or 1."""
     at_BQ = queries(sums)
 
     def change(stream_BTD: torch.Tensor) -> torch.Tensor:
-        basis_DR, without_D, with_D = (tensor.to(stream_BTD) for tensor in carry[2:])
-        old_BQD = take(stream_BTD, at_BQ)
-        mean_BQD = torch.where(carry_BQ.to(stream_BTD.device)[..., None] > 0, with_D, without_D)
-        new_BQD = old_BQD + (mean_BQD - old_BQD) @ basis_DR @ basis_DR.T
-        return put(stream_BTD, at_BQ, new_BQD)
+        return put(stream_BTD, at_BQ, carry.subspace.write(take(stream_BTD, at_BQ), carry_BQ))
 
     return interventions.residual(carry.layer, carry.site, change)
 
@@ -191,12 +176,3 @@ def _other_heads(subject: Subject, aligned: Sequence[Aligned], seed: int) -> lis
         raise ModelError(f"{subject.name}: layers of one head have no other head as a control for alignment")
     steps = np.random.default_rng(seed).integers(1, subject.heads, subject.layers)
     return [one._replace(head=int(one.head + steps[one.layer]) % subject.heads) for one in aligned]
-
-
-def _check(subject: Subject, carry: CarrySubspace) -> None:
-    basis: Any = carry.basis_DR
-    if basis.ndim != 2 or len(basis) != subject.width or basis.shape[1] > subject.width:
-        raise ModelError(f"a carry subspace of shape {tuple(basis.shape)}: should be ({subject.width}, dimensions)")
-    gap = float((basis.T @ basis - torch.eye(basis.shape[1]).to(basis)).abs().max())
-    if gap > 1e-3:
-        raise ModelError(f"a carry subspace whose columns are not orthonormal: off by {gap:.3g}, at most 0.001")

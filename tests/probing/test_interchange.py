@@ -2,18 +2,14 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lab.errors import ModelError, TaskError
 from lab.probing import interchange as lab
-from lab.probing.interchange import Place, Subspace, das, interchange, interchange_all
+from lab.probing.interchange import Place, das, interchange, interchange_all
 from lab.probing.interventions import Site
 from lab.probing.pairs import cross_digit
-from lab.probing.probes import read_queries
 from tests.probing.known_adders import KnownAdder, llama_adder, native_adder
 
 PAIRS = cross_digit(4, 2, 60, seed=0)
@@ -83,15 +79,6 @@ def test_das_of_two_directions_finds_the_carry_and_not_the_answer_after_it_was_r
     assert rates(adder, late, das(adder, TRAIN, late, steps=10, batch_size=64))["target"] < 0.5
 
 
-def test_a_subspace_knows_where_streams_with_and_without_a_carry_are(adder: KnownAdder):
-    sums = adder.sums([*PAIRS.base, *PAIRS.source])
-    stream_ND = read_queries(adder, sums, [(0, "post")], [2], 60)[0, :, 0]
-    found = Subspace.of(adder.known.carry_D[:, None], stream_ND, sums.columns.carry[:, 2])
-    np.testing.assert_allclose([*found.mean_0_R, *found.mean_1_R], [0, 1], atol=0.05)
-    with pytest.raises(ModelError, match=r"^the basis of a subspace should be orthonormal; V\^T V is off by 3$"):
-        Subspace.of(2 * adder.known.carry_D[:, None], stream_ND, sums.columns.carry[:, 2])
-
-
 def test_a_sweep_has_every_place_with_its_controls_and_keeps_what_it_learned():
     adder = native_adder()
     found = interchange_all(
@@ -129,9 +116,3 @@ def test_what_cannot_be_is_refused_in_one_line():
         interchange_all(native_adder(), 4, subspaces=["pca"])
     with pytest.raises(TaskError, match=r"^column 0 of 4 digits: should be from 1 to 3$"):
         interchange_all(native_adder(), 4, columns=[0])
-
-
-@given(st.integers(1, 12), st.integers(0, 6), st.integers(0, 99))
-def test_random_bases_are_orthonormal(width, rank, seed):
-    basis_DR = lab.random_basis(width, min(rank, width), seed)
-    torch.testing.assert_close(basis_DR.T @ basis_DR, torch.eye(min(rank, width)), atol=1e-5, rtol=0)

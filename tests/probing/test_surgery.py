@@ -6,7 +6,8 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing.alignment import Aligned, Lengths, foreign_digits, queries
-from lab.probing.surgery import CarrySubspace, align, operations, stop_leak, surgery, write_carry
+from lab.probing.subspaces import Subspace
+from lab.probing.surgery import CarrySite, align, operations, stop_leak, surgery, write_carry
 from tests.probing.known_adders import llama_adder, native_adder
 
 GENERATOR = np.random.default_rng(0)
@@ -40,9 +41,9 @@ def broken(adder, attention: bool = False, carry: bool = False):
 
 def recovery(adder):
     direction_D = adder.known.carry_D
-    subspace = CarrySubspace(0, "post", direction_D[:, None], torch.zeros_like(direction_D), direction_D)
+    carry_site = CarrySite(0, "post", Subspace(direction_D[:, None], torch.zeros(1), torch.ones(1)))
     lengths: Lengths = {length: adder.sums(numbers) for length, numbers in LENGTHS.items()}
-    return surgery(adder, lengths, CARRY_READERS, subspace)
+    return surgery(adder, lengths, CARRY_READERS, carry_site)
 
 
 def test_an_adder_that_is_whole_keeps_what_is_right_and_loses_what_is_wrong(adder):
@@ -109,9 +110,7 @@ def test_without_a_leak_no_foreign_digit_is_looked_at_and_rows_still_sum_to_one(
 def test_a_carry_is_written_into_the_subspace_and_nowhere_else(adder):
     sums = adder.sums([(345, 678)])
     direction_D = adder.known.carry_D
-    # means that lie far off outside of the subspace must not be felt
-    carry = CarrySubspace(0, "post", direction_D[:, None], torch.zeros(adder.width) + 5, direction_D * 7)
-    carry = carry._replace(without_D=carry.without_D - direction_D * (direction_D @ carry.without_D))
+    carry = CarrySite(0, "post", Subspace(direction_D[:, None], torch.zeros(1), torch.full((1,), 7.0)))
     name, at_Q = "blocks.0.hook_resid_post", queries(sums)[0]
     _, before = adder.activations(sums, [name])
     _, after = adder.activations(sums, [name], write_carry(sums, carry, torch.tensor([[1, 0, 1, 0, 0]])))
@@ -138,6 +137,6 @@ def test_only_what_is_given_is_tried(adder):
 def test_a_subspace_of_another_model_is_refused_in_one_line(adder):
     sums: Lengths = {3: adder.sums(LENGTHS[3])}
     with pytest.raises(ModelError, match=r"shape \(7, 1\): should be \(20, dimensions\)"):
-        surgery(adder, sums, carry=CarrySubspace(0, "post", torch.ones(7, 1), torch.zeros(7), torch.zeros(7)))
-    with pytest.raises(ModelError, match="not orthonormal"):
-        surgery(adder, sums, carry=CarrySubspace(0, "post", torch.ones(20, 1), torch.zeros(20), torch.zeros(20)))
+        surgery(adder, sums, carry=CarrySite(0, "post", Subspace(torch.ones(7, 1), torch.zeros(1), torch.ones(1))))
+    with pytest.raises(ModelError, match="should be orthonormal"):
+        surgery(adder, sums, carry=CarrySite(0, "post", Subspace(torch.ones(20, 1), torch.zeros(1), torch.ones(1))))
