@@ -51,6 +51,9 @@ class ScratchConfig(Section):
     """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
     alibi: takes away slope times distance (Press et al. 2022); alibi_released: adds it, as the paper's code does. fire:
     adds a learned function of the distance (Li et al. 2024). learned: nothing, but ids have embeddings."""
+    locality: float = Field(default=0, ge=0)
+    """Beside rope or learned: what every score of attention loses for each step between the two ids, the shorter way
+    round where ids are coupled. With 0.5 what leaks to far digits does not grow with their number; 0 for none."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of products while training: auto is bfloat16 where the device multiplies in it. Weights are float32, and so is
@@ -70,6 +73,8 @@ class ScratchConfig(Section):
             raise ValueError("positions.kind=abacus tells places, not order: use encoding=learned")
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope looks at no position ids, so positions.kind={self.positions.kind} is void")
+        if self.locality and self.encoding not in ("rope", "learned"):
+            raise ValueError(f"locality goes with encoding=rope or learned, not with encoding={self.encoding}")
         return self
 
 

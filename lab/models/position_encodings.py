@@ -8,7 +8,11 @@
 - fire: adds a learned function of the distance (Li et al. 2024, arXiv 2310.04418).
 - learned: nothing, but the inputs have an embedding of their ids added (Gehring et al. 2017, arXiv 1705.03122).
 
-All but rope are relative to |i - j|: ids need not grow along the row, as coupled ones do not.
+Beside rope or learned, locality takes one slope x distance from the scores of all heads alike: alibi's bias, for ids by
+which heads find a digit, so that what they give to all other digits does not grow with their number.
+
+All but rope are relative to |i - j|: ids need not grow along the row, as coupled ones do not. Those go round, and so
+does their distance: `circle` is then how many ids there are, None elsewhere.
 
 Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
 """
@@ -36,16 +40,26 @@ class NoRotation(nn.Module):
 
 
 class AlibiBias(nn.Module):
-    def __init__(self, heads: int, sign: Literal[-1, 1] = -1) -> None:
+    def __init__(self, heads: int, sign: Literal[-1, 1] = -1, circle: int | None = None) -> None:
         """`sign`: -1 as in the paper; 1 as in the code released with the Number Cookbook."""
         super().__init__()
-        self.heads, self.sign = heads, sign
+        self.heads, self.sign, self.circle = heads, sign, circle
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K)."""
         heads_H = torch.arange(1, self.heads + 1, device=positions_BQ.device)
         slopes_H11 = torch.exp2(-8 * heads_H / self.heads)[:, None, None]
-        return self.sign * slopes_H11 * _distances(positions_BQ, positions_BK)[:, None]
+        return self.sign * slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
+
+
+class LocalityBias(nn.Module):
+    def __init__(self, slope: float, circle: int | None = None) -> None:
+        super().__init__()
+        self.slope, self.circle = slope, circle
+
+    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
+        """What is added to the scores of every head, (B, 1, Q, K)."""
+        return -self.slope * _distances(positions_BQ, positions_BK, self.circle)[:, None]
 
 
 class FireBias(nn.Module):
@@ -59,8 +73,9 @@ class FireBias(nn.Module):
     small = 1e-6
     """Keeps the quotient finite should c become 0."""
 
-    def __init__(self, heads: int) -> None:
+    def __init__(self, heads: int, circle: int | None = None) -> None:
         super().__init__()
+        self.circle = circle
         self.c = nn.Parameter(torch.empty(()))
         self.threshold_scale = nn.Parameter(torch.empty(()))
         """L in units of its first value: the optimizer's steps are those for numbers near 1."""
@@ -81,7 +96,8 @@ class FireBias(nn.Module):
         with torch.autocast(positions_BQ.device.type, enabled=False):  # bfloat16 cannot tell 257 from 256
             threshold = self.initial_threshold * self.threshold_scale.abs()
             longest_BQ1 = torch.maximum(positions_BQ, threshold)[:, :, None]
-            share_BQK = self._psi(_distances(positions_BQ, positions_BK)) / (self._psi(longest_BQ1) + self.small)
+            distances_BQK = _distances(positions_BQ, positions_BK, self.circle)
+            share_BQK = self._psi(distances_BQK) / (self._psi(longest_BQ1) + self.small)
             return self.out_of_mlp(self.into_mlp(share_BQK[..., None]).relu()).permute(0, 3, 1, 2)
 
     def _psi(self, x: torch.Tensor) -> torch.Tensor:
@@ -105,6 +121,7 @@ class LearnedPositions(nn.Embedding):
         return super().forward(input)
 
 
-def _distances(positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-    """|i - j|, (B, Q, K)."""
-    return (positions_BQ[:, :, None] - positions_BK[:, None]).abs()
+def _distances(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> torch.Tensor:
+    """|i - j|, or the shorter way round the circle, (B, Q, K)."""
+    straight_BQK = (positions_BQ[:, :, None] - positions_BK[:, None]).abs()
+    return straight_BQK if circle is None else torch.minimum(straight_BQK, circle - straight_BQK)

@@ -23,7 +23,7 @@ from transformers.utils.generic import can_return_tuple
 
 from lab.config.pretraining import SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
-from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, NoRotation
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation
 from lab.models.position_ids import TokenFacts, position_ids, segments
 from lab.text.examples import IGNORED
 
@@ -36,6 +36,7 @@ class NumberLlamaConfig(LlamaConfig):
     model_type = "number_llama"
 
     encoding: Encoding = "rope"
+    locality: float = 0
     position_kind: PositionKind = "plain"
     largest: int = 1024
     """How many position ids there are."""
@@ -55,10 +56,10 @@ class NumberLlama(LlamaForCausalLM):
         """Raises ModelError when the vocabulary lacks a word that rows cannot do without."""
         super().__init__(config)
         self._facts = TokenFacts.of(config.vocabulary)
-        heads, width = config.num_attention_heads, config.hidden_size
         if config.encoding != "rope":
             self.model.rotary_emb = NoRotation(cast(int, config.head_dim))  # type: ignore[assignment]
-        self.position_bias = _bias(config.encoding, heads)
+        self.position_bias = _bias(config)
+        width = config.hidden_size
         self.position_embeddings = LearnedPositions(config.largest, width) if config.encoding == "learned" else None
         self.segment_embeddings = nn.Embedding(_SEGMENTS, width) if config.segments else None
         self.post_init()
@@ -91,7 +92,7 @@ class NumberLlama(LlamaForCausalLM):
             before it, so training needs no mask.
         position_ids, segment_ids (B, T): those of a row's tokens where they are not given; so a training step gives
             the position ids that were drawn for it.
-        key_position_ids (B, K): the position ids of the tokens in the cache too; only alibi and fire look at them.
+        key_position_ids (B, K): the position ids of the tokens in the cache too; only biases look at them.
         shift_labels (B, T): what is to be predicted at each token, IGNORED where nothing is. The head is applied
             nowhere else.
         num_items_in_batch: what the sum of the losses is divided by; A where it is not given.
@@ -193,8 +194,7 @@ class NumberLlama(LlamaForCausalLM):
         return super()._prepare_cache_for_generation(generation_config, model_kwargs, *others)  # type: ignore[misc]
 
     def sharpen(self, factor: float) -> None:
-        """Attention's scores are `factor` times what they were trained to be, from now on; biases of alibi and fire are
-        left as they are.
+        """Attention's scores are `factor` times what they were trained to be, from now on; biases are left as they are.
 
         Softmax spreads over more keys in a longer row; scores that grow with the row's logarithm undo it (Chiang and
         Cholak 2022, arXiv 2202.12172; Nakanishi 2025, arXiv 2501.19399). A constant is the least of these remedies.
@@ -239,16 +239,17 @@ class NumberLlama(LlamaForCausalLM):
         return torch.where(visible, bias, float("-inf"))
 
 
-def _bias(encoding: Encoding, heads: int) -> AlibiBias | FireBias | None:
-    match encoding:
+def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | None:
+    heads, circle = config.num_attention_heads, config.largest if config.position_kind == "coupled" else None
+    match config.encoding:
         case "alibi":
-            return AlibiBias(heads)
+            return AlibiBias(heads, circle=circle)
         case "alibi_released":
-            return AlibiBias(heads, sign=1)
+            return AlibiBias(heads, sign=1, circle=circle)
         case "fire":
-            return FireBias(heads)
+            return FireBias(heads, circle)
         case _:
-            return None
+            return LocalityBias(config.locality, circle) if config.locality else None
 
 
 AutoConfig.register(NumberLlamaConfig.model_type, NumberLlamaConfig)
@@ -266,6 +267,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
     return NumberLlama(
         NumberLlamaConfig(
             encoding=config.encoding,
+            locality=config.locality,
             position_kind=config.positions.kind,
             largest=config.positions.largest,
             segments=config.positions.segments,

@@ -10,7 +10,7 @@ from transformers.models.llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from lab.errors import ModelError
-from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, NoRotation
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation
 
 ids = st.integers(0, 1000)
 id_rows = st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 4)).flatmap(
@@ -31,6 +31,25 @@ def test_alibi_is_the_slope_of_the_head_times_the_distance(rows, heads, sign):
         slope = 2 ** (-8 * (h + 1) / heads)
         expected = sign * slope * abs(int(queries[b, q]) - int(keys[b, k]))
         assert bias[b, h, q, k].item() == pytest.approx(expected, rel=1e-5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(id_rows, st.floats(0, 4), st.none() | st.integers(1001, 1500))
+def test_locality_is_one_slope_times_the_distance_the_shorter_way_round(rows, slope, circle):
+    queries, keys = map(torch.tensor, rows)
+    bias = LocalityBias(slope, circle)(queries, keys)
+    assert bias.shape == (len(queries), 1, queries.shape[1], keys.shape[1])
+    for b, _, q, k in torch.cartesian_prod(*map(torch.arange, bias.shape)).tolist():
+        ahead = int(queries[b, q]) - int(keys[b, k])
+        steps = abs(ahead) if circle is None else min(ahead % circle, -ahead % circle)
+        assert bias[b, 0, q, k].item() == pytest.approx(-slope * steps, rel=1e-5)
+
+
+@pytest.mark.parametrize("bias", [AlibiBias(4, circle=16), FireBias(4, circle=16), LocalityBias(0.5, circle=16)])
+def test_where_ids_go_round_the_last_is_a_neighbour_of_the_first(bias):
+    with torch.no_grad():
+        ends, neighbours = (bias(torch.tensor([[0]]), torch.tensor([[key]])) for key in (15, 1))
+    assert ends.equal(neighbours)
 
 
 def test_slopes_of_eight_heads_are_those_that_the_paper_lists():
@@ -63,7 +82,7 @@ def test_fire_is_an_mlp_of_the_distance_as_a_share_of_the_query(rows, heads, c, 
             hidden = [
                 max(0.0, float(w) * share + float(v)) for w, v in zip(first.weight[:, 0], first.bias, strict=True)
             ]
-            expected = second.weight @ torch.tensor(hidden).double() + second.bias
+            expected = second.weight @ torch.tensor(hidden, dtype=torch.float64) + second.bias
             torch.testing.assert_close(bias[b, :, q, k], expected)
 
 

@@ -15,17 +15,22 @@ from lab.text.examples import IGNORED
 WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", ".", *map(str, range(10)), "12", "345", "<0.1>"]
 PAD = 0
 ENCODINGS: list[Encoding] = ["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
-ALLOWED = [*itertools.product(ENCODINGS, ["plain", "randomised", "coupled"]), ("learned", "abacus")]
+ALLOWED = [
+    *itertools.product(ENCODINGS, ["plain", "randomised", "coupled"]),
+    *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
+]
 PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0.1> 3 1 =", "<begin> 9 <add_integer>"]
 
 
 def tiny(
-    encoding: Encoding = "rope", kind: PositionKind = "plain", segments: bool = False, largest: int = 64
+    encoding: str = "rope", kind: PositionKind = "plain", segments: bool = False, largest: int = 64
 ) -> NumberLlama:
-    """Weights far enough from zero for every choice to be distinct."""
+    """Weights far enough from zero for every choice to be distinct; "rope local" is rope with locality."""
     torch.manual_seed(0)
+    name, *local = encoding.split()
     config = NumberLlamaConfig(
-        encoding=encoding,
+        encoding=name,  # type: ignore[arg-type]
+        locality=0.5 if local else 0,
         position_kind=kind,
         largest=largest,
         segments=segments,
@@ -96,7 +101,7 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     torch.testing.assert_close(bare[mask == 1], torch.cat(alone), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("encoding", "kind"), [*zip(ENCODINGS, ["coupled"] * 6, strict=True), *ALLOWED[-2:]])
+@pytest.mark.parametrize(("encoding", "kind"), [*zip(ENCODINGS, ["coupled"] * 6, strict=True), *ALLOWED[-3:]])
 def test_what_was_saved_is_loaded_with_the_same_logits(encoding, kind, tmp_path):
     model = tiny(encoding, kind, segments=True)
     model.save_pretrained(tmp_path)
@@ -168,7 +173,13 @@ def test_everything_is_trained_and_bfloat16_comes_near(encoding):
 
 @pytest.mark.parametrize(
     ("encoding", "shifted", "stretched"),
-    [("rope", True, False), ("nope", True, True), ("alibi", True, False), ("learned", False, False)],
+    [
+        ("rope", True, False),
+        ("rope local", True, False),
+        ("nope", True, True),
+        ("alibi", True, False),
+        ("learned", False, False),
+    ],
 )
 def test_which_changes_of_position_ids_an_encoding_does_not_notice(encoding, shifted, stretched):
     model, ids = tiny(encoding), torch.tensor([encode(PROMPTS[0])])

@@ -24,12 +24,14 @@ NUMBERS = [(3, 4), (123456, 7), (58, 99942)]
 NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
 WRITER = NotatedSums(NOTATION, build_tokenizer(NOTATION.vocabulary))
 ENCODINGS = [("rope", "plain"), ("nope", "plain"), ("alibi", "plain"), ("alibi_released", "plain"),
-             ("fire", "randomised"), ("learned", "abacus"), ("learned", "coupled")]  # fmt: skip
+             ("fire", "randomised"), ("learned", "abacus"), ("learned", "coupled"),
+             ("learned local", "coupled")]  # fmt: skip
 
 
 def from_scratch(encoding: str = "rope", kind: str = "plain") -> NumberLlama:
     positions = PositionsConfig(kind=kind, segments=kind == "coupled")  # type: ignore[arg-type]
-    config = ScratchConfig(encoding=encoding, positions=positions)  # type: ignore[arg-type]
+    name, *local = encoding.split()
+    config = ScratchConfig(encoding=name, locality=0.5 if local else 0, positions=positions)  # type: ignore[arg-type]
     return scratch.build(config, NOTATION.vocabulary, 0).eval()
 
 
