@@ -21,7 +21,7 @@ from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probe import main as probe
 from lab.probing.measured import Measured
 from lab.reporting import figures
-from lab.reporting.tables import Table, percent
+from lab.reporting.tables import NOT_MEASURED, Table, difference, percent
 from lab.runs import Run
 from lab.sweep import main as sweep
 
@@ -49,30 +49,51 @@ models = {
     label: [config.output / f"{config.name}_{label.replace(' ', '-')}_{seed}" for seed in config.seeds]
     for label in config.only or config.cells
 }
-found = {label: [operated(model) for model in seeds] for label, seeds in models.items()}
+measured = {label: [operated(model) for model in seeds] for label, seeds in models.items()}
+
+# %% Where no head lines digits up there is no alignment to give: such models stand apart.
+found = {}
+for label, seeds in measured.items():
+    aligned = [one for one in seeds if "alignment" in one[0].axes["operation"]]
+    others = [one for one in seeds if "alignment" not in one[0].axes["operation"]]
+    groups = {label: aligned, f"{label}, no aligned head": others}
+    found |= {name: group for name, group in groups.items() if group}
 
 # %% Means over the seeds: one table, one figure.
 rows = []
 right: dict[str, dict[str, dict[float, Estimate]]] = {}
 for label, seeds in found.items():
-    operations = [name for name in seeds[0][0].axes["operation"] if all(name in e.axes["operation"] for e, _ in seeds)]
-    for name in operations:
+    vanilla = [[float(d.at(operation="vanilla", length=n).value) for _, d in seeds] for n in LENGTHS]
+    for name in seeds[0][0].axes["operation"]:
         exact = [[float(e.at(operation=name, length=n).value) for e, _ in seeds] for n in LENGTHS]
         digits = [[float(d.at(operation=name, length=n).value) for _, d in seeds] for n in LENGTHS]
         shares = [percent(seeds_proportion(values, SUMS)._asdict()) for values in exact]
         means = [student_mean(values, 0, 1) for values in digits]
-        rows.append((label, name, *(percent(mean._asdict()) for mean in means), *shares))
+        gained = [
+            NOT_MEASURED
+            if name == "vanilla"
+            else difference([mine - its for mine, its in zip(values, plain, strict=True)])
+            for values, plain in zip(digits, vanilla, strict=True)
+        ]
+        rows.append((label, name, *(percent(mean._asdict()) for mean in means), *gained[1:], *shares))
         if name in HELPING:
             right.setdefault(label, {})[name] = dict(zip(map(float, LENGTHS), means, strict=True))
-columns = (*(f"{n} digits: digits right" for n in LENGTHS), *(f"{n} digits: exact" for n in LENGTHS))
+columns = (
+    *(f"{n} digits: digits right" for n in LENGTHS),
+    *(f"{n} digits: against vanilla" for n in LENGTHS[1:]),
+    *(f"{n} digits: exact" for n in LENGTHS),
+)
 count = ", ".join(f"{len(seeds)} of {label}" for label, seeds in found.items())
 title = f"Trained on 1-{TRAINED} digits, after surgery (seeds: {count}; {SUMS} sums a length and seed), %"
 table = Table(title, ("model", "operation", *columns), rows, 2)
 Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
 (ROOT / "experiments" / "results" / "surgery.md").write_text(f"{title}\n\n{table.markdown()}")
 shown = {
-    label: {name: {n: e._asdict() for n, e in points.items()} for name, points in lines.items()}
+    f"{label} ({len(found[label])} models)": {
+        name: {n: e._asdict() for n, e in points.items()} for name, points in lines.items()
+    }
     for label, lines in right.items()
+    if len(found[label]) > 2  # fewer bound no mean
 }
 figure = ROOT / "experiments" / "results" / "surgery.png"
 figures.panels(shown, "digits", "Digits right, each after right ones: what would the model have needed?", figure)

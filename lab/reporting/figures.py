@@ -212,6 +212,7 @@ def panels(
                 bounds = [e["low"] for e in found], [e["high"] for e in found]
                 axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
             axes.set(ylim=(-0.03, 1.03), xlabel=x)
+            axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_title(name, fontsize=9)
             axes.grid(color="#eeeeee")
             axes.legend(fontsize=7)
