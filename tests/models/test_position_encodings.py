@@ -45,6 +45,12 @@ def test_locality_is_one_slope_times_the_distance_the_shorter_way_round(rows, sl
         assert bias[b, 0, q, k].item() == pytest.approx(-slope * steps, rel=1e-5)
 
 
+@given(st.floats(0.1, 4), st.integers(1, 5000))
+def test_with_locality_all_other_digits_weigh_no_more_however_many_there_are(slope, count):
+    bias = LocalityBias(slope)(torch.tensor([[count]]), torch.arange(2 * count)[None])
+    assert bias.double().exp().sum().item() <= 2 / (1 - math.exp(-slope)) * (1 + 1e-5)
+
+
 @pytest.mark.parametrize("bias", [AlibiBias(4, circle=16), FireBias(4, circle=16), LocalityBias(0.5, circle=16)])
 def test_where_ids_go_round_the_last_is_a_neighbour_of_the_first(bias):
     with torch.no_grad():
