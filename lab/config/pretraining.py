@@ -53,7 +53,8 @@ class ScratchConfig(Section):
     adds a learned function of the distance (Li et al. 2024). learned: nothing, but ids have embeddings."""
     locality: float = Field(default=0, ge=0)
     """Beside rope or learned: what every score of attention loses for each step between the two ids, the shorter way
-    round where ids are coupled. With 0.5 what leaks to far digits does not grow with their number; 0 for none."""
+    round where ids are coupled. What leaks to far digits then does not grow with their number. 0 for none; 1 serves
+    sums."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of products while training: auto is bfloat16 where the device multiplies in it. Weights are float32, and so is
