@@ -26,7 +26,7 @@ from lab.reporting import figures
 from lab.reporting.tables import Table, percent
 
 SETTINGS = {
-    "one a sequence": "packing_one-a-sequence_*",
+    "one a sequence": "locality_without-locality_*",
     "sixteen packed": "packing_sixteen-packed_*",
     "one a sequence, local": "locality_trained-to-10_*",
 }

@@ -22,6 +22,9 @@ from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
 from lab.reporting.tables import Shown, Table
 
+TOGETHER = 10_000
+"""Digits of first numbers in a batch: memory goes with the square of a row, so long sums go few at a time."""
+
 
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
 def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> dict[str, float]:
     run = scratch_runs.load(folder)
     run.model.sharpen(sharpness)
-    engine = PlainEngine(run.model, run.tokenizer, 100)
+    engine = PlainEngine(run.model, run.tokenizer, max(1, TOGETHER // length))
     shares = {}
     for stratum in STRATA:
         benchmark = LengthCurves([addition(stratum, length, 0, index) for index in range(problems)], run.notation)
