@@ -12,14 +12,15 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def arguments(toy_model, tmp_path):
-    """The shipped config, cut down to a toy model, a few short problems and two rules of one line."""
+    """The shipped config, cut down to a toy model, a few short problems and two rules of one line. In float32, as equal
+    texts are compared: a toy's next tokens are nearly as likely as each other."""
     rules = tmp_path / "rules"
     rules.mkdir()
     (rules / "length_integer.py").write_text("def length(num):\n    return str(len(num))\n")
     (rules / "get_digit_integer.py").write_text("def get_digit(num, place):\n    return num[int(place)]\n")
 
     def build(*more: str) -> list[str]:
-        models = [f"{part}={{name: {toy_model}, device: cpu}}" for part in ("direct", "rule_following")]
+        models = [f"{part}={{name: {toy_model}, device: cpu, dtype: float32}}" for part in ("direct", "rule_following")]
         small = ["tasks=[get_digit_integer, length_integer]", "lengths.easy=[5, 6]", "problems_per_length=1"]
         small += [f"rules={{unit: 1, window: 2000, folder: {rules}}}"]
         own = [f"output={tmp_path}", "name=run", "batch_size=2", "speculation=4", *more]

@@ -65,8 +65,8 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
 
 
 def test_the_loss_of_a_step_is_the_mean_over_its_answers_however_it_is_cut(tmp_path):
-    first = run(tmp_path / "whole", "training.micro_batch_size=8")
-    second = run(tmp_path / "parts", "training.micro_batch_size=2")
+    first = run(tmp_path / "whole", "model.dtype=float32", "training.micro_batch_size=8")
+    second = run(tmp_path / "parts", "model.dtype=float32", "training.micro_batch_size=2")
     for whole, parts in zip(records(first / "metrics.jsonl"), records(second / "metrics.jsonl"), strict=True):
         if "loss" in whole:
             assert parts["loss"] == pytest.approx(whole["loss"], rel=1e-4)
@@ -120,6 +120,11 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             "model.positions.largest should be at least",
         ),
         ([*COUPLED, "model.positions.largest=8"], "go round the 8 coupled ids, so that places would be mixed up"),
+        (["model.positions.through_point=true"], "through_point goes with kind=abacus or coupled, not with kind=plain"),
+        (
+            [*COUPLED, "model.positions.through_point=true"],
+            "from its end: use format.reverse=total and format.pad=all",
+        ),
         ([*COUPLED, "format.reverse=none"], "counts digits as they are written, so digits of one place only agree"),
         (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope looks at no position ids"),
         (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),

@@ -130,7 +130,14 @@ def whole(start, tmp_path_factory) -> Path:
 
 def pretrain(tmp_path: Path, name: str, *more: str) -> list[str]:
     """Random groups of digits and drawn positions, packed: whatever is drawn is drawn alike by any process."""
-    small = ["model.size=0.2M", "data.lengths=[1, 4]", "data.packing=2", "tokenizer.kind=random", "tokenizer.digits=2"]
+    small = [
+        "model.size=0.2M",
+        "model.dtype=float32",
+        "data.lengths=[1, 4]",
+        "data.packing=2",
+        "tokenizer.kind=random",
+        "tokenizer.digits=2",
+    ]
     small += ["model.encoding=learned", "model.positions.kind=coupled", "model.positions.largest=64"]
     small += ["format.reverse=integer", "training.max_steps=4", "training.batch_size=8", "training.warmup_steps=1"]
     small += ["training.micro_batch_size=4", "training.log_every=1", "training.evaluate_every=2"]
@@ -147,7 +154,13 @@ def pretrain(tmp_path: Path, name: str, *more: str) -> list[str]:
 
 
 def finetune(tmp_path: Path, toy_model: Path, name: str, *more: str) -> list[str]:
-    small = [f"model.name={toy_model}", "model.device=cpu", "adapter.rank=2", "data.tasks=[add_integer, max_fraction]"]
+    small = [
+        f"model.name={toy_model}",
+        "model.device=cpu",
+        "model.dtype=float32",
+        "adapter.rank=2",
+        "data.tasks=[add_integer, max_fraction]",
+    ]
     small += ["data.lengths={hard: [1, 3], easy: [1, 5]}", "training.max_steps=4", "training.batch_size=8"]
     small += ["training.micro_batch_size=4", "training.log_every=1", "training.evaluate_every=2"]
     small += ["training.valid_problems=9", "training.warmup_steps=1", "evaluation.lengths={hard: [1, 5], easy: [5, 5]}"]

@@ -22,6 +22,9 @@ class PositionsConfig(Section):
     """How many ids there are. Randomised ones are drawn from them, coupled ones begin anywhere and go round."""
     segments: bool = False
     """Add a learned embedding of which number a token is of: first, second, answer."""
+    through_point: bool = False
+    """Count abacus and coupled ids on through a number's point, so that they tell decimals from the digits of its
+    integer part. Goes with format.reverse=total and pad=all, where like places of all three numbers then agree."""
 
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
@@ -165,6 +168,14 @@ class PretrainConfig(RunConfig):
         kind = self.model.positions.kind
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
+        if self.model.positions.through_point:
+            if kind not in ("abacus", "coupled"):
+                raise ValueError(
+                    f"model.positions.through_point goes with kind=abacus or coupled, not with kind={kind}"
+                )
+            if (self.format.reverse, self.format.pad) != ("total", "all"):
+                what = "counts decimals and integer part as one number, from its end"
+                raise ValueError(f"model.positions.through_point {what}: use format.reverse=total and format.pad=all")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self

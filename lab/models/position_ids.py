@@ -20,7 +20,12 @@ Everything is causal: the number of a token does not depend on later tokens, so 
   2024, arXiv 2405.20671). Several problems in one row have windows of ids of their own.
 
 A run goes on through index hints, whose coupled ids are those of the digits that they stand before. A separator such
-as "." ends it. While training, all numbers of a problem but that of <begin> are shifted by an amount drawn for it.
+as "." ends it; but with `through_point` the point does not, and has the coupled id of the digit before it:
+
+    tokens       <begin>  5  2  .  1 <add_float>  5  7  .  0  =  0  0  .  2 <end>       1.25 + 0.75 = 2.00
+    coupled            0  1  2  2  3           0  1  2  2  3  0  1  2  2  3     4       offset 0
+
+While training, all numbers of a problem but that of <begin> are shifted by an amount drawn for it.
 
 Shapes: B rows, T tokens of a row, N problems of a row (or draws for it), V words of the vocabulary.
 """
@@ -48,17 +53,19 @@ class TokenFacts:
     """How many digits the word has; 0 if it is not of digits."""
     is_operator: torch.Tensor
     ends_run: torch.Tensor
-    """Whether digits after it are another number, or another part of one. Not so after hints, nor at <end>, which is
-    counted like one more digit of the answer."""
+    """Whether digits after it are another number, or another part of one. Not so after hints, nor at <end>."""
+    has_place: torch.Tensor
+    """Digits, hints, and <end>, which is counted like one more digit of the answer."""
     pad: int
     begin: int
     end: int
     equals: int
 
     @classmethod
-    def of(cls, vocabulary: Sequence[str]) -> "TokenFacts":
+    def of(cls, vocabulary: Sequence[str], through_point: bool = False) -> "TokenFacts":
         """Digits are words of digits, hints are like <1.3>, operators are all other words in < > without a role.
 
+        `through_point`: "." ends no run, so that decimals and the integer part after them are counted as one number.
         Raises ModelError when a word that rows cannot do without is missing.
         """
         ids = {word: i for i, word in enumerate(vocabulary)}
@@ -71,12 +78,16 @@ class TokenFacts:
             bool(_OPERATOR.fullmatch(word)) and not hint and word not in (PAD, BEGIN, END)
             for word, hint in zip(vocabulary, hints, strict=True)
         ]
-        ends = [not (count or hint or word == END) for word, count, hint in zip(vocabulary, counts, hints, strict=True)]
+        places = [
+            bool(count or hint or word == END) for word, count, hint in zip(vocabulary, counts, hints, strict=True)
+        ]
+        ends = [not (place or (through_point and word == ".")) for word, place in zip(vocabulary, places, strict=True)]
         # the device is named because models are loaded where tensors have no data by default
         return cls(
             torch.tensor(counts, device="cpu"),
             torch.tensor(operators, device="cpu"),
             torch.tensor(ends, device="cpu"),
+            torch.tensor(places, device="cpu"),
             *(ids[word] for word in (PAD, BEGIN, END, EQUALS)),
         )
 
@@ -86,6 +97,7 @@ class TokenFacts:
             digits=self.digits.to(device),
             is_operator=self.is_operator.to(device),
             ends_run=self.ends_run.to(device),
+            has_place=self.has_place.to(device),
         )
 
 
@@ -166,7 +178,7 @@ def coupled(
 
     0 for <begin> and padding. Without offsets they are 0.
     """
-    ids = _written_before(ids_BT, facts) + (~facts.ends_run[ids_BT])
+    ids = _written_before(ids_BT, facts) + facts.has_place[ids_BT]
     if offsets_BN is not None:
         ids = ids + offsets_BN.gather(1, _problem(ids_BT, facts))
     return ids % largest * ((ids_BT != facts.begin) & (ids_BT != facts.pad))

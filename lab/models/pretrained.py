@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from bitsandbytes.nn import Linear4bit
 from huggingface_hub import model_info, try_to_load_from_cache
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -53,6 +54,8 @@ def load(
             f"model {config.name!r} cannot be loaded ({type(error).__name__}: {reason}); "
             + (f"remove {path} to fetch it again" if config.name in EMBEDDED else _ADVICE)
         ) from error
+    if config.quantization == "nf4":
+        _stay_differentiable(model)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model.eval(), tokenizer
@@ -90,6 +93,14 @@ def resolve_dtype(config: ModelConfig | ScratchConfig) -> torch.dtype:
 
 def _cpu_multiplies_bfloat16() -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def _stay_differentiable(model: PreTrainedModel) -> None:
+    """On CPUs with AVX512-BF16 bitsandbytes repacks weights for good when they are first used for inference, and its
+    product with repacked weights has no gradient: a model that is tested and then tuned would hardly learn."""
+    for module in model.modules():
+        if isinstance(module, Linear4bit):
+            module.support_avx512bf16_for_cpu = False
 
 
 def _quantization(config: ModelConfig, dtype: torch.dtype) -> Any:

@@ -41,6 +41,7 @@ class NumberLlamaConfig(LlamaConfig):
     largest: int = 1024
     """How many position ids there are."""
     segments: bool = False
+    through_point: bool = False
     vocabulary: list[str] = field(default_factory=list)
     """The words, in the order of their ids."""
 
@@ -55,7 +56,7 @@ class NumberLlama(LlamaForCausalLM):
     def __init__(self, config: NumberLlamaConfig) -> None:
         """Raises ModelError when the vocabulary lacks a word that rows cannot do without."""
         super().__init__(config)
-        self._facts = TokenFacts.of(config.vocabulary)
+        self._facts = TokenFacts.of(config.vocabulary, config.through_point)
         if config.encoding != "rope":
             self.model.rotary_emb = NoRotation(cast(int, config.head_dim))  # type: ignore[assignment]
         self.position_bias = _bias(config)
@@ -271,6 +272,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
             position_kind=config.positions.kind,
             largest=config.positions.largest,
             segments=config.positions.segments,
+            through_point=config.positions.through_point,
             vocabulary=list(vocabulary),
             vocab_size=len(vocabulary),
             num_hidden_layers=layers,

@@ -97,7 +97,8 @@ def longest_rows(
 
 class SequenceCollator:
     def __init__(self, vocabulary: Sequence[str], packing: int, positions: PositionsConfig, seed: int) -> None:
-        self.facts, self.packing, self.positions, self.seed = TokenFacts.of(vocabulary), packing, positions, seed
+        self.facts = TokenFacts.of(vocabulary, positions.through_point)
+        self.packing, self.positions, self.seed = packing, positions, seed
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels at answers alone.

@@ -14,6 +14,7 @@ from lab.models.position_ids import TokenFacts, draw, position_ids
 WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", "<max_float>", ".", "/", "e", "<0.3>", "<1.0>"]
 WORDS += [*map(str, range(10)), "12", "07", "345", "000"]
 FACTS = TokenFacts.of(WORDS)
+THROUGH_POINT = TokenFacts.of(WORDS, through_point=True)
 KINDS: list[PositionKind] = ["plain", "randomised", "abacus", "coupled"]
 SPECIAL = {"<pad>", "<begin>", "<end>"}
 
@@ -49,13 +50,13 @@ def is_hint(word: str) -> bool:
     return word.startswith("<") and "." in word
 
 
-def written_before(row: list[str]) -> list[int]:
+def written_before(row: list[str], through_point: bool) -> list[int]:
     written, found = 0, []
     for word in row:
         if word.isdigit():
             found.append(written)
             written += len(word)
-        elif is_hint(word) or word == "<end>":
+        elif is_hint(word) or word == "<end>" or (through_point and word == "."):
             found.append(written)
         else:
             written = 0
@@ -102,6 +103,16 @@ def test_the_example_of_the_docstring_is_true():
     assert lab.segments(row, FACTS).tolist() == [[0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 0]]
 
 
+def test_decimals_and_integer_part_are_one_number_where_ids_go_on_through_the_point():
+    row = encode("<begin> 5 2 . 1 <max_float> 5 7 . 0 = 0 0 . 2 <end>")  # 1.25, 0.75 and 2.00
+    abacus = [[0, 1, 2, 0, 3, 0, 1, 2, 0, 3, 0, 1, 2, 0, 3, 0]]
+    assert position_ids("abacus", 128, row, THROUGH_POINT).tolist() == abacus
+    coupled = [[0, 1, 2, 2, 3, 0, 1, 2, 2, 3, 0, 1, 2, 2, 3, 4]]
+    assert position_ids("coupled", 128, row, THROUGH_POINT).tolist() == coupled
+    assert lab.longest_runs(row, THROUGH_POINT).tolist() == [[3]]
+    assert lab.longest_runs(row, FACTS).tolist() == [[2]]
+
+
 def test_groups_count_by_their_digits_hints_belong_to_the_next_group_and_separators_end_a_run():
     row = encode("<pad> <begin> <0.3> 345 <1.0> 12 . 07 1 <max_float> 9 = <0.3> 345 12 . 1 <end>")
     assert position_ids("abacus", 99, row, FACTS).tolist() == [[0, 0, 0, 1, 0, 4, 0, 1, 3, 0, 1, 0, 0, 1, 4, 0, 1, 0]]
@@ -120,19 +131,20 @@ def test_plain_ids_and_segments_are_those_of_a_loop_over_any_words(row, padding)
 
 
 @settings(deadline=None, max_examples=50)
-@given(texts, st.lists(st.integers(0, 90), min_size=40, max_size=40), st.integers(2, 60))
-def test_places_are_those_of_a_loop_over_any_words(row, drawn, largest):
-    before, shift = written_before(row), [drawn[problem] for problem in problem_of(row)]
+@given(texts, st.lists(st.integers(0, 90), min_size=40, max_size=40), st.integers(2, 60), st.booleans())
+def test_places_are_those_of_a_loop_over_any_words(row, drawn, largest, through_point):
+    facts = THROUGH_POINT if through_point else FACTS
+    before, shift = written_before(row, through_point), [drawn[problem] for problem in problem_of(row)]
     abacus = [1 + shift[t] + before[t] if word.isdigit() else 0 for t, word in enumerate(row)]
-    assert position_ids("abacus", 999, encode(row), FACTS, torch.tensor([drawn])).tolist() == [abacus]
-    assert lab.abacus(encode(row), FACTS).tolist() == [
+    assert position_ids("abacus", 999, encode(row), facts, torch.tensor([drawn])).tolist() == [abacus]
+    assert lab.abacus(encode(row), facts).tolist() == [
         [1 + before[t] if word.isdigit() else 0 for t, word in enumerate(row)]
     ]
     coupled = []
     for t, word in enumerate(row):
         inside = word.isdigit() or is_hint(word) or word == "<end>"
         coupled.append(0 if word in ("<pad>", "<begin>") else (shift[t] + inside + before[t]) % largest)
-    assert position_ids("coupled", largest, encode(row), FACTS, torch.tensor([drawn])).tolist() == [coupled]
+    assert position_ids("coupled", largest, encode(row), facts, torch.tensor([drawn])).tolist() == [coupled]
 
 
 @settings(deadline=None, max_examples=25)
@@ -189,8 +201,12 @@ def test_all_randomised_ids_are_drawn_equally_often():
 @given(packed_rows, st.integers(0, 2**32), st.integers(0, 40))
 def test_packed_problems_have_coupled_ids_of_their_own(rows, seed, spare):
     ids_BT, count = encode(*rows), rows[0].count("<begin>")
-    longest = max(written + len(word) for row in rows for word, written in zip(row, written_before(row), strict=True)
-                  if word.isdigit())  # fmt: skip
+    longest = max(
+        written + len(word)
+        for row in rows
+        for word, written in zip(row, written_before(row, through_point=False), strict=True)
+        if word.isdigit()
+    )
     largest = count * (longest + 2) + spare
     drawn = draw("coupled", largest, ids_BT, FACTS, generator(seed))
     assert drawn is not None

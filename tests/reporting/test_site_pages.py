@@ -120,7 +120,9 @@ def test_the_heat_map_shows_a_model_or_the_difference_of_two(open_page):
 def test_errors_are_counted_by_length(open_page):
     page = open_page("errors")
     page.get_by_text("The same as a table").click()
-    cells = page.locator("#errors-view tbody tr").first.locator("th, td").all_inner_texts()
+    row = page.locator("#errors-view tbody tr").first
+    row.wait_for()
+    cells = row.locator("th, td").all_inner_texts()
     columns = page.locator("#errors-view thead th").all_inner_texts()
     assert dict(zip(columns, cells, strict=True)) == {
         "task": "add, integer",
