@@ -64,6 +64,17 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
     assert left.tokenizer.encode("1 2")[0] == left.model.config.bos_token_id
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+def test_a_compiled_run_has_the_losses_and_answers_of_one_that_is_not(tmp_path):
+    local = [*COUPLED, "model.positions.largest=64", "model.locality=1", "model.dtype=float32"]
+    plain, compiled = run(tmp_path / "plain", *local), run(tmp_path / "compiled", *local, "training.compile=true")
+    for row, again in zip(records(plain / "metrics.jsonl"), records(compiled / "metrics.jsonl"), strict=True):
+        assert again == pytest.approx(row, rel=1e-4)
+    answers = [[sample["text"] for sample in records(path / "samples.jsonl")] for path in (plain, compiled)]
+    assert answers[0] == answers[1]
+
+
 def test_the_loss_of_a_step_is_the_mean_over_its_answers_however_it_is_cut(tmp_path):
     first = run(tmp_path / "whole", "model.dtype=float32", "training.micro_batch_size=8")
     second = run(tmp_path / "parts", "model.dtype=float32", "training.micro_batch_size=2")

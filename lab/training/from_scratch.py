@@ -39,7 +39,7 @@ def train_from_scratch(
     if measure:
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
     bfloat16 = dtype == torch.bfloat16
-    # on a CPU the backward pass of fused attention is half of a step of short rows, and plain attention is compiled well
+    # on a CPU the backward pass of fused attention is half of a step of short rows; plain attention compiles well
     plain_attention = config.compile and model.device.type == "cpu"
     model.set_attn_implementation("eager" if plain_attention else "sdpa")
     train(
