@@ -49,12 +49,12 @@ def pretrain(config: PretrainConfig) -> None:
     sets = sequence_sets(config.data, config.training, seed, notation, tokenizer)
     collate = SequenceCollator(notation.vocabulary, config.data.packing, config.model.positions, seed)
     check_that_it_fits(model, collate, longest_rows(config.data, seed, notation, tokenizer))
-    problems = unseen_problems(config.cells_of(tested.lengths), seed, tested.problems_per_length)
+    problems = unseen_problems(config.data.cells_of(tested.lengths), seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
     on_the_way = None
     if tested.while_training:
-        some = unseen_problems(config.cells_of(tested.while_training), seed, tested.problems_while_training)
+        some = unseen_problems(config.data.cells_of(tested.while_training), seed, tested.problems_while_training)
         on_the_way = LengthCurves(some, notation)
         on_the_way.check(model, tokenizer)
 

@@ -120,6 +120,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         ),
         (["model.encoding=alibi", "model.locality=0.5"], "locality goes with encoding=rope or learned, not with"),
         (["model.locality=-1"], "greater than or equal to 0"),
+        (["model.locality=[1, 1, 0]"], "locality has 3 slopes, and size=0.2M has 4 heads"),
+        (["data.factor_digits=1"], "factor_digits is of multiply_easy_integer alone"),
         (["model.size=70B"], "should be one of 0.2M, 0.4M"),
         (["data.packing=3"], "data.packing should divide training.micro_batch_size"),
         (["data.lengths=[4, 1]"], "should be [shortest, longest]"),

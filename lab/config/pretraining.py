@@ -1,12 +1,15 @@
 """What a config of `lab.pretrain` may say: a notation, a model to build, its training, its test. No torch."""
 
-from typing import Literal, Self
+from collections.abc import Iterable
+from itertools import product
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.schema import RunConfig, Section, Tasks, TrainingConfig, chosen
 from lab.numbers.sampling import Cell
+from lab.numbers.tasks import LONGEST_SHORT_FACTOR
 
 PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
 
@@ -28,6 +31,7 @@ class PositionsConfig(Section):
 
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
+Slope = Annotated[float, Field(ge=0)]
 
 SIZES: dict[str, tuple[int, int, int, int, int]] = {
     "0.2M": (1, 128, 344, 4, 4),
@@ -54,10 +58,10 @@ class ScratchConfig(Section):
     """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
     alibi: takes away slope times distance (Press et al. 2022); alibi_released: adds it, as the paper's code does. fire:
     adds a learned function of the distance (Li et al. 2024). learned: nothing, but ids have embeddings."""
-    locality: float = Field(default=0, ge=0)
+    locality: Slope | list[Slope] = 0
     """Beside rope or learned: what every score of attention loses for each step between the two ids, the shorter way
-    round where ids are coupled. What leaks to far digits then does not grow with their number. 0 for none; 1 serves
-    sums."""
+    round where ids are coupled; one number for all heads, or one for each. What leaks to far digits then does not grow
+    with their number. 0 for none; 1 serves sums, and a product by one digit needs a head that sees it from afar."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of products while training: auto is bfloat16 where the device multiplies in it. Weights are float32, and so is
@@ -79,6 +83,9 @@ class ScratchConfig(Section):
             raise ValueError(f"encoding=nope looks at no position ids, so positions.kind={self.positions.kind} is void")
         if self.locality and self.encoding not in ("rope", "learned"):
             raise ValueError(f"locality goes with encoding=rope or learned, not with encoding={self.encoding}")
+        heads = SIZES[self.size][3]
+        if isinstance(self.locality, list) and len(self.locality) != heads:
+            raise ValueError(f"locality has {len(self.locality)} slopes, and size={self.size} has {heads} heads")
         return self
 
 
@@ -97,6 +104,8 @@ class PretrainingDataConfig(Section):
     tasks: Tasks = Field(default=["add_integer"])
     lengths: tuple[int, int] = (1, 8)
     """Digits of training problems, both ends included."""
+    factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)
+    """Of the second factor of multiply_easy_integer at most: 1 makes it a product by one digit."""
     packing: int = Field(default=1, ge=1)
     """Problems in one sequence, without a mask between them."""
     variation: Variation = Variation()
@@ -114,14 +123,23 @@ class PretrainingDataConfig(Section):
             raise ValueError("variation is of integer addition: use tasks=[add_integer], or leave it out")
         return self
 
+    @model_validator(mode="after")
+    def _factor_of_products(self) -> Self:
+        short = self.factor_digits < LONGEST_SHORT_FACTOR
+        if short and [task.key for task in chosen(self.tasks)] != ["multiply_easy_integer"]:
+            raise ValueError("factor_digits is of multiply_easy_integer alone: use tasks=[multiply_easy_integer]")
+        return self
+
     @property
     def trained(self) -> range:
         return range(self.lengths[0], self.lengths[1] + 1)
 
     @property
     def cells(self) -> list[Cell]:
-        shortest, longest = self.lengths
-        return [Cell(item, length) for item in chosen(self.tasks) for length in range(shortest, longest + 1)]
+        return self.cells_of(self.trained)
+
+    def cells_of(self, lengths: Iterable[int]) -> list[Cell]:
+        return [Cell(item, length, self.factor_digits) for item, length in product(chosen(self.tasks), lengths)]
 
 
 class LengthCurvesConfig(Section):
@@ -179,6 +197,3 @@ class PretrainConfig(RunConfig):
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self
-
-    def cells_of(self, lengths: list[int]) -> list[Cell]:
-        return [Cell(item, length) for item in chosen(self.data.tasks) for length in lengths]

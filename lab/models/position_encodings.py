@@ -8,8 +8,9 @@
 - fire: adds a learned function of the distance (Li et al. 2024, arXiv 2310.04418).
 - learned: nothing, but the inputs have an embedding of their ids added (Gehring et al. 2017, arXiv 1705.03122).
 
-Beside rope or learned, locality takes one slope x distance from the scores of all heads alike: alibi's bias, for ids by
-which heads find a digit, so that what they give to all other digits does not grow with their number.
+Beside rope or learned, locality takes slope x distance from the scores, with one slope for all heads or with given
+ones: alibi's bias, for ids by which heads find a digit, so that what they give to all other digits does not grow with
+their number.
 
 All but rope are relative to |i - j|: ids need not grow along the row, as coupled ones do not. Those go round, and so
 does their distance: `circle` is then how many ids there are, None elsewhere.
@@ -18,6 +19,7 @@ Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -53,13 +55,15 @@ class AlibiBias(nn.Module):
 
 
 class LocalityBias(nn.Module):
-    def __init__(self, slope: float, circle: int | None = None) -> None:
+    def __init__(self, slopes: float | Sequence[float], circle: int | None = None) -> None:
+        """`slopes`: one for all heads, or as many as there are heads."""
         super().__init__()
-        self.slope, self.circle = slope, circle
+        self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """What is added to the scores of every head, (B, 1, Q, K)."""
-        return -self.slope * _distances(positions_BQ, positions_BK, self.circle)[:, None]
+        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) where all heads have the same."""
+        slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=positions_BQ.device)[:, None, None]
+        return -slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
 
 
 class FireBias(nn.Module):

@@ -36,7 +36,7 @@ class NumberLlamaConfig(LlamaConfig):
     model_type = "number_llama"
 
     encoding: Encoding = "rope"
-    locality: float = 0
+    locality: float | list[float] = 0
     position_kind: PositionKind = "plain"
     largest: int = 1024
     """How many position ids there are."""

@@ -57,6 +57,9 @@ def three_digit_modulus(a: Integer, b: Integer, word: int) -> Operands:
     return a, _one_for_zero(shortened(b))  # type: ignore[arg-type]
 
 
+LONGEST_SHORT_FACTOR = 3
+
+
 def short_second(a: Number, b: Number, word: int) -> Operands:
     """multiply_easy: the shorter number keeps at most three digits a part (the released code; the paper says < 3)."""
     return a, shortened(b)
@@ -153,7 +156,7 @@ def trailing_zeros(a: Integer, b: Integer, word: int) -> Operands:
 def shortened(number: Number) -> Number:
     """At most three digits a part; an emptied denominator becomes 1."""
     if isinstance(number, Integer):
-        return Integer(number.value % 1000)
+        return Integer(number.value % 10**LONGEST_SHORT_FACTOR)
     if isinstance(number, Fraction):
         return Fraction.reduced(number.numerator % 1000, number.denominator % 1000 or 1)
     if isinstance(number, Float):

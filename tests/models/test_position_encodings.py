@@ -45,6 +45,11 @@ def test_locality_is_one_slope_times_the_distance_the_shorter_way_round(rows, sl
         assert bias[b, 0, q, k].item() == pytest.approx(-slope * steps, rel=1e-5)
 
 
+def test_each_head_may_have_a_slope_of_its_own():
+    bias = LocalityBias([1, 0.5, 0])(torch.tensor([[7]]), torch.tensor([[7, 3, 9]]))
+    assert bias.tolist() == [[[[0, -4, -2]], [[0, -2, -1]], [[0, 0, 0]]]]
+
+
 @given(st.floats(0.1, 4), st.integers(1, 5000))
 def test_with_locality_all_other_digits_weigh_no_more_however_many_there_are(slope, count):
     bias = LocalityBias(slope)(torch.tensor([[count]]), torch.arange(2 * count)[None])

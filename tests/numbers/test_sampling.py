@@ -11,7 +11,12 @@ from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
 
 cells = st.sampled_from(list(TASKS.values())).flatmap(
-    lambda task: st.builds(Cell, st.just(task), st.integers(1, task.difficulty.longest))
+    lambda task: st.builds(
+        Cell,
+        st.just(task),
+        st.integers(1, task.difficulty.longest),
+        st.integers(1, 3) if task.key == "multiply_easy_integer" else st.just(3),
+    )
 )
 splits = st.sampled_from(["train", "valid", "test"])
 
@@ -49,6 +54,17 @@ def test_no_two_splits_share_operands_whatever_the_seeds(cell, seed, other):
         if has_problems(cell, split, seed) and has_problems(cell, split, other)
     }
     assert sum(map(len, drawn.values())) == len(set().union(*drawn.values()))
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_factor_may_be_cut_to_one_digit_and_the_problem_is_still_of_its_split(split):
+    task = TASKS["multiply_easy_integer"]
+    whole, cut = ([problem(Cell(task, 6, digits), split, 0, i) for i in range(300)] for digits in (3, 1))
+    assert {item.b for item in cut} == set("0123456789")
+    assert max(len(item.b) for item in whole) == 3
+    for item in cut:
+        assert int(item.answer) == int(item.a) * int(item.b)
+        assert split_of("integer", item.a, item.b, 6, task.tested_lengths) == split
 
 
 def test_swapped_operands_are_one_problem():
