@@ -1,4 +1,4 @@
-"""Models that add, asked for sums with long carries and of very different lengths (lab/numbers/additions.py).
+"""Models that add or subtract, asked for long carries and very different lengths (lab/numbers/additions.py).
 
     python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
 
@@ -15,9 +15,10 @@ from pathlib import Path
 from rich.console import Console
 
 from lab.benchmarks.length_curves import LengthCurves
+from lab.config.schema import chosen
 from lab.inference.plain import PlainEngine
 from lab.models import scratch_runs
-from lab.numbers.additions import STRATA, addition
+from lab.numbers.additions import STRATA, addition, subtraction
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
 from lab.reporting.tables import Shown, Table
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
             rows.append(
                 (folders[0].name, str(len(folders)), str(length), f"{sharpness:g}", *cells, f"{100 * lowest:.1f}")
             )
-    title = f"Integer addition, exact match (%), {problems} problems a stratum and seed"
+    title = f"Exact match (%), {problems} problems a stratum and seed"
     table = Table(title, ("setting", "seeds", "digits", "sharpness", *STRATA, "lowest"), rows, 1)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(table.markdown())
@@ -54,10 +55,11 @@ def main(arguments: Sequence[str]) -> None:
 def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> dict[str, float]:
     run = scratch_runs.load(folder)
     run.model.sharpen(sharpness)
+    problem_of = subtraction if chosen(run.config.data.tasks)[0].name == "sub" else addition
     engine = PlainEngine(run.model, run.tokenizer, max(1, TOGETHER // length))
     shares = {}
     for stratum in STRATA:
-        benchmark = LengthCurves([addition(stratum, length, 0, index) for index in range(problems)], run.notation)
+        benchmark = LengthCurves([problem_of(stratum, length, 0, index) for index in range(problems)], run.notation)
         (row,) = benchmark.rows(engine)
         shares[stratum] = row["exact_match"]["value"]
     return shares

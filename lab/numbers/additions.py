@@ -7,6 +7,8 @@ much about carries (Quirke and Barez 2023 reweight theirs too). Strata, at a len
     carries      digits of the second are 9 minus those of the first, at a rate drawn for each problem: chains
     nines_short  99...9 of L digits and a number of 1 to 4, or the other way round: the carry runs through all places
     nines        99...9 of L digits and a uniform number of L
+
+A subtraction is one of these turned round, sum minus second number: it borrows where the addition carries.
 """
 
 from collections.abc import Callable
@@ -71,6 +73,12 @@ def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
         raise TaskError(f"stratum {stratum!r} is not known; known: {', '.join(STRATA)}")
     a, b = STRATA[stratum](length, philox("stratum", stratum, length, seed, index))
     return _problem(_text(a), _text(b), length)
+
+
+def subtraction(stratum: str, length: int, seed: int, index: int) -> Problem:
+    """`addition` of the same arguments turned round; its first number has up to one digit more than `length`."""
+    added = addition(stratum, length, seed, index)
+    return Problem("sub", "integer", added.answer, added.b, added.a, len(added.answer))
 
 
 def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
-from lab.numbers.additions import STRATA, addition, vary
+from lab.numbers.additions import STRATA, addition, subtraction, vary
 from lab.numbers.sampling import Cell, problem, task_of
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
@@ -16,6 +16,15 @@ def test_every_stratum_adds_up_and_has_its_length(stratum, length, seed, index):
     assert max(len(item.a), len(item.b)) == length
     assert item == addition(stratum, length, seed, index)
     assert "0" not in (item.a[0], item.b[0])
+
+
+@given(st.sampled_from(sorted(STRATA)), st.integers(1, 120), st.integers(0, 10**6))
+def test_a_subtraction_is_the_addition_of_its_stratum_turned_round(stratum, length, index):
+    added, item = addition(stratum, length, 0, index), subtraction(stratum, length, 0, index)
+    assert (item.a, item.b, item.answer) == (added.answer, added.b, added.a)
+    assert int(item.answer) == int(item.a) - int(item.b)
+    assert item.length == len(item.a)
+    assert task_of(item).key == "sub_integer"
 
 
 def test_nines_and_a_short_number_carry_through_every_place():
