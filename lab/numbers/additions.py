@@ -76,9 +76,9 @@ def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
 
 
 def subtraction(stratum: str, length: int, seed: int, index: int) -> Problem:
-    """`addition` of the same arguments turned round; its first number has up to one digit more than `length`."""
+    """`addition` of the same arguments turned round, and of its length, though the sum may have a digit more."""
     added = addition(stratum, length, seed, index)
-    return Problem("sub", "integer", added.answer, added.b, added.a, len(added.answer))
+    return Problem("sub", "integer", added.answer, added.b, added.a, length)
 
 
 def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:

@@ -23,7 +23,7 @@ def test_a_subtraction_is_the_addition_of_its_stratum_turned_round(stratum, leng
     added, item = addition(stratum, length, 0, index), subtraction(stratum, length, 0, index)
     assert (item.a, item.b, item.answer) == (added.answer, added.b, added.a)
     assert int(item.answer) == int(item.a) - int(item.b)
-    assert item.length == len(item.a)
+    assert item.length == length
     assert task_of(item).key == "sub_integer"
 
 
