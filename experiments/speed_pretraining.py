@@ -1,10 +1,11 @@
-"""Training steps of a model from scratch: the head and the last feed-forward at labels alone, and torch.compile.
+"""Training steps of a model from scratch: the head and the last feed-forward at labels alone, torch.compile, and
+attention that is not fused, which the lab takes for compiled training on a CPU.
 
     python experiments/speed_pretraining.py [steps] [config ...]
 
-The baseline is the usual way: logits of all tokens, and a cross-entropy that ignores those without a label. All three
-take the same batches from the same weights, and their losses are printed beside each other. A compiled model is timed
-after ten steps, in which it meets most of the lengths that batches have.
+The baseline is the usual way: logits of all tokens, and a cross-entropy that ignores those without a label. All take
+the same batches from the same weights, in the dtype that training takes here, and their losses are printed beside each
+other. A compiled model is timed after ten steps, in which it meets most of the lengths that batches have.
 """
 
 import sys
@@ -39,7 +40,7 @@ def plain_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch
 
 def main(arguments: list[str]) -> None:
     steps = int(arguments[0]) if arguments else 20
-    for name in arguments[1:] or ["scratch_add", "packing"]:
+    for name in arguments[1:] or ["scratch_add", "packing", "locality"]:
         config = load(PretrainConfig, CONFIGS / f"{name}.yaml", [])
         notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
         sets = sequence_sets(config.data, config.training, config.seed, notation, build_tokenizer(notation.vocabulary))
@@ -50,20 +51,26 @@ def main(arguments: list[str]) -> None:
         for step in range(WARM_UP + steps):
             inputs = collate([examples[i] for i in range(step * size, (step + 1) * size)])
             batches.append({key: value.to(device) for key, value in inputs.items()})
-        rate = matrix_product_rate(device, torch.float32)
+        dtype = pretrained.resolve_dtype(config.model)
+        rate = matrix_product_rate(device, dtype)
+        print(f"{name}: {dtype}, {device}")
         baseline = 0.0
-        for label, loss, compiled in (
-            ("all tokens", plain_loss, False),
-            ("labels alone", sequence_loss, False),
-            ("labels alone, compiled", sequence_loss, True),
+        for label, loss, compiled, attention in (
+            ("all tokens", plain_loss, False, "sdpa"),
+            ("labels alone", sequence_loss, False, "sdpa"),
+            ("labels alone, compiled", sequence_loss, True, "sdpa"),
+            ("labels alone, compiled, attention not fused", sequence_loss, True, "eager"),
         ):
             model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
-            seconds, losses = timed(model, torch.compile(model) if compiled else model, loss, batches)  # type: ignore[arg-type]
+            model.set_attn_implementation(attention)
+            torch.compiler.reset()
+            with torch.autocast(device.type, dtype, enabled=dtype == torch.bfloat16):
+                seconds, losses = timed(model, torch.compile(model) if compiled else model, loss, batches)  # type: ignore[arg-type]
             samples = size / sorted(seconds)[len(seconds) // 2]
             baseline = baseline or samples
             operations = step_operations(model, batches[0]) * samples / size
             print(f"{name}, {label}: {samples:,.0f} samples/s, {samples / baseline:.2f} x; "
-                  f"{operations / 1e9:.1f} of {rate / 1e9:.1f} GFLOP/s; last loss {losses[-1]:.5f}")  # fmt: skip
+                  f"{operations / 1e9:.1f} of {rate / 1e9:.1f} GFLOP/s; loss {losses[-1]:.5f}")  # fmt: skip
 
 
 def timed(

@@ -168,7 +168,8 @@ class PretrainTrainingConfig(TrainingConfig):
     learning_rate: float = Field(default=1e-3, gt=0)
     micro_batch_size: int = Field(default=64, ge=1)
     compile: bool = False
-    """torch.compile while training; the first steps take minutes longer."""
+    """torch.compile while training, with attention that is not fused on a CPU; the first steps take longer, and a CPU
+    needs a C++ compiler."""
 
 
 class PretrainConfig(RunConfig):
