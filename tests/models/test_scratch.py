@@ -25,12 +25,14 @@ PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0
 def tiny(
     encoding: str = "rope", kind: PositionKind = "plain", segments: bool = False, largest: int = 64
 ) -> NumberLlama:
-    """Weights far enough from zero for every choice to be distinct; "rope local" is rope with locality."""
+    """Weights far enough from zero for every choice to be distinct; "rope local" is rope with a slope of locality for
+    each head, and with ids that go on through the point."""
     torch.manual_seed(0)
     name, *local = encoding.split()
     config = NumberLlamaConfig(
         encoding=name,  # type: ignore[arg-type]
-        locality=0.5 if local else 0,
+        locality=[0.5, 1, 0, 0.25] if local else 0,
+        through_point=bool(local),
         position_kind=kind,
         largest=largest,
         segments=segments,

@@ -31,7 +31,7 @@ ENCODINGS = [("rope", "plain"), ("nope", "plain"), ("alibi", "plain"), ("alibi_r
 def from_scratch(encoding: str = "rope", kind: str = "plain") -> NumberLlama:
     positions = PositionsConfig(kind=kind, segments=kind == "coupled")  # type: ignore[arg-type]
     name, *local = encoding.split()
-    config = ScratchConfig(encoding=name, locality=0.5 if local else 0, positions=positions)  # type: ignore[arg-type]
+    config = ScratchConfig(encoding=name, locality=[0.5, 1, 0, 0.25] if local else 0, positions=positions)  # type: ignore[arg-type]
     return scratch.build(config, NOTATION.vocabulary, 0).eval()
 
 
