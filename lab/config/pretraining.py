@@ -58,7 +58,7 @@ class ScratchConfig(Section):
     """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
     alibi: takes away slope times distance (Press et al. 2022); alibi_released: adds it, as the paper's code does. fire:
     adds a learned function of the distance (Li et al. 2024). learned: nothing, but ids have embeddings."""
-    locality: Slope | list[Slope] = 0
+    locality: Slope | list[Slope] = 0.0
     """Beside rope or learned: what every score of attention loses for each step between the two ids, the shorter way
     round where ids are coupled; one number for all heads, or one for each. What leaks to far digits then does not grow
     with their number. 0 for none; 1 serves sums, and a product by one digit needs a head that sees it from afar."""
