@@ -178,7 +178,8 @@ def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, i
                     lengths = sorted(map(int, curve[task]))
                     found = [curve[task][str(length)][metric] for length in lengths]
                     color, values = COLORS[place % len(COLORS)], [e["value"] for e in found]
-                    axes.plot(lengths, values, "o-", ms=2.5, lw=1.2, color=color, label=_plain(label))
+                    line = "o-" if place < len(COLORS) else "s--"
+                    axes.plot(lengths, values, line, ms=2.5, lw=1.2, color=color, label=_plain(label))
                     # so few seeds that a bound is out of all proportion shall not hide the lines
                     highest = 2 * max(1.0, *values)
                     bounds = [e["low"] for e in found], [min(e["high"], highest) for e in found]
