@@ -18,7 +18,7 @@ from lab.benchmarks.length_curves import LengthCurves
 from lab.config.schema import chosen
 from lab.inference.plain import PlainEngine
 from lab.models import scratch_runs
-from lab.numbers.additions import STRATA, addition, subtraction
+from lab.numbers.additions import STRATA, STREAMS
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
 from lab.reporting.tables import Shown, Table
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> None:
 def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> dict[str, float]:
     run = scratch_runs.load(folder)
     run.model.sharpen(sharpness)
-    problem_of = subtraction if chosen(run.config.data.tasks)[0].name == "sub" else addition
+    problem_of = STREAMS[chosen(run.config.data.tasks)[0].key]
     engine = PlainEngine(run.model, run.tokenizer, max(1, TOGETHER // length))
     shares = {}
     for stratum in STRATA:

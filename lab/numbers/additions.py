@@ -8,7 +8,8 @@ much about carries (Quirke and Barez 2023 reweight theirs too). Strata, at a len
     nines_short  99...9 of L digits and a number of 1 to 4, or the other way round: the carry runs through all places
     nines        99...9 of L digits and a uniform number of L
 
-A subtraction is one of these turned round, sum minus second number: it borrows where the addition carries.
+A subtraction is one of these turned round, sum minus second number: it borrows where the addition carries. One of
+floats is one with a point in the middle.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lab.errors import TaskError
-from lab.numbers.representations import Integer
+from lab.numbers.representations import Float, Integer
 from lab.numbers.sampling import Problem, philox, task_of
 from lab.numbers.splits import split_of
 
@@ -79,6 +80,23 @@ def subtraction(stratum: str, length: int, seed: int, index: int) -> Problem:
     """`addition` of the same arguments turned round, and of its length, though the sum may have a digit more."""
     added = addition(stratum, length, seed, index)
     return Problem("sub", "integer", added.answer, added.b, added.a, length)
+
+
+def float_addition(stratum: str, length: int, seed: int, index: int) -> Problem:
+    """`addition` at twice the length with a point in the middle of its numbers: both parts have up to `length` digits,
+    and chains of carries go through the point.
+    """
+    added = addition(stratum, 2 * length, seed, index)
+    a, b = Float(int(added.a), -length), Float(int(str(added.b)), -length)
+    return Problem("add", "float", str(a), str(b), str(a + b), length)
+
+
+STREAMS: dict[str, Callable[[str, int, int, int], Problem]] = {
+    "add_integer": addition,
+    "sub_integer": subtraction,
+    "add_float": float_addition,
+}
+"""Tasks that have strata."""
 
 
 def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:
