@@ -1,9 +1,11 @@
 """A sweep of models from scratch under its old name, with table and figure in experiments/results/.
 
-    python experiments/scratch_grid.py GRID [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [results=DIR] [key=value ...]
+    python experiments/scratch_grid.py GRID [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [results=DIR]
+        [key=value ...]
 
-GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and says more. Other
-keys are of the runs' config, `output` of all. Every run is one of `lab.pretrain`, and finished ones are shown again.
+GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and says more. The
+table is named after it, or as `table` says. Other keys are of the runs' config, `output` of all. Every run is one of
+`lab.pretrain`, and finished ones are shown again.
 Mean exact match over seeds; 95 %, the wider of Student's over the seeds and Wilson's over their problems.
 """
 
@@ -19,7 +21,7 @@ from lab.errors import exit_cleanly
 from lab.sweep import main as sweep
 
 ROOT = Path(__file__).parents[1]
-OWN = ("seeds=", "only=", "tasks=", "results=")
+OWN = ("seeds=", "only=", "tasks=", "table=", "results=")
 """Arguments that are not of a config."""
 
 
@@ -39,8 +41,9 @@ def main(arguments: Sequence[str]) -> None:
     sweep([str(file), *changes])
     results = Path(own.get("results", ROOT / "experiments" / "results"))
     results.mkdir(parents=True, exist_ok=True)
-    shutil.copy(config.path / "table.md", results / f"{grid}.md")
-    shutil.copy(config.path / "figures" / "results.png", results / f"{grid}.png")
+    table = own.get("table", grid)
+    shutil.copy(config.path / "table.md", results / f"{table}.md")
+    shutil.copy(config.path / "figures" / "results.png", results / f"{table}.png")
 
 
 if __name__ == "__main__":
