@@ -54,6 +54,15 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
     assert "| run | 1 | 6 | 1 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 |" in capsys.readouterr().out
 
 
+def test_a_lost_maximum_is_followed_to_its_first_wrong_digit_and_the_tie_before_it():
+    followed = script("lost_maxima").followed
+    sample = {"a": "12345", "b": "92375", "answer": "92375", "given": "92375"}  # ties at the second and third digit
+    assert followed(sample) == (True, [False, True], None)
+    assert followed(sample | {"given": "92345"}) == (True, [False, True], True)
+    assert followed(sample | {"given": "12345"}) == (True, [False], False)
+    assert followed({"a": "70", "b": "5", "answer": "70", "given": "75"}) == (False, [False, False], False)
+
+
 def samples(run: Path) -> list[dict]:
     return sorted(map(json.loads, (run / "samples.jsonl").open()), key=lambda sample: sample["index"])
 

@@ -1,0 +1,62 @@
+"""Where a model that writes the larger of two numbers, first digit first, loses the one that it follows.
+
+    python experiments/lost_maxima.py RUN [RUN ...] [longer_than=10]
+
+RUN is a run directory of `lab.pretrain` on max_integer, numbers padded to one length. An answer is followed to its
+first wrong digit. If the model reads off the digits just before which number it has been writing, then it can only lose
+it where they are equal: after a tie.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lab.benchmarks.benchmark import Sample
+from lab.numbers.statistics import wilson
+from lab.runs import Run
+
+
+class Followed(NamedTuple):
+    second: bool
+    """Whether the second number is the larger one."""
+    choices: list[bool]
+    """Of every place at which the numbers differ, up to the first error: whether it comes after a tie."""
+    error: bool | None
+    """Whether the first wrong digit comes after a tie; None where all are right."""
+
+
+def followed(sample: Sample) -> Followed:
+    width = len(max(sample["a"], sample["b"], key=len))
+    a, b, answer, given = (sample[key].zfill(width) for key in ("a", "b", "answer", "given"))
+    wrong = next((place for place in range(width) if given[place] != answer[place]), None)
+    after_tie = [False, *(x == y for x, y in zip(a, b, strict=True))]
+    places = range(width if wrong is None else wrong + 1)
+    choices = [after_tie[place] for place in places if a[place] != b[place]]
+    return Followed(b > a, choices, None if wrong is None else after_tie[wrong])
+
+
+def share(text: str, found: int, whole: int) -> None:
+    value, low, high = (100 * part for part in wilson(found, whole)[:3])
+    print(f"{text}: {found} of {whole}, {value:.1f} % ({low:.1f}-{high:.1f})")
+
+
+def main(arguments: Sequence[str]) -> None:
+    given = dict(part.split("=", 1) for part in arguments if "=" in part)
+    samples = [s for part in arguments if "=" not in part for s in Run(Path(part)).read("samples")]
+    shown = [s for s in samples if s["length"] > int(given.get("longer_than", 10)) and s["given"] is not None]
+    traced = [followed(sample) for sample in shown]
+    share("answers that are wrong", sum(one.error is not None for one in traced), len(traced))
+    for name, second in (("first", False), ("second", True)):
+        own = [one for one in traced if one.second == second]
+        errors = [one.error for one in own if one.error is not None]
+        ties = [tie for one in own for tie in one.choices]
+        print(f"the {name} number is larger")
+        share("  wrong", len(errors), len(own))
+        share("  of the first wrong digits, after a tie", sum(errors), len(errors))
+        share("  lost after a tie", sum(errors), sum(ties))
+        share("  lost elsewhere", len(errors) - sum(errors), len(ties) - sum(ties))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
