@@ -37,7 +37,7 @@ def followed(sample: Sample) -> Followed:
 
 
 def share(text: str, found: int, whole: int) -> None:
-    value, low, high = (100 * part for part in wilson(found, whole)[:3])
+    value, low, high = (100 * part for part in wilson(found, whole)[:3]) if whole else (0, 0, 100)
     print(f"{text}: {found} of {whole}, {value:.1f} % ({low:.1f}-{high:.1f})")
 
 
