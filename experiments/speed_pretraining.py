@@ -64,8 +64,8 @@ def main(arguments: list[str]) -> None:
             model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
             model.set_attn_implementation(attention)
             torch.compiler.reset()
-            with torch.autocast(device.type, dtype, enabled=dtype == torch.bfloat16):
-                seconds, losses = timed(model, torch.compile(model) if compiled else model, loss, batches)  # type: ignore[arg-type]
+            called = torch.compile(model) if compiled else model
+            seconds, losses = timed(model, called, loss, batches, dtype)  # type: ignore[arg-type]
             samples = size / sorted(seconds)[len(seconds) // 2]
             baseline = baseline or samples
             operations = step_operations(model, batches[0]) * samples / size
@@ -74,14 +74,19 @@ def main(arguments: list[str]) -> None:
 
 
 def timed(
-    model: torch.nn.Module, called: torch.nn.Module, loss: Loss, batches: list[dict[str, torch.Tensor]]
+    model: torch.nn.Module,
+    called: torch.nn.Module,
+    loss: Loss,
+    batches: list[dict[str, torch.Tensor]],
+    dtype: torch.dtype,
 ) -> tuple[list[float], list[float]]:
     """Seconds and mean loss of each step after the warm-up: forward, backward, and AdamW."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     seconds, losses = [], []
     for inputs in batches:
         began = time.perf_counter()
-        mean = loss(called, inputs) / (inputs["shift_labels"] != IGNORED).sum()
+        with torch.autocast(inputs["input_ids"].device.type, dtype, enabled=dtype == torch.bfloat16):
+            mean = loss(called, inputs) / (inputs["shift_labels"] != IGNORED).sum()
         mean.backward()
         optimizer.step()
         optimizer.zero_grad()
