@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.schema import RunConfig, Section, Tasks, TrainingConfig, chosen
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import LONGEST_SHORT_FACTOR
+from lab.numbers.tasks import LONGEST_SHORT_FACTOR, products_by
 
 PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
 
@@ -139,7 +139,9 @@ class PretrainingDataConfig(Section):
         return self.cells_of(self.trained)
 
     def cells_of(self, lengths: Iterable[int]) -> list[Cell]:
-        return [Cell(item, length, self.factor_digits) for item, length in product(chosen(self.tasks), lengths)]
+        short = self.factor_digits < LONGEST_SHORT_FACTOR
+        tasks = [products_by(self.factor_digits)] if short else chosen(self.tasks)
+        return [Cell(item, length) for item, length in product(tasks, lengths)]
 
 
 class LengthCurvesConfig(Section):

@@ -20,7 +20,7 @@ import numpy as np
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Fraction, Integer, Number, Scientific
 from lab.numbers.splits import Split, split_of, unordered
-from lab.numbers.tasks import LONGEST_SHORT_FACTOR, TASKS, Task
+from lab.numbers.tasks import TASKS, Task
 
 BLOCK = 128
 _ROUND = 160
@@ -49,8 +49,6 @@ class Cell(NamedTuple):
 
     task: Task
     length: int
-    factor_digits: int = LONGEST_SHORT_FACTOR
-    """Of the second factor of multiply_easy_integer at most."""
 
 
 def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
@@ -152,7 +150,7 @@ def _order(count: int, split: Split, seed: int, number: int) -> list[int]:
 @lru_cache(maxsize=8192)
 def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
     """Problems number * BLOCK to (number + 1) * BLOCK of a cell's stream."""
-    task, length, factor_digits = cell
+    task, length = cell
     name, solve, representation, tested = task.name, task.solve, task.representation.name, task.tested_lengths
     problems: list[Problem] = []
     if split != "train" and length not in tested:
@@ -160,8 +158,6 @@ def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
     generator = philox(task.key, length, split, seed, number)
     for draws in itertools.count(1):
         for a, b in questions(task, length, generator):
-            if factor_digits < LONGEST_SHORT_FACTOR and isinstance(b, Integer):
-                b = Integer(b.value % 10**factor_digits)
             a_text = str(a)
             b_text = None if b is None else str(b)
             if split_of(representation, a_text, b_text, length, tested) == split:

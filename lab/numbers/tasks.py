@@ -8,8 +8,9 @@ or its released code disagrees, the docstring of the rule says what was taken.
 operands, or None when the pair does not make a question; the sampler then draws another.
 """
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lab.errors import TaskError
 from lab.numbers import operations as op
@@ -309,3 +310,13 @@ def task(key: str) -> Task:
 
     near = get_close_matches(key, TASKS, n=3, cutoff=0.5) or sorted(TASKS)
     raise TaskError(f"no task {key!r}; did you mean {', '.join(near)}?")
+
+
+@functools.cache  # one task for one number of digits, as problems are remembered by their task
+def products_by(digits: int) -> Task:
+    """multiply_easy_integer whose second factor keeps so many digits at most."""
+
+    def prepare(a: Integer, b: Integer, word: int) -> Operands:
+        return a, Integer(b.value % 10**digits)
+
+    return replace(TASKS["multiply_easy_integer"], prepare=prepare)
