@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from lab.config.adder import AdderConfig, ReducedAdderConfig
 from lab.config.loading import load
+from lab.drawing.tables import Table
 from lab.errors import ModelError, exit_cleanly
-from lab.models.adders import ReducedAdder, build
-from lab.reporting.tables import Table
 from lab.runs import Run
-from lab.text.adder_rows import ANSWERS, batch
-from lab.training.adders import STATE, BatchedModel
+from lab.smallest_adder.config import AdderConfig, ReducedAdderConfig
+from lab.smallest_adder.groups import STATE, BatchedModel
+from lab.smallest_adder.models import ReducedAdder, build
+from lab.smallest_adder.rows import ANSWERS, batch
 
 KNOWN = ("known", "", "0.455 0.455", "0.045 0.045", "0.000", "10 : 1.00 : -1.00", "94-95")
 LAST = 33

@@ -2,9 +2,9 @@
 
     python experiments/adder_sizes.py [seeds=0,1,2] [only=LABEL/...] [results=DIR] [key=value ...]
 
-A ladder of small adders (lab/models/adders.py), each trained in its final form, with several groups of seeds. Every
-group is a run of `lab.adder train` named adder_sizes_<label>_<seed>, and resumes; finished ones are shown again. A
-group has learned where its best seed by validation is right in 99 % of the public test. Prints the share of groups
+A ladder of small adders (lab/smallest_adder/models.py), each trained in its final form, with several groups of seeds.
+Every group is a run of `lab.adder train` named adder_sizes_<label>_<seed>, and resumes; finished ones are shown again.
+A group has learned where its best seed by validation is right in 99 % of the public test. Prints the share of groups
 that have (95 % Wilson interval) and leaves table and figure in results, by default experiments/results/.
 """
 
@@ -16,11 +16,11 @@ from statistics import median
 from rich.console import Console
 
 from lab.adder import main as adder
+from lab.drawing.tables import Table, percent
 from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.statistics import wilson
-from lab.reporting import figures
-from lab.reporting.tables import Table, percent
 from lab.runs import Run
+from lab.smallest_adder import figures
 
 ROOT = Path(__file__).parents[1]
 OWN = ("seeds=", "only=", "results=")

@@ -16,12 +16,12 @@ from typing import Any
 from rich.console import Console
 
 from lab.config.loading import load
-from lab.config.sweeping import SweepConfig
+from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import seeds_proportion, student_mean
-from lab.reporting.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.runs import Run
 from lab.sweep import main as sweep
+from lab.sweeping.config import SweepConfig
 
 HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "sweeps" / "finetune_swaps.yaml"

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from lab.drawing import figures
+from lab.drawing.tables import Table, percent
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probing.alignment import aligned_heads, alignment, destinations, one_hot
 from lab.probing.bridge import open_model
 from lab.probing.surgery import surgery
 from lab.progress import quiet_libraries
-from lab.reporting import figures
-from lab.reporting.tables import Table, percent
 
 SETTINGS = {
     "one a sequence": "locality_without-locality_*",

@@ -14,11 +14,11 @@ from typing import Any
 
 from rich.console import Console
 
+from lab.drawing.tables import Table, percent
 from lab.numbers.representations import Float
 from lab.numbers.sampling import Cell, distinct_problems
 from lab.numbers.statistics import wilson
 from lab.numbers.tasks import task
-from lab.reporting.tables import Table, percent
 from lab.runs import Run
 
 REVERSED = ("decimals", "each", "total")

@@ -18,13 +18,13 @@ import matplotlib.pyplot as plt
 from transformers import AutoTokenizer
 
 from lab.config.schema import RulesConfig
+from lab.drawing.tables import Table
 from lab.errors import TaskError
 from lab.models.sources import locate
 from lab.models.vocabularies import load_vocabulary
 from lab.numbers.sampling import Cell, Problem, problem
 from lab.numbers.tasks import TASKS, Task
 from lab.progress import quiet_libraries
-from lab.reporting.tables import Table
 from lab.text.examples import example, tokens_needed
 
 HERE = Path(__file__).parent

@@ -20,10 +20,10 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file, save_file
 
+from lab.drawing import figures
+from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.evaluate import main as evaluate
 from lab.numbers.statistics import seeds_proportion, student_mean
-from lab.reporting import figures
-from lab.reporting.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.runs import Run
 
 given = dict(part.split("=", 1) for part in sys.argv[1:])

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.config.loading import load
-from lab.config.sweeping import SweepConfig
 from lab.errors import exit_cleanly
 from lab.sweep import main as sweep
+from lab.sweeping.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
 OWN = ("seeds=", "only=", "tasks=", "table=", "results=")

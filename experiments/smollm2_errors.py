@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from lab.drawing.tables import Cell, Table, percent
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.numbers.taxonomy import INTEGER, classify, unit_step
@@ -25,7 +26,6 @@ from lab.probing.bridge import Hook, Subject, open_model
 from lab.probing.components import Component
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
-from lab.reporting.tables import Cell, Table, percent
 
 given = dict(part.split("=", 1) for part in sys.argv[1:])
 TUNED, SUMS, LENGTH = (

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from lab.drawing.tables import Cell, Shown, Table
 from lab.numbers.additions import addition
 from lab.probing.ablation import ablate, random_groups
 from lab.probing.alignment import alignment
@@ -22,7 +23,6 @@ from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.measured import Measured
 from lab.progress import quiet_libraries
-from lab.reporting.tables import Cell, Shown, Table
 
 given = dict(part.split("=", 1) for part in sys.argv[1:])
 MODELS = {"as it is": "smollm2-135m-instruct", "tuned": given.get("tuned", "checkpoints/smollm2_direct")}

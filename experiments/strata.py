@@ -14,14 +14,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab.benchmarks.length_curves import LengthCurves
+from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.config.schema import chosen
+from lab.drawing.tables import Shown, Table
 from lab.inference.plain import PlainEngine
 from lab.models import scratch_runs
 from lab.numbers.additions import STRATA, STREAMS
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
-from lab.reporting.tables import Shown, Table
 
 TOGETHER = 10_000
 """Digits of first numbers in a batch: memory goes with the square of a row, so long sums go few at a time."""

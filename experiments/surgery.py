@@ -16,14 +16,14 @@ from pathlib import Path
 from rich.console import Console
 
 from lab.config.loading import load
-from lab.config.sweeping import SweepConfig
+from lab.drawing import figures
+from lab.drawing.tables import NOT_MEASURED, Table, difference, percent
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probe import main as probe
 from lab.probing.measured import Measured
-from lab.reporting import figures
-from lab.reporting.tables import NOT_MEASURED, Table, difference, percent
 from lab.runs import Run
 from lab.sweep import main as sweep
+from lab.sweeping.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
 SWEEP = ROOT / "configs" / "sweeps" / "surgery.yaml"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from lab.errors import exit_cleanly
 
 if TYPE_CHECKING:
-    from lab.benchmarks.smallest_adder.verify import Verification
+    from lab.smallest_adder.verify import Verification
 
 
 @exit_cleanly
@@ -60,13 +60,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    from lab.config.adder import AdderConfig
     from lab.config.loading import parse_command_line
     from lab.runs import Run
+    from lab.smallest_adder.config import AdderConfig
 
     config = parse_command_line(AdderConfig, options.arguments, "python -m lab.adder train", __doc__ or "")
     Run.check(config.path, config.resume, config.overwrite)
-    from lab.benchmarks.smallest_adder.training import train_submission
+    from lab.smallest_adder.training import train_submission
 
     share, file = train_submission(config)
     print(f"{share.value:.2%} of {share.n:,} right (95 %: {share.low:.2%} to {share.high:.2%})")
@@ -74,11 +74,11 @@ def train(options: argparse.Namespace) -> None:
 
 
 def verify(options: argparse.Namespace) -> None:
-    from lab.benchmarks.smallest_adder.contract import read_submission
+    from lab.smallest_adder.contract import read_submission
 
     source = read_submission(options.submission)
-    from lab.benchmarks.smallest_adder.sandbox import Limits
-    from lab.benchmarks.smallest_adder.verify import verify as verify_source
+    from lab.smallest_adder.sandbox import Limits
+    from lab.smallest_adder.verify import verify as verify_source
 
     limits = Limits(seconds=options.seconds, confined=not options.unconfined)
     verification = verify_source(source, options.seed, limits=limits, plain_loop=options.plain_loop)
@@ -89,10 +89,10 @@ def verify(options: argparse.Namespace) -> None:
 def leaderboard(options: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from lab.benchmarks.smallest_adder.sandbox import Limits
-    from lab.benchmarks.smallest_adder.stored import submissions, verdict_of
     from lab.errors import LabError
-    from lab.reporting.adders import board, write
+    from lab.smallest_adder.leaderboard import board, write
+    from lab.smallest_adder.sandbox import Limits
+    from lab.smallest_adder.stored import submissions, verdict_of
 
     verdicts = {}
     for name, path in submissions(options.folders):
@@ -130,7 +130,7 @@ def show(verification: "Verification") -> None:
 
 
 def _open(confinement: Sequence[str]) -> str:
-    from lab.benchmarks.smallest_adder.confinement import lacks
+    from lab.smallest_adder.confinement import lacks
 
     return "".join(f"; it could {harm}" for harm in lacks(confinement))
 

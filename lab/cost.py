@@ -19,8 +19,8 @@ from lab.runs import Run
 from lab.text.rule_following import check_rules
 
 if TYPE_CHECKING:
-    from lab.benchmarks.cost import Variant
-    from lab.benchmarks.nupa import Nupa
+    from lab.benchmarks.cost.scoring import Variant
+    from lab.benchmarks.nupa.scoring import Nupa
     from lab.inference.local import LocalEngine
     from lab.inference.plain import PlainEngine
 
@@ -37,14 +37,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 def compare(config: CostConfig) -> None:
     from rich.console import Console
 
-    from lab.benchmarks.cost import cache_bytes, equal_memory_batch, summarize
-    from lab.benchmarks.nupa import Nupa
+    from lab.benchmarks.compare import VERSION
+    from lab.benchmarks.cost import figures
+    from lab.benchmarks.cost import tables as cost
+    from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
+    from lab.benchmarks.nupa.scoring import Nupa
     from lab.inference.local import LocalEngine
     from lab.inference.plain import PlainEngine
     from lab.models import checkpoints, pretrained
     from lab.numbers.sampling import distinct_problems
-    from lab.reporting import cost, figures
-    from lab.reporting.report import VERSION
 
     quiet_libraries()
     checkpoints.load(config.direct)  # a model that cannot be had is noticed now, not after hours of followed rules
@@ -88,7 +89,7 @@ def compare(config: CostConfig) -> None:
 
 def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", run: Run) -> "Variant":
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.cost import Variant
+    from lab.benchmarks.cost.scoring import Variant
     from lab.inference.metered import MeteredEngine
     from lab.models.memory import token_bytes, weight_bytes
 

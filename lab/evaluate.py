@@ -46,13 +46,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def evaluate(config: EvaluateConfig) -> None:
+    from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.carry_free import parse_errors
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.samples import answered
+    from lab.benchmarks.sums.carry_free import parse_errors
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
-    from lab.reporting import report
 
     quiet_libraries()
     engine, device = open_engine(config.engine)
@@ -84,7 +84,7 @@ def compare(arguments: Sequence[str]) -> None:
     """Print the runs' tables side by side; with out=FOLDER write all tables and figures there."""
     from tempfile import TemporaryDirectory
 
-    from lab.reporting import report
+    from lab.benchmarks import compare as report
 
     named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
     out = Path(named[-1]) if named else None
@@ -110,8 +110,8 @@ def export(arguments: list[str]) -> None:
     if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
         raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
     from lab.benchmarks.benchmark import evenly
-    from lab.benchmarks.nupa import Nupa
-    from lab.benchmarks.nupa_files import write_dataset, write_published
+    from lab.benchmarks.nupa.files import write_dataset, write_published
+    from lab.benchmarks.nupa.scoring import Nupa
 
     problems = Nupa.from_config(config.benchmark, config.seed).problems
     if config.limit:

@@ -33,12 +33,12 @@ def finetune(config: FinetuneConfig) -> None:
     from rich.console import Console
 
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.nupa import Nupa, pick_problems
+    from lab.benchmarks.compare import VERSION
+    from lab.benchmarks.nupa import figures
+    from lab.benchmarks.nupa.scoring import Nupa, pick_problems
+    from lab.benchmarks.nupa.tables import change_table, changes
     from lab.inference.local import LocalEngine
     from lab.models import adapters, pretrained, swaps
-    from lab.reporting import figures
-    from lab.reporting.nupa import change_table, changes
-    from lab.reporting.report import VERSION
     from lab.text.formats import opened
     from lab.training.alignment import AlignedLoss, check_heads
     from lab.training.collation import PrefixTreeCollator

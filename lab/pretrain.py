@@ -31,11 +31,12 @@ def pretrain(config: PretrainConfig) -> None:
     from rich.console import Console
 
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.length_curves import LengthCurves, unseen_problems
+    from lab.benchmarks.compare import VERSION
+    from lab.benchmarks.length_curves import figures
+    from lab.benchmarks.length_curves import tables as length_curves
+    from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
-    from lab.reporting import figures, length_curves
-    from lab.reporting.report import VERSION
     from lab.text.notation import Notation
     from lab.text.scratch_tokenizer import build_tokenizer
     from lab.training.from_scratch import train_from_scratch

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from lab.config.loading import parse_command_line
-from lab.config.probing import ProbeConfig
 from lab.errors import exit_cleanly
+from lab.probing.config import ProbeConfig
 from lab.progress import quiet_libraries
 from lab.runs import Run
 
@@ -25,10 +25,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def probe(config: ProbeConfig) -> None:
+    from lab.probing import page as probing
     from lab.probing.bridge import open_model
     from lab.probing.instruments import INSTRUMENTS, Session
     from lab.probing.measured import Measured
-    from lab.reporting import probing
 
     quiet_libraries()
     session = Session(open_model(config.subject, config.sums.template), config)

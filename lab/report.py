@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def report(runs: Sequence[Path], out: Path, experiments: Path = EXPERIMENTS) -> Path:
-    from lab.reporting.site import pages
-    from lab.reporting.site.gather import gather
+    from lab.site import pages
+    from lab.site.gather import gather
 
     pages.check(out)
     records = gather(runs)

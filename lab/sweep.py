@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.config.loading import dump, parse_command_line
-from lab.config.sweeping import SweepConfig
 from lab.errors import RunError, exit_cleanly
 from lab.runs import Run
 from lab.sweeping.cells import Trial, trials
+from lab.sweeping.config import SweepConfig
 from lab.sweeping.launchers import check_launcher, open_launcher
 from lab.sweeping.running import run_trials
 
@@ -48,7 +48,7 @@ def sweep(config: SweepConfig) -> None:
 def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
     from rich.console import Console
 
-    from lab.reporting import sweeps
+    from lab.sweeping import results as sweeps
 
     cells = {trial.cell.name: trial.cell for trial in planned}
     finished = [trial for trial in planned if trial.finished]

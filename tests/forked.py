@@ -20,9 +20,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 IMPORTED = [
-    *("lab.benchmarks.length_curves", "lab.benchmarks.nupa", "lab.benchmarks.opening", "lab.inference.local"),
-    *("lab.inference.opening", "lab.inference.plain", "lab.models.swaps", "lab.reporting.figures"),
-    *("lab.reporting.length_curves", "lab.reporting.report", "lab.training.from_scratch", "transformers.models.llama"),
+    *("lab.benchmarks.length_curves.scoring", "lab.benchmarks.nupa.scoring", "lab.benchmarks.opening"),
+    *("lab.benchmarks.compare", "lab.inference.local", "lab.inference.opening", "lab.inference.plain"),
+    *("lab.models.swaps", "lab.training.from_scratch", "transformers.models.llama"),
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lab.adder import main
 
-SUBMISSIONS = Path(__file__).parent / "benchmarks" / "smallest_adder" / "submissions"
+SUBMISSIONS = Path(__file__).parent / "smallest_adder" / "submissions"
 
 
 def refused(capsys, path: Path) -> str:

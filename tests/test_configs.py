@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from lab.benchmarks.length_curves import LengthCurves, unseen_problems
-from lab.config.adder import AdderConfig
+from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
 from lab.config.cost import CostConfig
 from lab.config.evaluation import EvaluateConfig
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump, load
 from lab.config.pretraining import PretrainConfig
-from lab.config.probing import ProbeConfig
 from lab.config.schema import RunConfig, chosen
-from lab.config.sweeping import SweepConfig
 from lab.numbers.sampling import Cell
+from lab.probing.config import ProbeConfig
+from lab.smallest_adder.config import AdderConfig
 from lab.sweeping.cells import trials
+from lab.sweeping.config import SweepConfig
 from lab.text.notation import Notation
 
 ROOT = Path(__file__).parents[1]
@@ -81,8 +81,10 @@ def test_configs_are_read_without_torch():
     import sys
 
     rooms = ", ".join(
-        f"lab.config.{name}"
-        for name in ("adder", "cost", "evaluation", "pretraining", "probing", "sweeping", "loading")
+        (
+            *(f"lab.config.{name}" for name in ("cost", "evaluation", "finetuning", "pretraining", "loading")),
+            *(f"lab.{room}.config" for room in ("smallest_adder", "probing", "sweeping")),
+        )
     )
     code = f"import sys, {rooms}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.benchmarks.cost import Variant, cache_bytes, equal_memory_batch, summarize
+from lab.benchmarks.cost import tables as cost
+from lab.benchmarks.cost.scoring import Variant, cache_bytes, equal_memory_batch, summarize
 from lab.cost import main
-from lab.reporting import cost
 
 ROOT = Path(__file__).parents[1]
 

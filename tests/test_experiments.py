@@ -110,9 +110,9 @@ def test_a_perfect_model_is_wrong_where_the_released_decoder_scrambles_three_dec
 
 
 def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_before():
-    from lab.config.adder import AdderConfig
     from lab.config.loading import load
-    from lab.models.adders import build
+    from lab.smallest_adder.config import AdderConfig
+    from lab.smallest_adder.models import build
 
     sizes = []
     for config, *changes in script("adder_sizes").LADDER.values():

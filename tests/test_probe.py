@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.config.probing import ProbeConfig
+from lab.probing.config import ProbeConfig
 
 ROOT = Path(__file__).parents[1]
 SMALL = ["training.max_steps=2", "training.batch_size=4", "training.micro_batch_size=4", "training.log_every=1"]

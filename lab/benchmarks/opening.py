@@ -1,9 +1,9 @@
 """From a benchmark's config to the benchmark."""
 
 from lab.benchmarks.benchmark import Benchmark, Subset
-from lab.benchmarks.carry_free import CarryFree
-from lab.benchmarks.nupa import Nupa
-from lab.benchmarks.two_integers import TwoIntegers
+from lab.benchmarks.nupa.scoring import Nupa
+from lab.benchmarks.sums.carry_free import CarryFree
+from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Engine
 

@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from lab.config.probing import Instrument, ProbeConfig
 from lab.numbers.additions import addition
 from lab.probing import (
     ablation,
@@ -24,6 +23,7 @@ from lab.probing import (
 from lab.probing.alignment import Aligned
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
+from lab.probing.config import Instrument, ProbeConfig
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums

@@ -10,8 +10,8 @@ from typing import Any
 
 from lab.config.loading import load
 from lab.config.schema import RunConfig
-from lab.config.sweeping import COMMANDS, SweepConfig
 from lab.errors import ConfigError, LabError
+from lab.sweeping.config import COMMANDS, SweepConfig
 
 
 @dataclass(frozen=True)

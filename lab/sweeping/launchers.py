@@ -5,10 +5,10 @@ import shutil
 import subprocess
 from typing import Protocol
 
-from lab.config.sweeping import LocalLauncherConfig, SlurmLauncherConfig, SweepConfig
 from lab.errors import ConfigError
 from lab.runs import Run
 from lab.sweeping.cells import Trial
+from lab.sweeping.config import LocalLauncherConfig, SlurmLauncherConfig, SweepConfig
 from lab.sweeping.processes import ended, log_of, start_logged
 
 

@@ -6,10 +6,10 @@ import psutil
 import submitit
 from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJobError
 
-from lab.config.sweeping import SlurmLauncherConfig
 from lab.errors import RunError
 from lab.runs import Run
 from lab.sweeping.cells import Trial
+from lab.sweeping.config import SlurmLauncherConfig
 from lab.sweeping.processes import ended, log_of, start_logged
 
 

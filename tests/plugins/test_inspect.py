@@ -18,7 +18,7 @@ from inspect_ai.model import (
     get_model,
 )
 
-from lab.benchmarks.nupa import Nupa
+from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.plugins.inspect_tasks import carry_free, nupa, two_integers

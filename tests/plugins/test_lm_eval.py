@@ -5,8 +5,8 @@ from statistics import mean
 import pytest
 import yaml
 
-from lab.benchmarks.nupa import Nupa
-from lab.benchmarks.two_integers import TwoIntegers
+from lab.benchmarks.nupa.scoring import Nupa
+from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.numbers.tasks import TASKS

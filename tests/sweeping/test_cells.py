@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from lab.config.loading import dump, load
 from lab.config.pretraining import PretrainConfig
-from lab.config.sweeping import SweepConfig
 from lab.errors import ConfigError
 from lab.runs import Run
 from lab.sweeping.cells import trials
+from lab.sweeping.config import SweepConfig
 
 ROOT = Path(__file__).parents[2]
 

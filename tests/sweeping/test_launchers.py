@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab.config.sweeping import LocalLauncherConfig, SlurmLauncherConfig
 from lab.errors import ConfigError, RunError
 from lab.runs import Run
+from lab.sweeping.config import LocalLauncherConfig, SlurmLauncherConfig
 from lab.sweeping.launchers import LocalLauncher, check_launcher
 from lab.sweeping.processes import last_lines, log_of
 from lab.sweeping.slurm import SlurmLauncher

@@ -14,9 +14,9 @@ from typing import Any
 from submitit.local import local
 
 from lab.config.pretraining import PretrainConfig
-from lab.config.sweeping import Command
 from lab.sweep import main
 from lab.sweeping import cells, running
+from lab.sweeping.config import Command
 
 start_controller = local.start_controller
 

@@ -1,0 +1,53 @@
+"""The figure of a cost comparison: seconds and accuracy against length."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matplotlib.ticker import MaxNLocator
+
+from lab.benchmarks.cost import tables as cost
+from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+
+
+def cost_by_length(summary: Mapping[str, Any], title: str, path: Path) -> None:
+    """Two small charts a task, against length and with 95 % intervals: seconds a sample (log scale), a line a variant,
+    and right answers, a line for followed rules and one for direct answers, whose variants all write the same.
+    """
+    tasks, variants = cost.tasks(summary), cost.variants_of(summary)
+    typical = [next(iter(summary[style])) for style in ("rule_following", "direct")]
+    columns = min(6, len(tasks))
+    rows = -(-len(tasks) // columns)
+    with figure_at(path, figsize=(2.5 * columns + 0.6, 4.2 * rows + 1.0)) as figure:
+        grid = figure.subplots(2 * rows, columns, sharey="row", squeeze=False)
+        for place in range(rows * columns):
+            above, below = grid[2 * (place // columns) : 2 * (place // columns) + 2, place % columns]
+            if place >= len(tasks):
+                above.set_visible(False)
+                below.set_visible(False)
+                continue
+            task = tasks[place]
+            lengths = cost.lengths(summary, task)
+            for number, (name, variant) in enumerate(variants.items()):
+                found = [variant["tasks"][task]["lengths"][str(length)] for length in lengths]
+                # a little apart, so that no interval hides another
+                places = [length + 0.06 * (number - (len(variants) - 1) / 2) for length in lengths]
+                look: dict[str, Any] = {"ms": 3, "lw": 1, "elinewidth": 0.7, "color": COLORS[number % len(COLORS)]}
+                look |= {"fmt": "o-" if name in summary["direct"] else "s--", "label": name}
+                for axes, shown in ((above, "seconds"), (below, "accuracy"))[: 1 + (name in typical)]:
+                    estimates = [part[shown] for part in found]
+                    axes.errorbar(places, [e["value"] for e in estimates], error_bars(estimates), **look)
+            above.set_yscale("log")
+            above.set_title(task, fontsize=9)
+            below.set_ylim(-0.04, 1.04)
+            below.set_xlabel("length, digits", fontsize=8)
+            for axes in (above, below):
+                axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+                axes.tick_params(labelsize=7)
+                axes.grid(color="#eeeeee")
+        for row in range(rows):
+            grid[2 * row][0].set_ylabel("seconds a sample", fontsize=8)
+            grid[2 * row + 1][0].set_ylabel("right, strict reading", fontsize=8)
+        figure.suptitle(plain(title), fontsize=10)
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), fontsize=8)

@@ -1,0 +1,1 @@
+"""Accuracy against length, for models trained from scratch."""

@@ -1,0 +1,61 @@
+"""Figures of accuracy against length, and against the samples seen."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lab.benchmarks.length_curves.tables import METRIC_NAMES
+from lab.drawing.figures import COLORS, figure_at, plain
+
+
+def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], title: str, path: Path) -> None:
+    """A row a task, a column a metric, a line a model: against length, with 95 % intervals; grey is trained."""
+    tasks = list(dict.fromkeys(task for curve in curves.values() for task in curve))
+    with figure_at(path, figsize=(10, 2.6 * len(tasks) + 1.1)) as figure:
+        grid = figure.subplots(len(tasks), len(METRIC_NAMES), squeeze=False, sharex="row")
+        for task, row in zip(tasks, grid, strict=True):
+            for axes, (metric, name) in zip(row, METRIC_NAMES.items(), strict=True):
+                for place, (label, curve) in enumerate(curves.items()):
+                    if task not in curve:
+                        continue
+                    lengths = sorted(map(int, curve[task]))
+                    found = [curve[task][str(length)][metric] for length in lengths]
+                    color, values = COLORS[place % len(COLORS)], [e["value"] for e in found]
+                    line = "o-" if place < len(COLORS) else "s--"
+                    axes.plot(lengths, values, line, ms=2.5, lw=1.2, color=color, label=plain(label))
+                    # so few seeds that a bound is out of all proportion shall not hide the lines
+                    highest = 2 * max(1.0, *values)
+                    bounds = [e["low"] for e in found], [min(e["high"], highest) for e in found]
+                    axes.fill_between(lengths, *bounds, color=color, alpha=0.12, lw=0)
+                axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
+                axes.grid(color="#eeeeee")
+                axes.tick_params(labelsize=7)
+                axes.set_ylabel(name, fontsize=8)
+                if metric != "dlength":
+                    axes.set_ylim(-0.03, 1.03)
+            row[1].set_title(task, fontsize=9)
+        for axes in grid[-1]:
+            axes.set_xlabel("digits (grey: trained)", fontsize=8)
+        figure.suptitle(plain(title), fontsize=10)
+        found = [axes[0].get_legend_handles_labels() for axes in grid]
+        legend = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
+        figure.legend(legend.values(), legend, loc="outside lower center", ncols=min(5, len(legend)), fontsize=8)
+
+
+def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title: str, path: Path) -> None:
+    """A small chart a task, a line a length: exact match against the samples seen (Figures 4 and 9)."""
+    with figure_at(path, figsize=(3.8 * len(curves) + 0.4, 3.2)) as figure:
+        grid = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
+        for axes, (task, lengths) in zip(grid, curves.items(), strict=True):
+            for place, (length, points) in enumerate(sorted(lengths.items(), key=lambda pair: int(pair[0]))):
+                found = [points[samples]["exact_match"] for samples in sorted(points)]
+                color = COLORS[place % len(COLORS)]
+                axes.plot(sorted(points), [e["value"] for e in found], "o-", ms=2.5, lw=1.2, color=color, label=length)
+                bounds = [e["low"] for e in found], [e["high"] for e in found]
+                axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
+            axes.set(ylim=(-0.03, 1.03), xlabel="samples seen")
+            axes.set_title(task, fontsize=9)
+            axes.grid(color="#eeeeee")
+        grid[0].set_ylabel("exact match")
+        grid[0].legend(title="digits", fontsize=8)
+        figure.suptitle(plain(title), fontsize=10)

@@ -1,0 +1,94 @@
+"""Accuracy against length, and against the samples seen: of one run of `lab.pretrain`, or of several seeds of each.
+
+A curve is {task: {length: {metric: estimate}}}, as lab/benchmarks/length_curves/scoring.py makes it of one run.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
+from lab.numbers.metrics import METRICS
+from lab.numbers.statistics import seeds_proportion, student_mean
+from lab.runs import Run
+
+Curves: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dlength": "dlength"}
+
+
+def of_run(run: Run) -> Curves:
+    return run.read_json("summary")["lengths"]
+
+
+def together(runs: Iterable[Curves]) -> Curves:
+    """Runs of different tasks as one."""
+    return {task: lengths for run in runs for task, lengths in run.items()}
+
+
+def across_seeds(runs: Sequence[Curves]) -> Curves:
+    """Mean over the runs, with Student's interval over them; one run keeps its own interval, over its problems.
+
+    Of exact match the interval is at least Wilson's over all their problems: seeds that agree do not make it certain.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    return {
+        task: {
+            length: {metric: _mean([run[task][length][metric] for run in runs], metric) for metric in METRICS}
+            for length in lengths
+        }
+        for task, lengths in runs[0].items()
+    }
+
+
+def _mean(estimates: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
+    values = [estimate["value"] for estimate in estimates]
+    if metric == "exact_match":
+        return seeds_proportion(values, min(estimate["n"] for estimate in estimates))._asdict()
+    return student_mean(values, 0, math.inf if metric == "dlength" else 1)._asdict()
+
+
+def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
+    """The rows of curve.jsonl as {task: {length: {samples seen: metrics}}}."""
+    curves: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
+    for row in rows:
+        curves.setdefault(row["task"], {}).setdefault(str(row["length"]), {})[row["samples"]] = row
+    return curves
+
+
+def table(curves: Mapping[str, Curves], title: str) -> Table:
+    """A row a task and length, each metric of each model."""
+    rows: list[tuple[Cell, ...]] = []
+    first = next(iter(curves.values()))
+    for task in first:
+        for length in first[task]:
+            found = [curve[task].get(length) for curve in curves.values()]
+            cells = [_cell(metrics, metric) for metrics in found for metric in METRICS]
+            rows.append((task, length, *cells))
+    single = len(curves) == 1
+    names = [f"{METRIC_NAMES[m]}" if single else f"{label}: {METRIC_NAMES[m]}" for label in curves for m in METRICS]
+    return Table(title, ("task", "digits", *names), rows, 2)
+
+
+def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequence[int] | None = None) -> Table:
+    """A row a task and model, a column a length: the shape of the paper's Tables 16 and 17."""
+    measured = {int(length) for curve in curves.values() for found in curve.values() for length in found}
+    shown = [str(length) for length in lengths or sorted(measured)]
+    rows = [
+        (task, label, *(percent((curve[task].get(length) or {}).get("exact_match")) for length in shown))
+        for task in dict.fromkeys(task for curve in curves.values() for task in curve)
+        for label, curve in curves.items()
+        if task in curve
+    ]
+    return Table(title, ("task", "model", *(f"d{length}" for length in shown)), rows, 2)
+
+
+def _cell(metrics: Mapping[str, Any] | None, metric: str) -> Cell:
+    if metrics is None:
+        return NOT_MEASURED
+    if metric == "dlength":
+        return number(metrics[metric])
+    return (
+        Shown(metrics[metric], "{:.1f} ({:.1f}-{:.1f})", 100) if metric == "digit_match" else percent(metrics[metric])
+    )

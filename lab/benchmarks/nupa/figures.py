@@ -1,0 +1,73 @@
+"""Figures of NUPA: the paper's bars by range, and what tuning changed."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lab.benchmarks.nupa import tables as nupa
+from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+
+Summaries = Mapping[str, Mapping[str, Any]]
+
+
+def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
+    """A line a task and range, from the untuned model's exact match to the tuned one's, with 95 % intervals."""
+    with figure_at(path, figsize=(8, 0.26 * len(rows) + 1.4)) as figure:
+        axes = figure.subplots()
+        places = range(len(rows), 0, -1)
+        for estimates, label, color in (("before", "untuned", "#9a9a9a"), ("after", "tuned", COLORS[0])):
+            found = [getattr(row, estimates) for row in rows]
+            look: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 1, "color": color, "label": label, "zorder": 3}
+            axes.errorbar([e["value"] for e in found], places, xerr=error_bars(found), **look)
+        for place, row in zip(places, rows, strict=True):
+            axes.plot([row.before["value"], row.after["value"]], [place, place], color="#d5e3ee", lw=5, zorder=1)
+        axes.set_yticks(
+            list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows], fontsize=7
+        )
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(0.3, len(rows) + 0.7)
+        axes.set_xlabel("exact match, strict reading (95 % Wilson interval)")
+        axes.set_title(plain(title), fontsize=10)
+        axes.grid(axis="x", color="#eeeeee")
+        axes.legend(loc="lower right", fontsize=8)
+
+
+def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, path: Path) -> None:
+    """The paper's Figures 5-7: a small chart a task, a group of bars a range, a bar a model, with 95 % intervals.
+
+    dlength is shown as log2(dlength + 1), as in Figure 7.
+    """
+    scale = (lambda value: math.log2(value + 1)) if metric == "dlength" else float
+    tasks = nupa.tasks(*summaries.values())
+    columns = min(6, len(tasks))
+    rows = -(-len(tasks) // columns)
+    with figure_at(path, figsize=(2.3 * columns, 1.55 * rows + 0.7)) as figure:
+        grid = figure.subplots(rows, columns, sharey=metric != "dlength", squeeze=False).ravel()
+        width = 0.8 / len(summaries)
+        for axes, task in zip(grid, tasks, strict=False):
+            ranges = list(task.difficulty.ranges)
+            for number, (label, summary) in enumerate(summaries.items()):
+                parts = summary.get(task.key, {"ranges": {}})["ranges"]
+                found = {name: part[reading][metric] for name, part in parts.items() if reading in part}
+                scaled = [{key: scale(e[key]) for key in ("value", "low", "high")} for e in found.values()]
+                places = [ranges.index(name) + (number + 0.5) * width - 0.4 for name in found]
+                axes.bar(
+                    places,
+                    [e["value"] for e in scaled],
+                    width,
+                    yerr=error_bars(scaled) if scaled else None,
+                    color=COLORS[number % len(COLORS)],
+                    error_kw={"lw": 0.7, "ecolor": "#444444"},
+                    label=plain(label),
+                )
+            axes.set_title(f"{task.name} {task.representation.name}", fontsize=7.5)
+            axes.set_xticks(range(len(ranges)), ranges, fontsize=7)
+            axes.tick_params(axis="y", labelsize=7)
+            if metric != "dlength":
+                axes.set_ylim(0, 1)
+        for axes in grid[len(tasks) :]:
+            axes.set_visible(False)
+        figure.suptitle(plain(title), fontsize=10)
+        handles, labels = grid[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)

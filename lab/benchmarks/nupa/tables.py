@@ -1,0 +1,201 @@
+"""NUPA summaries as tables: what the paper shows in Figures 5-7 and Tables 7-10, and what tuning changed.
+
+A summary is what scoring.py makes of the samples of one model in one setting; several of them, by label, stand side by
+side.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lab.benchmarks.nupa.published import PUBLISHED, Published
+from lab.drawing.tables import NOT_MEASURED, Table, number, percent
+from lab.numbers.metrics import METRICS
+from lab.numbers.tasks import TASKS, Task
+from lab.numbers.taxonomy import OUTCOMES
+from lab.text.answers import READINGS
+from lab.text.trace_errors import KINDS
+
+Summary = Mapping[str, Any]
+
+UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
+RANGES = ("S", "M", "L", "XL")
+DOMAINS = ("S+M", "L+XL")
+
+
+class Change(NamedTuple):
+    """One task in one range, before and after tuning: exact match, strict reading, with its interval."""
+
+    task: str
+    representation: str
+    range: str
+    lengths: str
+    n: int
+    before: dict[str, float]
+    after: dict[str, float]
+
+
+def changes(before: Summary, after: Summary) -> list[Change]:
+    """Rows in the order of the task table; both summaries are of the same problems."""
+    rows = []
+    for task in tasks(before):
+        for name in RANGES:
+            if name not in before[task.key]["ranges"]:
+                continue
+            shortest, longest = before[task.key]["ranges"][name]["lengths"]
+            old, new = (part[task.key]["ranges"][name]["strict"]["exact_match"] for part in (before, after))
+            lengths = f"{shortest}-{longest}" if shortest < longest else str(shortest)
+            rows.append(Change(task.name, task.representation.name, name, lengths, old["n"], old, new))
+    return rows
+
+
+def change_table(rows: list[Change], title: str) -> Table:
+    columns = ("task", "representation", "range", "digits", "n", "before % (95 %)", "after % (95 %)")
+    cells = [
+        (row.task, row.representation, row.range, row.lengths, str(row.n), percent(row.before), percent(row.after))
+        for row in rows
+    ]
+    better = frozenset(place for place, row in enumerate(rows) if row.after["low"] > row.before["high"])
+    return Table(title, columns, cells, 3, better)
+
+
+def all_tables(summaries: Mapping[str, Summary], with_published: bool = False) -> dict[str, Table]:
+    """All tables, by file name; `with_published` adds the paper's own rows, of those tables that are legible.
+
+    They stand beside the strict reading, which is what the released code does.
+    """
+    published = PUBLISHED if with_published else []
+    by_name = {
+        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else [])
+        for metric in METRICS
+        for reading in READINGS
+    }
+    by_name |= {f"digits_by_{metric}": digits(summaries, metric, published) for metric in METRICS}
+    by_name["by_length"] = by_length(summaries)
+    by_name |= {"readings": readings(summaries), "errors_of_sums": errors(summaries)}
+    traces = first_errors(summaries)
+    return by_name | ({"first_errors_of_traces": traces} if traces.rows else {})
+
+
+def by_range(summaries: Mapping[str, Summary], metric: str, reading: str, published: list[Published]) -> Table:
+    """Figures 5-7 and Table 10: a row a task and model. S+M and L+XL pool the items of both ranges."""
+    show = number if metric == "dlength" else percent
+    rows = []
+    for task in tasks(*summaries.values()):
+        for label, summary in summaries.items():
+            if task.key in summary:
+                parts = {**summary[task.key]["ranges"], **summary[task.key]["domains"]}
+                cells = [show(parts.get(part, {}).get(reading, {}).get(metric)) for part in (*RANGES, *DOMAINS)]
+                rows.append((task.key, label, *cells, " ".join(_n(parts.get(part)) for part in RANGES)))
+        for row in published:
+            if (row.task, row.metric) == (task.key, metric) and row.ranges:
+                shots = f", {row.shots}-shot" if row.shots else ""
+                cells = [
+                    f"{100 * row.ranges[part]:.0f}" if part in row.ranges else NOT_MEASURED
+                    for part in (*RANGES, *DOMAINS)
+                ]
+                rows.append((task.key, f"{row.model}{shots} (paper, {row.source})", *cells, NOT_MEASURED))
+    title = f"NUPA, {UNITS[metric]} (95 % interval), {reading} reading"
+    return Table(title, ("task", "model", *RANGES, *DOMAINS, "n by range"), rows, 2)
+
+
+def by_length(summaries: Mapping[str, Summary]) -> Table:
+    """Every metric in both readings at every length: what a length curve is drawn from."""
+    rows = []
+    for task in tasks(*summaries.values()):
+        for label, summary in summaries.items():
+            lengths = summary.get(task.key, {"lengths": {}})["lengths"]
+            for length in sorted(lengths, key=int):
+                found = [
+                    (number if metric == "dlength" else percent)(lengths[length].get(reading, {}).get(metric))
+                    for metric in METRICS
+                    for reading in READINGS
+                ]
+                rows.append((task.key, label, length, *found, _n(lengths[length])))
+    columns = [f"{metric.replace('_', ' ')}, {reading}" for metric in METRICS for reading in READINGS]
+    return Table("NUPA by length (95 % interval)", ("task", "model", "length", *columns, "n"), rows, 3)
+
+
+def digits(summaries: Mapping[str, Summary], metric: str, published: list[Published]) -> Table:
+    """Tables 7-9: well-learned / performance-preserving digits, strict reading.
+
+    The largest length that passes; in brackets the largest up to which every measured length passes. Not shown where
+    too few problems were asked at some length for a pass to mean anything.
+    """
+    shown = {task.key for task in tasks(*summaries.values())}
+    papers = [row for row in published if row.metric == metric and row.digits and row.task in shown]
+    models = list(dict.fromkeys((row.model, row.source) for row in papers))
+    known = {(row.model, row.source, row.task): row.digits for row in papers}
+    rows = []
+    for task in tasks(*summaries.values()):
+        cells = [_digits(summary.get(task.key), metric) for summary in summaries.values()]
+        paper = [known.get((*model, task.key)) for model in models]
+        cells += [f"{found[0]} / {found[1]}" if found else NOT_MEASURED for found in paper]
+        rows.append((task.key, *cells))
+    title = f"NUPA, well-learned / performance-preserving digits by {metric.replace('_', ' ')}, strict reading"
+    labels = [f"{model} (paper, {source})" for model, source in models]
+    return Table(title, ("task", *summaries, *labels), rows, 1)
+
+
+def readings(summaries: Mapping[str, Summary]) -> Table:
+    """Exact match in both readings: whether a model cannot compute, or does not answer as it was told to."""
+    rows = []
+    for task in tasks(*summaries.values()):
+        for label, summary in summaries.items():
+            domains = summary.get(task.key, {"domains": {}})["domains"]
+            for name in DOMAINS:
+                if name in domains:
+                    both = [percent(domains[name].get(reading, {}).get("exact_match")) for reading in READINGS]
+                    rows.append((task.key, label, name, *both, _n(domains[name])))
+    columns = ("task", "model", "ranges", *READINGS, "n")
+    return Table("NUPA, exact match, % (95 % interval), in both readings", columns, rows, 3)
+
+
+def errors(summaries: Mapping[str, Summary]) -> Table:
+    """How integer sums and differences go wrong (lab/numbers/taxonomy.py), strict reading, by value."""
+    rows = [
+        (task.key, label, name, *(str(counts.get(kind, 0)) for kind in (*OUTCOMES, "api_error")))
+        for task in tasks(*summaries.values())
+        for label, summary in summaries.items()
+        for name in RANGES
+        if (counts := summary.get(task.key, {}).get("errors", {}).get(name))
+    ]
+    return Table(
+        "NUPA, errors of integer sums, number of answers", ("task", "model", "range", *OUTCOMES, "api_error"), rows, 3
+    )
+
+
+def first_errors(summaries: Mapping[str, Summary]) -> Table:
+    """What kind of line is the first that is wrong where a rule is followed (lab/text/trace_errors.py); and of each
+    task, how many problems were left out because their rule does not fit the window.
+    """
+    rows = [
+        (
+            *(task.key, label, name),
+            *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)),
+            str(summary[task.key].get("left_out", 0)),
+        )
+        for task in tasks(*summaries.values())
+        for label, summary in summaries.items()
+        for name in RANGES
+        if (counts := summary.get(task.key, {}).get("first_errors", {}).get(name))
+    ]
+    columns = ("task", "model", "range", "none", *KINDS, "left out of the task")
+    return Table("NUPA, where a rule is first left, number of answers", columns, rows, 3)
+
+
+def tasks(*summaries: Summary) -> list[Task]:
+    """Those that any of the summaries holds, in the order of the task table."""
+    return [task for key, task in TASKS.items() if any(key in summary for summary in summaries)]
+
+
+def _n(figures: Mapping[str, Any] | None) -> str:
+    return str(figures["asked"] - figures["api_errors"]) if figures else "0"
+
+
+def _digits(figures: Mapping[str, Any] | None, metric: str) -> str:
+    found = figures["digits"]["strict"][metric] if figures else None
+    if found is None:
+        return NOT_MEASURED
+    return " / ".join(
+        f"{found[name]} ({found[name + '_contiguous']})" for name in ("well_learned", "performance_preserving")
+    )

@@ -1,0 +1,138 @@
+r"""Sums of two integers of 2-22 digits in which no column carries, so that every carry is made up.
+
+After "测试大模型的基础计算能力", prompt and classes included. The answer is what the last \boxed{...} of the response
+holds; thoughts do not count.
+
+strict  that box, cleaned, is an ASCII integer
+loose   the same, and else the last integer in the response
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from lab.benchmarks.benchmark import Sample
+from lab.benchmarks.samples import answered
+from lab.benchmarks.sums.scoring import Sum, as_integer, ask, counts, distinct, scored, summary
+from lab.config.evaluation import CarryFreeConfig
+from lab.inference.engine import Completion, Engine, Request
+from lab.numbers.sampling import philox
+from lab.numbers.taxonomy import unit_step
+
+PROMPTS = {
+    "zh": r"列竖式计算表达式的值，计算结果放 \boxed{} 中，例如结果为2, 写成 \boxed{2}。表达式:",  # noqa: RUF001
+    "en": r"Work out the value of the expression in columns and put the result in \boxed{}; for example, if the result "
+    r"is 2, write \boxed{2}. Expression:",
+}
+EXAMPLE = "2"
+"""The result that both prompts name."""
+
+ParseError = Literal["no_box", "empty_box", "not_an_integer", "truncated"]
+PARSE_ERRORS: tuple[ParseError, ...] = get_args(ParseError)
+
+PLACES = ("text", "reasoning")
+
+_LAYOUT = re.compile(r"\\[!,:;]|[ ,]")
+_SEPARATORS = re.compile(r"(?<=[0-9])(?:\\[!,:;]|,)+(?=[0-9]{3})")
+_INTEGERS = re.compile(r"(?:(?<![0-9])[+-])?[0-9]+")
+"""Of 20+64 the last integer is 64."""
+
+
+class CarryFree:
+    note = ""
+
+    def __init__(self, config: CarryFreeConfig, seed: int) -> None:
+        self.config = config
+        shortest, longest = config.lengths
+        self.problems = [
+            item
+            for length in range(shortest, longest + 1)
+            for item in distinct(_sums(length, seed), min(config.problems_per_length, _space(length)))
+        ]
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def requests(self, engine: Engine) -> list[Request]:
+        prompt = PROMPTS[self.config.language]
+        return [ask(f"{prompt}{item.int1}+{item.int2}", self.config.max_tokens) for item in self.problems]
+
+    def facts(self, index: int) -> Sample:
+        return self.problems[index].facts()
+
+    def score(self, index: int, completion: Completion) -> Sample:
+        """Both readings and the outcome; why there is no answer; flags; where the right result was, if not adopted."""
+        answer = self.problems[index].answer
+        given, parse_error = extract(completion)
+        loose = given or (_INTEGERS.findall(completion.text) or [None])[-1]
+        sample = scored(answer, given, loose)
+        wrong = not sample["strict"]["success"]
+        # A bare substring would also be found inside of longer numbers.
+        truth = re.compile(rf"(?<![0-9])(?<![0-9]\.){answer}(?![0-9]|\.[0-9])")
+        places = [place for place in PLACES if truth.search(_SEPARATORS.sub("", getattr(completion, place)))]
+        return {
+            **sample,
+            "parse_error": parse_error,
+            "unit_step": given is not None and unit_step(given, answer),
+            "echoes_example": wrong and given == EXAMPLE,
+            "right_in_text": places if wrong else [],
+        }
+
+    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
+        came = answered(samples)
+        return {
+            **summary(samples),
+            "parse_errors": counts((sample["parse_error"] for sample in came), PARSE_ERRORS),
+            "flags": {flag: sum(sample[flag] for sample in came) for flag in ("unit_step", "echoes_example")},
+            "right_in_text": {
+                **counts((place for sample in came for place in sample["right_in_text"]), PLACES),
+                "anywhere": sum(bool(sample["right_in_text"]) for sample in came),
+            },
+        }
+
+
+def parse_errors(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples from which no answer could be taken."""
+    return [sample for sample in answered(samples) if sample["parse_error"]]
+
+
+def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
+    r"""The answer in the last box, or why there is none.
+
+    Space around it is dropped, and \! \, \: \; spaces and ASCII commas within. A box ends at the first closing brace,
+    so that what has braces of its own is no integer; one that is never closed is none.
+    """
+    box = _last_box(completion.text)
+    if box is None:
+        return None, "truncated" if completion.finish_reason == "length" else "no_box"
+    content = _LAYOUT.sub("", box.strip())
+    if not content:
+        return None, "empty_box"
+    given = as_integer(content)
+    return given, None if given else "not_an_integer"
+
+
+def _last_box(text: str) -> str | None:
+    opening = r"\boxed{"
+    start = text.rfind(opening, 0, max(0, text.rfind("}")))
+    return None if start < 0 else text[start + len(opening) : text.index("}", start)]
+
+
+def _sums(length: int, seed: int) -> Iterator[Sum]:
+    generator = philox("carry_free", length, seed)
+    while True:
+        words_2L = generator.random_raw(2 * length).reshape(2, length)
+        # The first digits are not 0, and a digit of the second number leaves no carry.
+        a_L = words_2L[0] % 10
+        a_L[0] = words_2L[0, 0] % 8 + 1
+        b_L = words_2L[1] % (10 - a_L)
+        b_L[0] = words_2L[1, 0] % (9 - a_L[0]) + 1
+        yield Sum(*((digits_L + ord("0")).astype(np.uint8).tobytes().decode() for digits_L in (a_L, b_L)))
+
+
+def _space(length: int) -> int:
+    """How many distinct sums there are: pairs and the pairs of a number with itself, by first and by other digits."""
+    pairs, doubles = 36 * 55 ** (length - 1), 4 * 5 ** (length - 1)
+    return (pairs + doubles) // 2

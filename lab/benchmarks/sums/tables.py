@@ -1,0 +1,79 @@
+"""Summaries of the benchmarks that ask for one sum (two integers, carry-free) as tables, by label, side by side."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lab.drawing.tables import Table, number, percent
+from lab.numbers.taxonomy import OUTCOMES
+from lab.text.answers import READINGS
+
+Summary = Mapping[str, Any]
+
+KINDS = {
+    "format_failures": "Answers that are no integer, by kind",
+    "wrong_sums": "What wrong sums have in common (several may hold)",
+    "parse_errors": "Answers without a number in the last box, by kind",
+    "flags": "Flags beside the class",
+    "right_in_text": "Right sums that were written and not adopted",
+}
+
+
+def all_tables(summaries: Mapping[str, Summary]) -> dict[str, Table]:
+    """All tables, by file name."""
+    found = {"success": success(summaries), "outcomes": outcomes(summaries), "by_digits": by_digits(summaries)}
+    return found | {
+        name: counts(summaries, name) for name in KINDS if all(name in summary for summary in summaries.values())
+    }
+
+
+def success(summaries: Mapping[str, Summary]) -> Table:
+    """Rates of what was answered, and of what was asked, where an API error is no success; and what it cost."""
+    rows = [
+        (
+            label,
+            str(summary["asked"]),
+            str(summary["api_errors"]),
+            *(percent(summary["success_rate"][reading]) for reading in READINGS),
+            percent(summary["success_rate_of_asked"]["strict"]),
+            number(summary["seconds"]["mean"]),
+            str(summary["tokens"]["completion"]),
+        )
+        for label, summary in summaries.items()
+    ]
+    columns = ("model", "asked", "API errors", "strict %", "loose %", "strict % of asked", "s/answer", "tokens written")
+    return Table("Right sums (95 % interval)", columns, rows, 1)
+
+
+def outcomes(summaries: Mapping[str, Summary]) -> Table:
+    rows = [
+        (
+            label,
+            str(summary["answered"]),
+            *(f"{summary['outcomes'][name]} ({_share(summary, name)})" for name in OUTCOMES),
+            str(summary["api_errors"]),
+        )
+        for label, summary in summaries.items()
+    ]
+    columns = ("model", "answered", *OUTCOMES, "API errors")
+    return Table("Outcomes, strict reading: number (% of what was answered)", columns, rows, 1)
+
+
+def by_digits(summaries: Mapping[str, Summary]) -> Table:
+    digits = sorted({int(length) for summary in summaries.values() for length in summary["by_digits"]})
+    rows = []
+    for length in map(str, digits):
+        cells = [summary["by_digits"].get(length, {}) for summary in summaries.values()]
+        rows.append((length, *(percent(cell.get(reading)) for cell in cells for reading in READINGS)))
+    labels = [f"{label}, {reading} %" for label in summaries for reading in READINGS]
+    return Table("Right sums by digits (95 % interval)", ("digits", *labels), rows, 1)
+
+
+def counts(summaries: Mapping[str, Summary], name: str) -> Table:
+    kinds = list(next(iter(summaries.values()))[name])
+    rows = [(label, *(str(summary[name][kind]) for kind in kinds)) for label, summary in summaries.items()]
+    return Table(KINDS[name], ("model", *kinds), rows, 1)
+
+
+def _share(summary: Summary, outcome: str) -> str:
+    share = summary["outcome_shares"][outcome]
+    return f"{100 * share['value']:.0f}" if share else "-"

@@ -1,0 +1,111 @@
+r"""The sum of two integers of 2-30 digits, and nothing but the sum: arithmetic and obedience in one.
+
+strict  the response, stripped, is an ASCII integer: a sign or none, and digits
+loose   the first integer found in the response
+
+Both are compared by value: 007 is 7, +5 is 5.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from lab.benchmarks.benchmark import Sample
+from lab.benchmarks.samples import answered
+from lab.benchmarks.sums.scoring import Sum, as_integer, ask, counts, distinct, scored, summary
+from lab.config.evaluation import TwoIntegersConfig
+from lab.inference.engine import Completion, Engine, Request
+from lab.numbers.sampling import philox
+from lab.numbers.taxonomy import INTEGER, TAGS
+
+SHORTEST, LONGEST = 2, 30
+
+PROMPT = (
+    "Provide the sum of the two numbers. Don't output anything else. Only output the sum of the two numbers without "
+    "anything additional. Only output the final number, no calculation, no explanation, just the final number without "
+    'any text.: "{int1}" "{int2}"'
+)
+
+FormatFailure = Literal[
+    "truncated", "empty", "words", "not_ascii", "scientific_notation", "shows_work", "explanation", "other"
+]
+FORMAT_FAILURES: tuple[FormatFailure, ...] = get_args(FormatFailure)
+
+_OTHERWISE_WRITTEN = re.compile(r"[+-]?\d+(?:[ \u00a0\u2009\u202f,\uff0c_'\u2019]\d+)*")
+_SCIENTIFIC = re.compile(r"[0-9][eE][+-]?[0-9]|10\s*(?:\^|\*\*\s*[0-9]|[⁰¹²³⁴-⁹])")
+_EXPRESSION = re.compile(r"=|[0-9][^0-9A-Za-z+]*\+[^0-9A-Za-z]*[0-9]")
+_WORD = re.compile(r"(?<![\\\w])[^\W\d_]")
+r"""Where a word begins. Neither a LaTeX command such as \boxed nor the px of 46px is one."""
+
+
+class TwoIntegers:
+    note = ""
+
+    def __init__(self, config: TwoIntegersConfig, seed: int) -> None:
+        self.config = config
+        self.problems = distinct(_sums(seed), config.problems)
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def requests(self, engine: Engine) -> list[Request]:
+        return [ask(PROMPT.format(**item._asdict()), self.config.max_tokens) for item in self.problems]
+
+    def facts(self, index: int) -> Sample:
+        return self.problems[index].facts()
+
+    def score(self, index: int, completion: Completion) -> Sample:
+        """Both readings and the outcome; what a response that is no integer is, or what can be seen in a wrong sum."""
+        truth = self.problems[index].answer
+        given = as_integer(completion.text.strip())
+        first = INTEGER.search(completion.text)
+        sample = {**scored(truth, given, first and first.group()), "format_failure": None, "wrong_sum": None}
+        if given is None:
+            sample["format_failure"] = format_failure(completion)
+        elif not sample["strict"]["success"]:
+            sample["wrong_sum"] = [tag for tag, holds in TAGS.items() if holds(given, truth)]
+        return sample
+
+    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
+        came = answered(samples)
+        return {
+            **summary(samples),
+            "format_failures": counts((sample["format_failure"] for sample in came), FORMAT_FAILURES),
+            "wrong_sums": counts((tag for sample in came for tag in sample["wrong_sum"] or ()), TAGS),
+        }
+
+
+def format_failure(completion: Completion) -> FormatFailure:
+    """What a response that is no ASCII integer is instead: the first of the kinds, in their order, that it is of.
+
+    truncated: the budget ran out. words: no digit at all. not_ascii: a number in digits of another script, or with
+    underscores or separators. shows_work: an expression or an equation. explanation: a number among words.
+    """
+    text = completion.text.strip()
+    if completion.finish_reason == "length":
+        return "truncated"
+    if not text:
+        return "empty"
+    if not any(character.isdigit() for character in text):
+        return "words"
+    if _OTHERWISE_WRITTEN.fullmatch(text):
+        return "not_ascii"
+    if _SCIENTIFIC.search(text):
+        return "scientific_notation"
+    if _EXPRESSION.search(text):
+        return "shows_work"
+    return "explanation" if _WORD.search(text) else "other"
+
+
+def _sums(seed: int) -> Iterator[Sum]:
+    generator = philox("two_integers", seed)
+    while True:
+        yield Sum(_integer(generator), _integer(generator))
+
+
+def _integer(generator: np.random.Philox) -> str:
+    length, first, *others = generator.random_raw(1 + LONGEST).tolist()
+    rest = others[: SHORTEST + length % (LONGEST - SHORTEST + 1) - 1]
+    return "".join(map(str, (1 + first % 9, *(word % 10 for word in rest))))

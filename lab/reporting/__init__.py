@@ -1,1 +1,0 @@
-"""Run directories in, tables and figures out. Never touches a live model."""

@@ -1,0 +1,217 @@
+"""The samples of a run as side files: a directory of all of them, and chunks of a few hundred, loaded on demand.
+
+The directory says of each sample its task, length and outcome, a character each, so that hundreds of thousands can be
+filtered without loading one of them. A text beyond LONG characters is cut in its chunk and whole in a file of its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lab.numbers.representations import Integer, Representation, split_parts
+from lab.numbers.tasks import TASKS
+from lab.numbers.taxonomy import INTEGER, classify
+from lab.numbers.taxonomy import OUTCOMES as OUTCOMES_OF_SUMS
+from lab.site.scripts import write_script
+from lab.site.series import SUMS
+
+Sample = Mapping[str, Any]
+
+OUTCOMES = {
+    "correct": "right",
+    "carry_1d": "a run of digits too high",
+    "sub_1d": "a run of digits too low",
+    "order_2d": "two digits swapped",
+    "value_nd": "several digits wrong",
+    "other_form": "right value, other form",
+    "wrong": "wrong",
+    "parse_error": "no number found",
+    "api_error": "endpoint failed",
+}
+assert set(OUTCOMES_OF_SUMS) <= set(OUTCOMES)
+_SUMS_OF_NUPA = ("add_integer", "sub_integer")
+
+CHUNK = 200
+CHUNK_CHARACTERS = 1_000_000
+LONG = 10_000
+KEPT = 2_000
+"""Characters of a text beyond LONG that its chunk holds."""
+FACT = 300
+"""Characters of a short fact, such as an operand."""
+
+_READINGS = ("strict", "loose")
+_TOLD = {
+    "index",
+    "task",
+    "task_key",
+    "representation",
+    "length",
+    "digits",
+    "prompt",
+    "text",
+    "reasoning",
+    "answer",
+    "outcome",
+}
+_TOLD |= {*_READINGS, "given", "exact_match", "digit_match", "dlength", "api_error", "error", "model"}
+"""Fields that a card shows in a place of their own; the others are its facts."""
+
+
+class Alignment(NamedTuple):
+    """The digits of the truth and of an answer in columns, blank where one of them has none."""
+
+    truth: str
+    given: str
+
+
+def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") -> dict[str, Any] | None:
+    """Write the samples below `folder`/`name`; returns what the page should know, None where there are none.
+
+    That is n, outcomes by task and length, and how many records were no samples at all. `benchmark` stands for the
+    task of samples that name none.
+    """
+    records = list(samples)
+    kept = [_with_task(record, benchmark) for record in records if _is_sample(record)]
+    if not kept:
+        return None
+    kept.sort(key=lambda sample: (*place(sample), sample["index"]))
+    groups = [[*key, len(list(members))] for key, members in groupby(kept, place)]
+    found = [outcome(sample) for sample in kept]
+    letters = {kind: str(number) for number, kind in enumerate(OUTCOMES)}
+    starts: list[int] = []
+    texts = 0
+    chunk: list[dict[str, Any]] = []
+    size = 0
+    for number, (sample, ended) in enumerate(zip(kept, found, strict=True)):
+        if not chunk:
+            starts.append(number)
+        shown = card(sample, ended)
+        for key in ("prompt", "text", "reasoning"):
+            if len(shown[key] or "") > LONG:
+                write_script(f"{name}/text-{texts}", shown[key], folder)
+                shown[key] = {"start": shown[key][:KEPT], "characters": len(shown[key]), "file": f"{name}/text-{texts}"}
+                texts += 1
+            else:
+                size += len(shown[key] or "")
+        chunk.append(shown)
+        if len(chunk) == CHUNK or size > CHUNK_CHARACTERS or number == len(kept) - 1:
+            write_script(f"{name}/{len(starts) - 1}", chunk, folder)
+            chunk, size = [], 0
+    directory = {"groups": groups, "outcomes": "".join(letters[kind] for kind in found), "starts": starts}
+    write_script(f"{name}/directory", directory, folder)
+    return {"n": len(kept), "errors": by_length(kept, found), "left_out": len(records) - len(kept)}
+
+
+def by_length(samples: Sequence[Sample], outcomes: Sequence[str]) -> dict[str, dict[int, dict[str, int]]]:
+    """How often each outcome came, by task and length."""
+    counts: dict[str, dict[int, Counter[str]]] = {}
+    for sample, ended in zip(samples, outcomes, strict=True):
+        task, length = place(sample)
+        counts.setdefault(task, {}).setdefault(length, Counter())[ended] += 1
+    return {task: {length: dict(found) for length, found in lengths.items()} for task, lengths in counts.items()}
+
+
+def place(sample: Sample) -> tuple[str, int]:
+    """Task and length."""
+    return sample["task_key"], sample["length"]
+
+
+def outcome(sample: Sample) -> str:
+    """One of OUTCOMES, by the strict reading: the class of a sum's error (lab/numbers/taxonomy.py), else right or not.
+
+    A sum whose value is right and whose text is not, such as 007, is no exact match and has a class of its own.
+    """
+    if sample.get("api_error"):
+        return "api_error"
+    if "outcome" in sample:
+        return sample["outcome"] if sample["outcome"] in OUTCOMES else "wrong"
+    read = sample["strict"] if isinstance(sample.get("strict"), dict) else sample
+    given = read.get("given")
+    if read.get("exact_match"):
+        return "correct"
+    if given is None:
+        return "parse_error"
+    texts = str(given), str(sample["answer"])
+    if place(sample)[0] in _SUMS_OF_NUPA and all(map(INTEGER.fullmatch, texts)):
+        kind = classify(*texts)
+        return "other_form" if kind == "correct" else kind
+    return "wrong"
+
+
+def card(sample: Sample, ended: str) -> dict[str, Any]:
+    """What is shown of one sample, texts whole."""
+    read = {name: sample[name] for name in _READINGS if isinstance(sample.get(name), dict)} or {"strict": sample}
+    given = {name: found.get("given") for name, found in read.items()}
+    reading = next((name for name, text in given.items() if text is not None), None)
+    answer = str(sample["answer"])
+    aligned = align(str(given[reading]), answer, _answer_form(sample)) if reading else None
+    facts = {key: value for key, value in sample.items() if key not in _TOLD and value not in (None, "")}
+    strict = read.get("strict", sample)
+    facts |= {key: strict[key] for key in ("digit_match", "dlength") if key in strict}
+    return {
+        "index": sample["index"],
+        "place": place(sample),
+        "outcome": ended,
+        "prompt": _prompt(sample.get("prompt")),
+        "text": str(sample.get("text", "")),
+        "reasoning": str(sample.get("reasoning") or ""),
+        "error": str(sample.get("api_error") or "")[:FACT],
+        "answer": answer[:LONG],
+        "given": {name: None if text is None else str(text)[:LONG] for name, text in given.items()},
+        "aligned": aligned and {"reading": reading, "truth": aligned.truth[:LONG], "given": aligned.given[:LONG]},
+        "facts": {key: _short(value) for key, value in facts.items()},
+    }
+
+
+def align(given: str, truth: str, form: Representation) -> Alignment | None:
+    """Part by part as digit match aligns them (lab/numbers/metrics.py); None where one is not of the form.
+
+    A sign, which no form has, stands in a column before an integer.
+    """
+    signs = [text[:1] if form is Integer and text[:1] in "+-" else "" for text in (truth, given)]
+    try:
+        parts = [split_parts(text[len(sign) :], form) for text, sign in zip((truth, given), signs, strict=True)]
+    except ValueError:
+        return None
+    # whichever text it is taken from: both have the same separators
+    separators = [character for character in truth if character in "./e"]
+    columns: list[str] = [sign.rjust(max(map(len, signs))) for sign in signs]
+    for number, (true, got) in enumerate(zip(*parts, strict=True)):
+        width = max(len(true), len(got))
+        if number:
+            columns = [text + separators[number - 1] for text in columns]
+        pad = str.ljust if form.alignment[number] == "left" else str.rjust
+        columns = [text + pad(part, width) for text, part in zip(columns, (true, got), strict=True)]
+    return Alignment(*columns)
+
+
+def _answer_form(sample: Sample) -> Representation:
+    key = place(sample)[0]
+    return Integer if key in SUMS or key not in TASKS else TASKS[key].answer
+
+
+def _with_task(sample: Sample, benchmark: str) -> dict[str, Any]:
+    """With the task's whole name; the benchmarks of sums name none, and call its length digits."""
+    if "task" in sample:
+        return {**sample, "task_key": f"{sample['task']}_{sample['representation']}"}
+    return {**sample, "task_key": benchmark, "length": sample["digits"]}
+
+
+def _is_sample(record: Any) -> bool:
+    """Whether a record has what every sample has; a file on disk may hold anything."""
+    if not isinstance(record, dict) or not isinstance(record.get("index"), int) or "answer" not in record:
+        return False
+    size = record.get("length" if "task" in record else "digits")
+    return isinstance(size, int) and ("task" not in record or "representation" in record)
+
+
+def _prompt(prompt: Any) -> str | None:
+    if isinstance(prompt, list):
+        return "\n\n".join(f"{message.get('role')}: {message.get('content')}" for message in prompt)
+    return None if prompt is None else str(prompt)
+
+
+def _short(value: Any) -> Any:
+    return value if isinstance(value, int | float) else str(value)[:FACT]

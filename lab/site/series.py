@@ -1,0 +1,122 @@
+"""What each model scored, in the one form that all charts are drawn from.
+
+A series is a model in a setting: {task: {range: cell}} and {task: {length: cell}}. A cell holds a triple of estimates
+for each reading (strict, then loose if it differs), in the order of METRICS; an estimate is [value, low, high, n], and
+None where it was not measured. The sums of two benchmarks stand beside NUPA's tasks, with an exact match alone.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from lab.benchmarks.compare import VERSION
+from lab.benchmarks.nupa.published import PUBLISHED
+from lab.benchmarks.nupa.tables import RANGES
+from lab.errors import RunError
+from lab.numbers.metrics import METRICS
+from lab.numbers.tasks import TASKS
+from lab.site.gather import Record
+from lab.text.answers import READINGS
+
+Cells: TypeAlias = dict[str, dict[str, list[Any]]]
+
+SUMS = {"two_integers": "sum of two integers", "carry_free": "carry-free sum"}
+
+
+@dataclass
+class Series:
+    label: str
+    benchmark: str
+    samples: str = "samples"
+    """The file of the run that holds the answers."""
+    trained: list[int] | None = None
+    """Shortest and longest numbers of the training, where one pair says it."""
+    ranges: Cells = field(default_factory=dict)
+    lengths: Cells = field(default_factory=dict)
+
+
+def task_rows() -> list[dict[str, Any]]:
+    """What a chooser of tasks shows: key, name, representation, bounds of the ranges."""
+    rows = [
+        {
+            "key": task.key,
+            "name": task.name,
+            "representation": task.representation.name,
+            "ranges": {name: [span[0], span[-1]] for name, span in task.difficulty.ranges.items()},
+        }
+        for task in TASKS.values()
+    ]
+    return rows + [{"key": key, "name": name, "representation": "integer", "ranges": {}} for key, name in SUMS.items()]
+
+
+def of_record(record: Record) -> list[Series]:
+    """The series of a run, none where it scored nothing. Raises RunError for a summary of another version."""
+    summary, name = record.summary, record.name
+    if not summary or record.kind in ("adder", "cost", "probing"):
+        return []
+    if summary.get("version") != VERSION:
+        raise RunError("summary.json: of another version of the lab; run its command again with resume=true")
+    if "before" in summary:
+        return [
+            _nupa(Series(f"{name}, {part}", "nupa", f"samples_{part}"), summary[part]) for part in ("before", "after")
+        ]
+    if "lengths" in summary:
+        return [_lengths(Series(name, "lengths", trained=record.config["data"]["lengths"]), summary["lengths"])]
+    found = [_nupa(Series(name, "nupa"), summary["nupa"])] if "nupa" in summary else []
+    return found + [_sums(Series(name, kind), summary[kind]) for kind in SUMS if kind in summary]
+
+
+def published() -> list[Series]:
+    """The paper's own figures by range: means without an interval, of an n that it does not give."""
+    found: dict[str, Series] = {}
+    for row in PUBLISHED:
+        if row.ranges:
+            shots = f", {row.shots}-shot" if row.shots else ""
+            label = f"{row.model}{shots} (paper, {row.source})"
+            cells = found.setdefault(label, Series(label, "published", samples="")).ranges.setdefault(row.task, {})
+            for name, value in row.ranges.items():
+                cells.setdefault(name, [[None] * len(METRICS)])[0][METRICS.index(row.metric)] = [
+                    value,
+                    None,
+                    None,
+                    None,
+                ]
+    return list(found.values())
+
+
+def estimate(found: Mapping[str, Any] | None) -> list[float | int | None] | None:
+    """[value, low, high, n], rounded to what a chart can show; None where there is no finite value."""
+    if not found or not math.isfinite(found["value"]):
+        return None
+    rounded = [round(found[key], 4) if math.isfinite(found[key]) else None for key in ("value", "low", "high")]
+    return [*rounded, found["n"]]
+
+
+def _nupa(series: Series, summary: Mapping[str, Any]) -> Series:
+    for key, figures in summary.items():
+        for part, into, names in (("ranges", series.ranges, RANGES), ("lengths", series.lengths, None)):
+            found = figures.get(part, {})
+            cells = {name: _cell(found[name]) for name in names or sorted(found, key=int) if name in found}
+            into[key] = {name: cell for name, cell in cells.items() if cell}
+    return series
+
+
+def _lengths(series: Series, summary: Mapping[str, Any]) -> Series:
+    for key, found in summary.items():
+        series.lengths[key] = {name: _cell({"strict": found[name]}) for name in sorted(found, key=int)}
+    return series
+
+
+def _sums(series: Series, summary: Mapping[str, Any]) -> Series:
+    found = summary["by_digits"]
+    series.lengths[series.benchmark] = {
+        length: _cell({reading: {"exact_match": found[length].get(reading)} for reading in READINGS})
+        for length in sorted(found, key=int)
+    }
+    return series
+
+
+def _cell(readings: Mapping[str, Any]) -> list[Any]:
+    cell = [[estimate(readings[name].get(metric)) for metric in METRICS] for name in READINGS if name in readings]
+    return cell[:1] if len(cell) == 2 and cell[0] == cell[1] else cell

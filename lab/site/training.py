@@ -1,0 +1,46 @@
+"""Training curves: what metrics.jsonl and curve.jsonl of a run hold, as points that a chart can be drawn from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from lab.site.series import estimate
+
+Points: TypeAlias = list[list[Any]]
+
+QUANTITIES = {
+    "loss": "training loss",
+    "valid_loss": "validation loss",
+    "valid_accuracy": "validation accuracy",
+    "learning_rate": "learning rate",
+    "grad_norm": "gradient norm",
+}
+POINTS = 400
+"""Of a curve at most: beyond that a chart shows no more."""
+
+
+def curves(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Points]:
+    """[step, value] of each quantity that was recorded; of a group of seeds the best one's at that step."""
+    found: dict[str, Points] = {}
+    for row in metrics:
+        for name in QUANTITIES:
+            value = row.get(name)
+            if isinstance(value, list) and value:
+                value = max(value) if name == "valid_accuracy" else min(value)
+            if isinstance(value, int | float) and "step" in row:
+                found.setdefault(name, []).append([row["step"], float(f"{value:.5g}")])
+    return {name: _thinned(points) for name, points in found.items()}
+
+
+def exact_match(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]:
+    """[samples seen, estimate] by task and length, measured on the way (Figures 4 and 9)."""
+    found: dict[str, dict[str, Points]] = {}
+    for row in rows:
+        points = found.setdefault(row["task"], {}).setdefault(str(row["length"]), [])
+        points.append([row["samples"], estimate(row["exact_match"])])
+    return {task: {length: _thinned(p) for length, p in lengths.items()} for task, lengths in found.items()}
+
+
+def _thinned(points: Points) -> Points:
+    """Spread evenly, the last one kept."""
+    step = -(-len(points) // POINTS)
+    return [point for number, point in enumerate(reversed(points)) if number % step == 0][::-1]

@@ -1,0 +1,142 @@
+"""What a config of `lab.adder train` may say: a small architecture, groups of seeds, their schedule. No torch."""
+
+from itertools import pairwise
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from lab.config.schema import RunConfig, Section
+
+
+class GptAdderConfig(Section):
+    """A plain GPT of one layer: learned positions, layer norms, GELU, head tied to the embedding."""
+
+    kind: Literal["gpt"] = "gpt"
+    width: int = Field(default=16, ge=1)
+    heads: int = Field(default=2, ge=1)
+    inner: int = Field(default=32, ge=1)
+    """Hidden units of the feed-forward."""
+
+    @model_validator(mode="after")
+    def _whole_heads(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError("width should be a multiple of heads")
+        return self
+
+
+class TinyAdderConfig(Section):
+    """Llama's layer: RMS norms, rotary positions, SwiGLU, a head of its own."""
+
+    kind: Literal["tiny"] = "tiny"
+    width: int = Field(default=4, ge=2)
+    heads: int = Field(default=2, ge=1)
+    inner: int = Field(default=6, ge=1)
+    """Hidden units of the feed-forward."""
+    period: float = Field(default=12, gt=0)
+    """Tokens in which a query or key is turned once around; the numbers lie twelve apart."""
+
+    @model_validator(mode="after")
+    def _whole_pairs(self) -> Self:
+        if self.width % (2 * self.heads):
+            raise ValueError("width should be a multiple of 2 * heads: rotary positions turn pairs")
+        return self
+
+
+class ReducedAdderConfig(Section):
+    """One head and one layer in its least form: ties of one's choice (lab/smallest_adder/models.py, ReducedAdder)."""
+
+    kind: Literal["reduced"] = "reduced"
+    width: int = Field(default=2, ge=1)
+    hidden: int = Field(default=2, ge=1)
+    """Units of the feed-forward."""
+    embedding: Literal["table", "arc", "ramp"] = "arc"
+    """table: ten points. arc: on a circle, three numbers, width 2. ramp: one number, width 1."""
+    attention: Literal["content", "position"] = "position"
+    """content: queries and keys are maps of the tokens, turned by rotary positions. position: two numbers."""
+    output: Literal["matrix", "identity"] = "identity"
+    """Values and output as one map."""
+    gates: Literal["free", "hinges"] = "hinges"
+    """free: units with directions of their own. hinges: two that share theirs, with opposite signs: a step."""
+    head: Literal["free", "tied", "nearest"] = "tied"
+    """free: ten vectors. tied: the embedding's. nearest: the embedding's point that is nearest."""
+    period: float = Field(default=12, gt=0)
+    """Tokens in which a query is turned once around; the numbers lie twelve apart."""
+
+    @model_validator(mode="after")
+    def _fits_its_width(self) -> Self:
+        if self.width != {"arc": 2, "ramp": 1}.get(self.embedding, self.width):
+            raise ValueError("embedding=arc has width=2, embedding=ramp has width=1")
+        if self.gates == "hinges" and self.hidden != 2:
+            raise ValueError("gates=hinges has hidden=2")
+        return self
+
+
+ModelConfig: TypeAlias = GptAdderConfig | TinyAdderConfig | ReducedAdderConfig
+
+
+class GroupConfig(Section):
+    """Several seeds trained at once; the better ones go on (successive halving, Jamieson and Talwalkar 2016)."""
+
+    seeds: int = Field(default=1, ge=1)
+    """How many begin. Each has initial weights of its own; all see the same problems."""
+    halvings: list[tuple[int, int]] = Field(default=[])
+    """[steps, seeds] each: after so many steps, so many go on, those of lowest validation loss."""
+
+    @model_validator(mode="after")
+    def _fewer_each_time(self) -> Self:
+        steps = [0, *(after for after, _ in self.halvings)]
+        left = [self.seeds, *(seeds for _, seeds in self.halvings)]
+        falls = all(more > fewer >= 1 for more, fewer in pairwise(left))
+        if not falls or any(now >= later for now, later in pairwise(steps)):
+            raise ValueError("halvings should come later and later, each with fewer seeds than before")
+        return self
+
+
+class GrokfastConfig(Section):
+    """Adds to each gradient a multiple of its slow mean (Lee et al. 2024)."""
+
+    gain: float = Field(default=2, gt=0)
+    decay: float = Field(default=0.98, gt=0, lt=1)
+    """Of the mean, at each step."""
+
+
+class AdderTrainingConfig(Section):
+    """AdamW (Loshchilov and Hutter 2019) with a linear warm-up and a cosine down to a hundredth."""
+
+    max_steps: int = Field(default=3000, ge=1)
+    batch_size: int = Field(default=128, ge=1)
+    learning_rate: float = Field(default=1e-2, gt=0)
+    warmup_steps: int = Field(default=100, ge=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+    betas: tuple[float, float] = (0.9, 0.99)
+    clip: float = Field(default=1.0, gt=0)
+    """Of the norm of each seed's gradient."""
+    grokfast: GrokfastConfig | None = None
+    complements: float = Field(default=1.0, ge=0, le=1)
+    """Largest rate at which digits are 9 minus the other number's, in half of the problems; it falls linearly."""
+    complements_end: float = Field(default=0.7, gt=0, le=1)
+    """The share of the steps after which all problems are uniform."""
+    evaluate_every: int = Field(default=100, ge=1)
+    """Steps between validations; each is a checkpoint too, and the best weights of all are kept."""
+    valid_problems: int = Field(default=2000, ge=1)
+    enough: float = Field(default=1.0, gt=0, le=1)
+    """Training ends where so large a share of the validation problems is right."""
+
+    @model_validator(mode="after")
+    def _betas_below_one(self) -> Self:
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError("betas should be two numbers from 0 up and below 1")
+        return self
+
+
+class AdderConfig(RunConfig):
+    model: Annotated[ModelConfig, Field(discriminator="kind")]
+    group: GroupConfig = GroupConfig()
+    training: AdderTrainingConfig = AdderTrainingConfig()
+
+    @model_validator(mode="after")
+    def _halvings_at_validations(self) -> Self:
+        every = self.training.evaluate_every
+        if any(after % every or after >= self.training.max_steps for after, _ in self.group.halvings):
+            raise ValueError(f"group.halvings should be at validations, each {every} steps, and before the last step")
+        return self

@@ -1,0 +1,22 @@
+"""The figure of a ladder of small adders: the share of trainings that learn, against parameters."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+
+
+def learned_by_size(points: Mapping[str, tuple[int, Mapping[str, float]]], title: str, path: Path) -> None:
+    """A point a model, at its parameters (log scale): the share of trainings that learn, with its 95 % interval."""
+    with figure_at(path, figsize=(7, 3.8)) as figure:
+        axes = figure.subplots()
+        for place, (label, (parameters, share)) in enumerate(points.items()):
+            color, name = COLORS[place % len(COLORS)], plain(f"{parameters:,}: {label}")
+            axes.errorbar([parameters], [share["value"]], error_bars([dict(share)]), fmt="o", color=color, label=name)
+        axes.set_xscale("log")
+        axes.set_ylim(-0.04, 1.04)
+        axes.set_xlabel("parameters")
+        axes.set_ylabel("learned (95 % Wilson interval)")
+        axes.set_title(plain(title), fontsize=9)
+        axes.grid(color="#eeeeee")
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))

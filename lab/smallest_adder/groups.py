@@ -1,0 +1,211 @@
+"""Groups of small adders trained side by side, the better ones to the end.
+
+A model of thirty numbers takes as long to call as to compute, so all seeds of a group are one batched model: their
+weights are rows of a matrix, `vmap` runs the model over the rows, and AdamW is a few lines over the matrix. After some
+validations only the better rows go on. Everything is a function of (config, step): a group that was cut short goes on
+from its last validation and ends with the same bytes.
+
+Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an answer, V digits.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch.func import functional_call, vmap
+from torch.nn.functional import cross_entropy
+
+from lab.progress import progress_bar
+from lab.runs import Run
+from lab.smallest_adder.config import AdderConfig, AdderTrainingConfig
+from lab.smallest_adder.models import build
+from lab.smallest_adder.rows import ANSWERS, batch
+
+LOWEST_RATE = 0.01
+"""Where the cosine ends, as a share of the learning rate."""
+ADAM_EPSILON = 1e-8
+STATE = "training_state"
+
+
+class Batch(NamedTuple):
+    """Rows (B, T) and their answers (B, A)."""
+
+    ids: torch.Tensor
+    answers: torch.Tensor
+
+    @classmethod
+    def of(cls, rows: tuple[np.ndarray, np.ndarray]) -> Self:
+        return cls(*map(torch.from_numpy, rows))
+
+
+class BatchedModel:
+    """One architecture with many sets of weights, each a row of a matrix (S, P)."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self.model = model
+        self.names, parameters = zip(*model.named_parameters(), strict=True)
+        self.shapes = [parameter.shape for parameter in parameters]
+        self.sizes = [parameter.numel() for parameter in parameters]
+
+    @property
+    def parameters(self) -> int:
+        return sum(self.sizes)
+
+    def state_dict(self, row_P: torch.Tensor) -> dict[str, torch.Tensor]:
+        parts = zip(self.names, row_P.split(self.sizes), self.shapes, strict=True)
+        return {name: part.view(shape) for name, part, shape in parts}
+
+    def logits(self, rows_SP: torch.Tensor, ids_BT: torch.Tensor) -> torch.Tensor:
+        """(S, B, A, V)."""
+
+        def one(row_P: torch.Tensor) -> torch.Tensor:
+            return functional_call(self.model, self.state_dict(row_P), (ids_BT, ANSWERS))
+
+        return vmap(one)(rows_SP)
+
+    def losses(self, rows_SP: torch.Tensor, problems: Batch) -> torch.Tensor:
+        """Mean cross entropy of a digit, for each seed (S,)."""
+        logits_SBAV = self.logits(rows_SP, problems.ids)
+        answers_SBA = problems.answers.expand(logits_SBAV.shape[:-1])
+        losses_SBA = cross_entropy(logits_SBAV.movedim(-1, 1), answers_SBA, reduction="none")
+        return losses_SBA.mean((1, 2))
+
+    def gradients(self, rows_SP: torch.Tensor, problems: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Losses (S,) and the gradient of each with respect to its own row (S, P)."""
+        rows_SP = rows_SP.detach().requires_grad_()
+        losses_S = self.losses(rows_SP, problems)
+        (gradients_SP,) = torch.autograd.grad(losses_S.sum(), rows_SP)
+        return losses_S.detach(), gradients_SP
+
+    @torch.no_grad()
+    def measure(self, rows_SP: torch.Tensor, problems: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Losses (S,) and the share of sums whose every digit is right (S,).
+
+        A sum that is right digit by digit, each after the true ones, is also what greedy generation writes.
+        """
+        losses_S = self.losses(rows_SP, problems)
+        right_SB = (self.logits(rows_SP, problems.ids).argmax(-1) == problems.answers).all(-1)
+        return losses_S, right_SB.float().mean(1)
+
+
+def initial_rows(config: AdderConfig, batched: BatchedModel) -> torch.Tensor:
+    """(S, P): each seed's weights are drawn alone, so that a group's size does not change them."""
+    rows = []
+    with torch.random.fork_rng():
+        for member in range(config.group.seeds):
+            torch.manual_seed(config.seed * 1_000_003 + member)
+            rows.append(torch.cat([parameter.detach().flatten() for parameter in build(config.model).parameters()]))
+    return torch.stack(rows)
+
+
+PER_SEED = ("rows_SP", "mean_SP", "square_SP", "slow_SP")
+
+
+class Group:
+    """The seeds that are still trained, their optimizer, and the best weights so far."""
+
+    def __init__(self, rows_SP: torch.Tensor) -> None:
+        self.step = 0
+        self.members = list(range(len(rows_SP)))
+        self.rows_SP = rows_SP
+        self.mean_SP = torch.zeros_like(rows_SP)
+        self.square_SP = torch.zeros_like(rows_SP)
+        self.slow_SP = torch.zeros_like(rows_SP)
+        self.best: dict[str, Any] = {"accuracy": -1.0, "loss": math.inf}
+        self.best_P = rows_SP[0]
+
+    def update(self, gradients_SP: torch.Tensor, config: AdderTrainingConfig) -> None:
+        """One step of AdamW, each seed's gradient clipped on its own."""
+        norms_S1 = gradients_SP.norm(dim=1, keepdim=True)
+        gradients_SP = torch.nan_to_num(gradients_SP) * (config.clip / (norms_S1 + 1e-12)).clamp(max=1)
+        if config.grokfast:
+            self.slow_SP = torch.lerp(gradients_SP, self.slow_SP, config.grokfast.decay)
+            gradients_SP = gradients_SP + config.grokfast.gain * self.slow_SP
+        rate = rate_at(self.step, config)
+        self.step += 1
+        near, far = config.betas
+        self.mean_SP = torch.lerp(gradients_SP, self.mean_SP, near)
+        self.square_SP = torch.lerp(gradients_SP**2, self.square_SP, far)
+        mean_SP = self.mean_SP / (1 - near**self.step)
+        deviation_SP = (self.square_SP / (1 - far**self.step)).sqrt() + ADAM_EPSILON
+        self.rows_SP = self.rows_SP * (1 - rate * config.weight_decay) - rate * mean_SP / deviation_SP
+
+    def keep_best(self, losses_S: torch.Tensor, accuracies_S: torch.Tensor) -> None:
+        """Of equally many right answers, those of lower loss are better."""
+        for place, (accuracy, loss) in enumerate(zip(accuracies_S.tolist(), losses_S.tolist(), strict=True)):
+            if (accuracy, -loss) > (self.best["accuracy"], -self.best["loss"]):
+                self.best = {"accuracy": accuracy, "loss": loss, "seed": self.members[place], "step": self.step}
+                self.best_P = self.rows_SP[place]
+
+    def halve(self, losses_S: torch.Tensor, count: int) -> None:
+        """Only the `count` seeds of lowest loss go on, in their old order; a loss that is no number is the highest."""
+        order = torch.nan_to_num(losses_S, nan=math.inf).argsort(stable=True)
+        places = sorted(order[:count].tolist())
+        self.members = [self.members[place] for place in places]
+        for name in PER_SEED:
+            setattr(self, name, getattr(self, name)[places])
+
+    def state(self) -> dict[str, Any]:
+        """As JSON: a float32 survives it unchanged."""
+        matrices = {name: getattr(self, name).tolist() for name in (*PER_SEED, "best_P")}
+        return {"step": self.step, "members": self.members, "best": self.best, **matrices}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.step, self.members, self.best = state["step"], state["members"], state["best"]
+        for name in (*PER_SEED, "best_P"):
+            setattr(self, name, torch.tensor(state[name]))
+
+
+def rate_at(step: int, config: AdderTrainingConfig) -> float:
+    """Of learning, at the step with that number, from 0."""
+    if step < config.warmup_steps:
+        return config.learning_rate * (step + 1) / config.warmup_steps
+    done = (step - config.warmup_steps) / max(1, config.max_steps - config.warmup_steps)
+    return config.learning_rate * (LOWEST_RATE + (1 - LOWEST_RATE) * (1 + math.cos(math.pi * done)) / 2)
+
+
+def complements_at(step: int, config: AdderTrainingConfig) -> float:
+    return config.complements * max(0.0, 1 - step / (config.complements_end * config.max_steps))
+
+
+def train_group(config: AdderConfig, run: Run) -> tuple[BatchedModel, Group]:
+    """Train a group of seeds, or go on with it; the best weights are its `best_P`.
+
+    A line of metrics.jsonl a validation: losses and accuracies of the seeds that are left, in the order of `seeds`.
+    """
+    training = config.training
+    batched = BatchedModel(build(config.model))
+    group = Group(initial_rows(config, batched))
+    if (run.path / f"{STATE}.json").exists():
+        group.restore(run.read_json(STATE))
+    run.rewrite("metrics", [record for record in run.read("metrics") if record["step"] <= group.step])
+    valid = Batch.of(batch("valid", config.seed, 0, training.valid_problems))
+    halvings = dict(config.group.halvings)
+    with progress_bar() as bar:
+        item = bar.add_task("training", total=training.max_steps, completed=group.step, note="")
+        while group.step < training.max_steps and group.best["accuracy"] < training.enough:
+            complements = complements_at(group.step, training)
+            problems = Batch.of(batch("train", config.seed, group.step, training.batch_size, complements))
+            _, gradients_SP = batched.gradients(group.rows_SP, problems)
+            group.update(gradients_SP, training)
+            bar.update(item, completed=group.step)
+            if group.step % training.evaluate_every and group.step < training.max_steps:
+                continue
+            losses_S, accuracies_S = batched.measure(group.rows_SP, valid)
+            group.keep_best(losses_S, accuracies_S)
+            run.append("metrics", [record(group, losses_S, accuracies_S)])
+            if group.step in halvings:
+                group.halve(losses_S, halvings[group.step])
+            run.write_json(STATE, group.state())
+            bar.update(item, note=f"best {group.best['accuracy']:.2%}, loss {losses_S.min():.4f}")
+    return batched, group
+
+
+def record(group: Group, losses_S: torch.Tensor, accuracies_S: torch.Tensor) -> dict[str, Any]:
+    def rounded(values: Sequence[float]) -> list[float | None]:
+        return [round(value, 6) if math.isfinite(value) else None for value in values]
+
+    losses, accuracies = rounded(losses_S.tolist()), rounded(accuracies_S.tolist())
+    return {"step": group.step, "seeds": group.members, "valid_loss": losses, "valid_accuracy": accuracies}

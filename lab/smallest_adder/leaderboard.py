@@ -1,0 +1,124 @@
+"""The leaderboard of small adders, from verdicts on disk: Markdown, and one HTML file that needs nothing else.
+
+A verdict is what lab/smallest_adder/stored.py writes beside a submission. Names and reasons come from
+untrusted files: they are squeezed into a line and escaped.
+"""
+
+import csv
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.drawing.tables import Table
+from lab.numbers.statistics import wilson
+
+Verdict = Mapping[str, Any]
+
+NOTE = (
+    "Parameters: distinct storage elements of all parameters and of non-boolean buffers. Papers: with buffers free. "
+    "Literals: numbers in the source, which the rule does not count; a hand-coded model has its fixed choices there. "
+    "In front are those that qualify, smallest first, then earliest."
+)
+SOURCE = (
+    "Counts as their authors published them, collected by hand in 2026; nothing of it was verified here. Several of 57 "
+    "and 67 count over 1,200 by the rule above, because their position tables are float buffers."
+)
+
+STYLE = """
+:root { color-scheme: light dark; --line: #d0d7de; --soft: #59636e; --good: #1a7f37; --bad: #cf222e; }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #3d444d; --soft: #9198a1; --good: #3fb950; --bad: #f85149; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
+div { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th { color: var(--soft); font-weight: 600; }
+.figure { text-align: right; }
+.good td:nth-child(2) { color: var(--good); }
+p { color: var(--soft); }
+"""
+
+
+def board(verdicts: Mapping[str, Verdict]) -> Table:
+    """Verdicts by name; those that qualify first, by parameters and by date."""
+    columns = ("rank", "name", "category", "layers", "parameters", "right, % (95 %)", "n", "papers", "trainable")
+    columns += ("bits", "literals", "by data_ptr", "verified")
+    rows = []
+    for rank, (name, verdict) in enumerate(sorted(verdicts.items(), key=_order), start=1):
+        counts = verdict["counts"] or {}
+        sizes = (f"{counts[key]:,}" if counts else "" for key in ("buffers_free", "trainable", "bits", "literals"))
+        first = str(rank) if verdict["qualified"] else "-"
+        size = f"{counts['parameters']:,}" if counts else ""
+        pointer = f"{counts['by_data_ptr']:,}" if counts else ""
+        figures = (size, _share(verdict), f"{verdict['problems']:,}", *sizes, pointer, verdict["verified"])
+        rows.append((first, _line(name), verdict["category"], _layers(verdict), *figures))
+    good = frozenset(place for place, row in enumerate(rows) if row[0] != "-")
+    return Table("The smallest transformer that adds two 10-digit integers", columns, rows, 4, good)
+
+
+def published() -> Table:
+    with Path(__file__).with_name("published.csv").open(newline="") as file:
+        rows = [(row["category"], row["note"], row["parameters"]) for row in csv.DictReader(file)]
+    return Table("Published records", ("category", "note", "parameters"), rows, 2)
+
+
+def write(verdicts: Mapping[str, Verdict], folder: Path) -> Table:
+    """Write leaderboard.md and leaderboard.html below `folder`; returns the table to print."""
+    shown = ((board(verdicts), NOTE), (published(), SOURCE))
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [f"# {table.title}\n\n{_inert(table).markdown()}\n{note}\n" for table, note in shown]
+    (folder / "leaderboard.md").write_text("\n".join(parts), encoding="utf-8")
+    (folder / "leaderboard.html").write_text(page(shown), encoding="utf-8")
+    return shown[0][0]
+
+
+def page(shown: Sequence[tuple[Table, str]]) -> str:
+    title = html.escape(shown[0][0].title)
+    parts = [
+        f"<h1>{html.escape(table.title)}</h1>\n{_html(table)}\n<p>{html.escape(note)}</p>" for table, note in shown
+    ]
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
+    body = "\n".join(["<body>", *parts, "</body>"])
+    return f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{STYLE}</style></head>\n{body}\n</html>\n'
+
+
+def _order(item: tuple[str, Verdict]) -> tuple:
+    name, verdict = item
+    size = verdict["counts"]["parameters"] if verdict["counts"] else float("inf")
+    return not verdict["qualified"], size, verdict["verified"], name
+
+
+def _share(verdict: Verdict) -> str:
+    if not verdict["problems"]:
+        return ""
+    share = wilson(verdict["right"], verdict["problems"])
+    return "{:.2f} ({:.2f}-{:.2f})".format(*(100 * getattr(share, key) for key in ("value", "low", "high")))
+
+
+def _layers(verdict: Verdict) -> str:
+    passed = sum(layer["passed"] is True for layer in verdict["verdicts"])
+    failed = ", ".join(layer["layer"] for layer in verdict["verdicts"] if layer["passed"] is False)
+    return f"{passed} of {len(verdict['verdicts'])}" + (f"; failed: {failed}" if failed else "")
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:120]
+
+
+def _inert(table: Table) -> Table:
+    """Readers of Markdown take HTML for HTML."""
+    return table._replace(rows=[tuple(html.escape(str(cell), quote=False) for cell in row) for row in table.rows])
+
+
+def _html(table: Table) -> str:
+    def line(cells: Sequence[object], tag: str, kind: str = "") -> str:
+        inner = "".join(
+            f"<{tag}{' class=figure' if place >= table.names else ''}>{html.escape(str(cell))}</{tag}>"
+            for place, cell in enumerate(cells)
+        )
+        return f"<tr{kind}>{inner}</tr>"
+
+    rows = [line(row, "td", " class=good" if place in table.better else "") for place, row in enumerate(table.rows)]
+    return "\n".join(["<div><table>", line(table.columns, "th"), *rows, "</table></div>"])

@@ -1,0 +1,219 @@
+"""The smallest adders: causal transformers of one layer that read digits and write digits.
+
+Each class stands alone, on torch and math, as a submission carries its source; so what is submitted is what was
+trained. `forward(ids, answers)` gives the logits of the last `answers` positions only, for training: keys and values
+are of all tokens, queries of the answers'.
+
+Shapes: B sequences, T tokens, A answers (T without), D width, H heads, W width of a head, F hidden units, V digits;
+2 and 3 are themselves.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+from lab.smallest_adder.config import GptAdderConfig, ModelConfig, ReducedAdderConfig, TinyAdderConfig
+
+
+class GptAdder(nn.Module):
+    """GPT's layer (Radford et al. 2019): learned positions, norms before, GELU, the head tied to the embedding."""
+
+    def __init__(self, width: int, heads: int, inner: int) -> None:
+        super().__init__()
+        self.heads = heads
+        angles_V = torch.linspace(-1.2, 1.2, 10)
+        arc_V2 = torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
+        plane_2D = torch.linalg.qr(torch.randn(width, 2))[0].T
+        self.digits_VD = nn.Parameter(2 * arc_V2 @ plane_2D + 0.05 * torch.randn(10, width))
+        # waves at first, so that what one place of the answer learns to look at is near what the next one should
+        turns_TF = torch.arange(35)[:, None] / 35 * torch.arange(1, width // 2 + 1)
+        waves_TD = torch.cat([(2 * math.pi * turns_TF).sin(), (2 * math.pi * turns_TF).cos()], dim=1)
+        self.positions_TD = nn.Parameter(waves_TD)
+        self.attention_norm = nn.LayerNorm(width)
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
+        self.final_norm = nn.LayerNorm(width)
+
+    def forward(self, ids_BT: torch.Tensor, answers: int | None = None) -> torch.Tensor:
+        tokens = ids_BT.shape[1]
+        first = 0 if answers is None else tokens - answers
+        positions_T = torch.arange(tokens)
+        x_BTD = self.digits_VD[ids_BT] + self.positions_TD[:tokens]
+        normed_BTD = self.attention_norm(x_BTD)
+        q_BHAW = self.split(self.query(normed_BTD[:, first:]))
+        k_BHTW = self.split(self.key(normed_BTD))
+        v_BHTW = self.split(self.value(normed_BTD))
+        scores_BHAT = q_BHAW @ k_BHTW.mT / math.sqrt(q_BHAW.shape[-1])
+        later_AT = positions_T > positions_T[first:, None]
+        weights_BHAT = torch.softmax(scores_BHAT.masked_fill(later_AT, -math.inf), dim=-1)
+        x_BAD = x_BTD[:, first:] + self.output((weights_BHAT @ v_BHTW).transpose(1, 2).flatten(2))
+        x_BAD = x_BAD + self.down(nn.functional.gelu(self.up(self.feed_forward_norm(x_BAD))))
+        return self.final_norm(x_BAD) @ self.digits_VD.T
+
+    def split(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        return x_BTD.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+class TinyAdder(nn.Module):
+    """Llama's layer: RMS norms, rotary positions with one period, SwiGLU; a head of its own.
+
+    The embedding begins as an arc of a circle, so that neighbouring digits are near each other from the start.
+    """
+
+    def __init__(self, width: int, heads: int, inner: int, period: float) -> None:
+        super().__init__()
+        self.heads, self.period = heads, period
+        angles_V = torch.linspace(-1.2, 1.2, 10)
+        arc_V2 = torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
+        plane_2D = torch.linalg.qr(torch.randn(width, 2))[0].T
+        self.digits_VD = nn.Parameter(arc_V2 @ plane_2D + 0.05 * torch.randn(10, width))
+        self.attention_norm_D = nn.Parameter(torch.ones(width))
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        self.feed_forward_norm_D = nn.Parameter(torch.ones(width))
+        self.gate = nn.Linear(width, inner, bias=False)
+        self.up = nn.Linear(width, inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
+        self.final_norm_D = nn.Parameter(torch.ones(width))
+        self.head = nn.Linear(width, 10, bias=False)
+
+    def forward(self, ids_BT: torch.Tensor, answers: int | None = None) -> torch.Tensor:
+        tokens = ids_BT.shape[1]
+        first = 0 if answers is None else tokens - answers
+        positions_T = torch.arange(tokens)
+        x_BTD = self.digits_VD[ids_BT]
+        normed_BTD = self.normed(x_BTD) * self.attention_norm_D
+        q_BHAW = self.rotated(self.split(self.query(normed_BTD[:, first:])), positions_T[first:])
+        k_BHTW = self.rotated(self.split(self.key(normed_BTD)), positions_T)
+        v_BHTW = self.split(self.value(normed_BTD))
+        scores_BHAT = q_BHAW @ k_BHTW.mT / math.sqrt(q_BHAW.shape[-1])
+        later_AT = positions_T > positions_T[first:, None]
+        weights_BHAT = torch.softmax(scores_BHAT.masked_fill(later_AT, -math.inf), dim=-1)
+        x_BAD = x_BTD[:, first:] + self.output((weights_BHAT @ v_BHTW).transpose(1, 2).flatten(2))
+        normed_BAD = self.normed(x_BAD) * self.feed_forward_norm_D
+        x_BAD = x_BAD + self.down(nn.functional.silu(self.gate(normed_BAD)) * self.up(normed_BAD))
+        return self.head(self.normed(x_BAD) * self.final_norm_D)
+
+    def normed(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        return x_BTD * torch.rsqrt((x_BTD * x_BTD).mean(-1, keepdim=True) + 1e-6)
+
+    def split(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        return x_BTD.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+    def rotated(self, x_BHTW: torch.Tensor, positions_T: torch.Tensor) -> torch.Tensor:
+        """The first half of a head's numbers with the second: pairs, each turned by the same angle a token."""
+        angles_T1 = positions_T[:, None] * (2 * math.pi / self.period)
+        one, other = x_BHTW.chunk(2, dim=-1)
+        cos, sin = angles_T1.cos(), angles_T1.sin()
+        return torch.cat([one * cos - other * sin, one * sin + other * cos], dim=-1)
+
+
+class ReducedAdder(nn.Module):
+    """One layer of one head in its least form: V and O are one map; norms and biases that change nothing are left out.
+
+    What would be matrices can be fewer numbers:
+    embedding  table: ten points. arc: points on a circle, by radius, first angle and step. ramp: multiples of one step.
+    attention  content: queries and keys are maps of the tokens to a plane that turns once in `period` tokens (RoPE).
+               position: they are constants, so that one vector, amplitude and phase, is all there is to learn.
+    output     matrix; identity: what attention has mixed is added as it is.
+    gates      free: ReLU units with a direction each, there and back. hinges: two units that share both directions,
+               back with opposite signs: a step of finite slope. In one dimension there is but one direction.
+    head       free: ten vectors. tied: the embedding. nearest: the point of the embedding that is nearest (its squared
+               length is a bias). Before tied and nearest each axis has a scale, as of a last norm.
+    The token's own way around attention has a scale too.
+    """
+
+    def __init__(
+        self, width: int, hidden: int, embedding: str, attention: str, output: str, gates: str, head: str, period: float
+    ) -> None:
+        super().__init__()
+        self.embedding, self.attention, self.output, self.gates, self.head = embedding, attention, output, gates, head
+        self.period = period
+        if embedding == "table":
+            angles_V = torch.linspace(-1, 1, 10)
+            arc_V2 = torch.stack([angles_V.sin(), angles_V.cos()], dim=1)[:, :width]
+            plane_2D = torch.linalg.qr(torch.randn(width, min(width, 2)))[0].T
+            self.points_VD = nn.Parameter(arc_V2 @ plane_2D + 0.05 * torch.randn(10, width))
+        elif embedding == "arc":
+            self.arc_3 = nn.Parameter(torch.tensor([1.0, -1.0, 0.2]) * (1 + 0.2 * torch.randn(3)))
+        else:
+            self.step = nn.Parameter(0.15 + 0.3 * torch.rand(()))
+        if attention == "content":
+            self.query_D2 = nn.Parameter(torch.randn(width, 2))
+            self.key_D2 = nn.Parameter(torch.randn(width, 2))
+        else:
+            self.query_2 = nn.Parameter(torch.randn(2))
+        if output == "matrix":
+            self.output_DD = nn.Parameter(torch.eye(width) + 0.3 * torch.randn(width, width))
+        self.residual = nn.Parameter(0.3 * torch.randn(()))
+        if gates == "free":
+            self.gates_DF = nn.Parameter(torch.randn(width, hidden))
+            self.down_FD = nn.Parameter(torch.randn(hidden, width))
+        else:
+            self.gate_D = nn.Parameter(torch.randn(width)) if width > 1 else None
+            self.down_D = nn.Parameter(torch.randn(width))
+        self.bias_F = nn.Parameter(torch.randn(hidden))
+        if head == "free":
+            self.head_DV = nn.Parameter(torch.randn(width, 10))
+        else:
+            self.scale_D = nn.Parameter(1.5 + 0.5 * torch.randn(width))
+
+    def forward(self, ids_BT: torch.Tensor, answers: int | None = None) -> torch.Tensor:
+        tokens = ids_BT.shape[1]
+        first = 0 if answers is None else tokens - answers
+        positions_T = torch.arange(tokens)
+        points_VD = self.points()
+        x_BTD = points_VD[ids_BT]
+        turns_AT = (positions_T[first:, None] - positions_T) * (2 * math.pi / self.period)
+        if self.attention == "content":
+            q_BA2, k_BT2 = x_BTD[:, first:] @ self.query_D2, x_BTD @ self.key_D2
+            across_BT2 = torch.stack([k_BT2[..., 1], -k_BT2[..., 0]], dim=-1)
+            scores_BAT = q_BA2 @ k_BT2.mT * turns_AT.cos() + q_BA2 @ across_BT2.mT * turns_AT.sin()
+        else:
+            scores_BAT = (self.query_2[0] * turns_AT.cos() + self.query_2[1] * turns_AT.sin())[None]
+        # by 8, as attention has to be sharp and the weights begin near 1
+        scores_BAT = (8 * scores_BAT).masked_fill(positions_T > positions_T[first:, None], -math.inf)
+        mixed_BAD = torch.softmax(scores_BAT, dim=-1) @ x_BTD
+        if self.output == "matrix":
+            mixed_BAD = mixed_BAD @ self.output_DD
+        x_BAD = self.residual * x_BTD[:, first:] + mixed_BAD
+        if self.gates == "free":
+            x_BAD = x_BAD + torch.relu(x_BAD @ self.gates_DF + self.bias_F) @ self.down_FD
+        else:
+            along_BA1 = x_BAD if self.gate_D is None else (x_BAD * self.gate_D).sum(-1, keepdim=True)
+            hinges_BAF = torch.relu(along_BA1 + self.bias_F)
+            x_BAD = x_BAD + (hinges_BAF[..., :1] - hinges_BAF[..., 1:]) * self.down_D
+        if self.head == "free":
+            return x_BAD @ self.head_DV
+        logits_BAV = x_BAD * self.scale_D @ points_VD.T
+        return logits_BAV if self.head == "tied" else logits_BAV - (points_VD**2).sum(-1) / 2
+
+    def points(self) -> torch.Tensor:
+        """The embedding (V, D)."""
+        if self.embedding == "table":
+            return self.points_VD
+        digits_V = torch.arange(10.0)
+        if self.embedding == "ramp":
+            return (digits_V * self.step)[:, None]
+        radius, start, step = self.arc_3
+        angles_V = start + step * digits_V
+        return radius * torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
+
+
+def build(config: ModelConfig) -> nn.Module:
+    """A new model; its weights are drawn from torch's global generator."""
+    match config:
+        case GptAdderConfig():
+            return GptAdder(config.width, config.heads, config.inner)
+        case TinyAdderConfig():
+            return TinyAdder(config.width, config.heads, config.inner, config.period)
+        case ReducedAdderConfig():
+            return ReducedAdder(**config.model_dump(exclude={"kind"}))

@@ -1,0 +1,142 @@
+"""What came of a sweep: one table and one figure of many runs, each figure a mean over the seeds of a cell."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from lab.benchmarks.length_curves import tables as length_curves
+from lab.benchmarks.length_curves.figures import length_curves as draw_length_curves
+from lab.drawing.figures import by_cell
+from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, percent
+from lab.errors import RunError
+from lab.numbers.statistics import seeds_proportion, student_mean, wilson
+from lab.runs import Run
+from lab.sweeping.config import LengthCurvesResults, ValuesResults
+
+
+class Row(NamedTuple):
+    """The finished runs of a cell."""
+
+    labels: Mapping[str, str]
+    """What is tried, and what of it this cell is."""
+    runs: Sequence[Run]
+    """One a seed."""
+
+
+def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], title: str, run: Run) -> Table | None:
+    """Write table.md, results.csv and figures/results.png into the sweep's `run`; None where no cell has a run yet.
+
+    Raises `RunError` where a path of the config leads nowhere in a run that is finished.
+    """
+    seeds = {len(row.runs) for row in rows}
+    if seeds == {0}:
+        return None
+    count = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"{max(seeds)}"
+    title = f"{title} ({count} seed{'' if seeds == {1} else 's'})"
+    figure = run.figures / "results.png"
+    match results:
+        case LengthCurvesResults():
+            table = _length_curves([row for row in rows if row.runs], title, figure)
+        case ValuesResults():
+            table = _values(results, rows, title, figure)
+    run.write_text("table.md", f"{title}\n\n{table.markdown()}")
+    run.write_text("results.csv", table.csv())
+    return table
+
+
+def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
+    curves: dict[str, length_curves.Curves] = {}
+    for row in rows:
+        label = ", ".join(text for key, text in row.labels.items() if key != "data.tasks") or "all"
+        found = length_curves.across_seeds([length_curves.of_run(run) for run in row.runs])
+        curves[label] = length_curves.together([curves.get(label, {}), found])
+    trained = yaml.safe_load(rows[0].runs[0].config)["data"]["lengths"]
+    draw_length_curves(curves, tuple(trained), title, figure)
+    return length_curves.exact_match_table(curves, title)
+
+
+def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Path) -> Table:
+    kinds = [(name, path, True) for name, path in results.shares.items()]
+    kinds += [(name, path, False) for name, path in results.means.items()]
+    estimates = {name: [across_seeds(row.runs, path, share) for row in rows] for name, path, share in kinds}
+    columns = tuple(rows[0].labels)
+    shown: list[tuple[Cell, ...]] = []
+    for place, row in enumerate(rows):
+        cells = [_cell(estimates[name][place], share) for name, _, share in kinds]
+        shown.append((*row.labels.values(), str(len(row.runs)), *cells))
+    labels = [", ".join(row.labels.values()) for row in rows]
+    shares = results.shares.keys()
+    by_cell(labels, estimates, shares, ", ".join(columns), title, figure)
+    return Table(title, (*columns, "seeds", *estimates), shown, len(columns))
+
+
+def across_seeds(runs: Sequence[Run], path: str, share: bool) -> dict[str, Any] | None:
+    """Mean over the runs with its 95 % interval: of a share the wider of Student's over the runs and Wilson's over
+    their problems, of another number Student's; of one run the interval that it has. None of no runs.
+    """
+    if not runs:
+        return None
+    found = [_pooled(run, path, share) for run in runs]
+    if share:
+        return seeds_proportion([part["value"] for part in found], min(part["n"] for part in found))._asdict()
+    return found[0] if len(found) == 1 else student_mean([part["value"] for part in found])._asdict()
+
+
+def _pooled(run: Run, path: str, share: bool) -> dict[str, Any]:
+    """All that `path` matches in a run, as one estimate: of shares those of all problems together, else the mean."""
+    file, _, keys = path.rpartition(":")
+    tree = run.read_json(file or "summary")
+    found = [part for part in _at(tree, keys.split(".")) if _is_estimate(part) or (_is_number(part) and not share)]
+    if not found:
+        what = "proportion with its n" if share else "figure"
+        raise RunError(f"{run.path}: results: there is no {what} at {path}{_there_is(tree, keys.split('.'))}")
+    if share:
+        right = sum(part["value"] * part["n"] for part in found)
+        return wilson(round(right), sum(part["n"] for part in found))._asdict()
+    if len(found) == 1 and _is_estimate(found[0]):
+        return found[0]
+    values = [part["value"] if _is_estimate(part) else float(part) for part in found]
+    return student_mean([sum(values) / len(values)])._asdict()
+
+
+def _at(tree: Any, keys: Sequence[str]) -> Iterator[Any]:
+    """All that stands at `keys` in a tree of mappings and lists."""
+    if not keys:
+        yield tree
+        return
+    for key, below in _children(tree).items():
+        if keys[0] in ("*", key):
+            yield from _at(below, keys[1:])
+
+
+def _children(tree: Any) -> dict[str, Any]:
+    items = enumerate(tree) if isinstance(tree, list) else tree.items() if isinstance(tree, dict) else ()
+    return {str(key): below for key, below in items}
+
+
+def _there_is(tree: Any, keys: Sequence[str]) -> str:
+    """Where the path ends, and what it could go on with."""
+    for place in range(len(keys), -1, -1):
+        if reached := list(_at(tree, keys[:place])):
+            there = ", ".join(list(_children(reached[0]))[:12])
+            return f"; {'.'.join(keys[:place]) or 'the file'} has {there or 'no keys'}"
+    return ""
+
+
+def _is_estimate(value: Any) -> bool:
+    return isinstance(value, dict) and {"value", "low", "high", "n"} <= value.keys()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cell(estimate: Mapping[str, Any] | None, share: bool) -> Cell:
+    if estimate is None:
+        return NOT_MEASURED
+    if share:
+        return percent(estimate)
+    return Shown(estimate, "{:.4g} ({:.4g}-{:.4g})" if math.isfinite(estimate["high"]) else "{:.4g}", 1)

@@ -1,0 +1,52 @@
+import subprocess
+import sys
+
+import pytest
+
+from lab.report import main
+
+
+def test_the_command_writes_a_site_and_says_where_it_is(runs, log, tmp_path, capsys):
+    main([str(runs), "--out", str(tmp_path / "report"), "--experiments", str(log)])
+    printed = capsys.readouterr().out
+    assert f"7 runs; open {tmp_path / 'report' / 'index.html'}" in printed
+    assert "old: summary.json: of another version of the lab" in printed
+    assert "damaged: samples.jsonl: 1 lines are no samples" in printed
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace('"http://", "https://"', "")
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_a_site_is_replaced_and_any_other_folder_is_left_alone(runs, log, tmp_path, capsys):
+    arguments = [str(runs / "first"), "--experiments", str(log), "--out"]
+    main([*arguments, str(tmp_path / "site")])
+    stale = tmp_path / "site" / "runs" / "99"
+    stale.mkdir()
+    main([*arguments, str(tmp_path / "site")])
+    assert not stale.exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "index.html").write_text("my own page")
+    (tmp_path / "file").write_text("a file")
+    for name, said in (("mine", "not a site of the lab"), ("file", "is a file")):
+        with pytest.raises(SystemExit) as stopped:
+            main([*arguments, str(tmp_path / name)])
+        assert stopped.value.code == 2
+        assert said in capsys.readouterr().err
+    assert (tmp_path / "mine" / "index.html").read_text() == "my own page"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine", "site"]
+
+
+def test_bad_input_is_one_line_and_writes_nothing(tmp_path, capsys):
+    for folder, said in ((tmp_path / "absent", "there is no such folder"), (tmp_path, "no run directory there")):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(folder), "--out", str(tmp_path / "report")])
+        assert stopped.value.code == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_torch_is_imported():
+    code = "import sys, lab.site.pages, lab.site.gather; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,259 @@
+"""The site in a real Chromium, opened from disk as a reader does."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.report import report
+from tests.site.site_runs import HOSTILE, LONG, NUPA, nupa_part, nupa_sample, write_run
+
+pytestmark = pytest.mark.slow
+
+READY = "!document.querySelector('[aria-busy]')"
+
+
+@pytest.fixture(scope="module")
+def site(runs, log, tmp_path_factory) -> str:
+    return report([runs], tmp_path_factory.mktemp("site") / "report", log).as_uri()
+
+
+@pytest.fixture(scope="module")
+def window(chromium) -> tuple[Any, list[str]]:
+    """One page for all tests, since to open another is what takes time, and what it complained of."""
+    page, complaints = chromium.new_page(), []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else complaints.append(asked.url))
+    return page, complaints
+
+
+@pytest.fixture
+def open_page(window, site) -> Iterator[Callable[..., Any]]:
+    """Opens a view afresh; by the end it must have written no error and asked for nothing but files."""
+    page, complaints = window
+
+    def opened(view: str = "", url: str = site) -> Any:
+        page.goto("about:blank")
+        page.goto(f"{url}#{view}")
+        page.wait_for_function(READY)
+        return page
+
+    yield opened
+    page.emulate_media(media="screen", color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert complaints == []
+
+
+def go(page: Any, view: str) -> None:
+    page.evaluate(f"location.hash = '{view}'")
+    page.wait_for_selector(f"#{view.split('/')[0]}:not([hidden])")
+    page.wait_for_function(READY)
+
+
+def test_every_view_opens_and_every_run_is_listed_with_its_state(open_page):
+    page = open_page()
+    rows = page.locator("#runs-table tbody tr")
+    assert rows.count() == 7
+    assert "running" in rows.filter(has_text="unfinished").inner_text()
+    assert "another version" in rows.filter(has_text="old").inner_text()
+    page.locator("#runs-filter").fill("scratch")
+    assert page.locator("#runs-count").inner_text() == "2 of 7 runs"
+    page.get_by_role("link", name="scratch", exact=True).click()
+    page.wait_for_function(READY)
+    assert "encoding: rope" in page.locator("#run-view").inner_text()
+    for view in ("performance", "heatmap", "errors", "samples", "training", "cost", "probing", "adders", "log"):
+        page.get_by_role("navigation").locator(f"a[href='#{view}']").click()
+        page.wait_for_function(READY)
+        assert page.locator(f"#{view} h1").is_visible()
+        assert page.locator("main > section:visible").count() == 1
+    assert "Not measured" in page.locator("#cost").text_content()
+
+
+def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):
+    page = open_page("performance")
+    view = page.locator("#performance-view")
+    assert view.locator("figcaption").all_inner_texts() == ["add, integer", "max, float"]
+    assert view.locator(".legend li").all_inner_texts() == ["first", "second"]
+    # two models in two ranges each; L and XL were not measured
+    assert view.locator("svg.chart").first.locator("rect.fill").count() == 4
+    assert view.locator("svg.chart").first.get_by_text("not measured").count() == 2
+    page.get_by_role("checkbox", name="float", exact=True).uncheck()
+    assert view.locator("figcaption").all_inner_texts() == ["add, integer"]
+    page.get_by_text("Models: first, second").click()
+    page.get_by_label("Filter models").fill("scratch")
+    page.locator("#performance-choosers").get_by_label("scratch", exact=True).check()
+    page.get_by_label("Against").select_option("length")
+    page.wait_for_function(READY)
+    assert view.locator(".line").count() == 3 + 3  # of the legend and of the chart
+    view.get_by_text("The same as a table").click()
+    assert "90 % (60-98), n = 10" in view.locator("table").inner_text()
+    page.get_by_label("Metric").select_option("dlength")
+    page.wait_for_function(READY)
+    view.get_by_text("The same as a table").click()
+    assert "0.5 (0.1-1.5), n = 36" in view.locator("table").inner_text()
+
+
+def test_a_bar_that_is_pointed_at_says_its_figure_with_n_and_interval(open_page):
+    page = open_page("performance")
+    page.locator("#performance-view .bar").nth(1).hover()
+    assert page.get_by_role("tooltip").inner_text() == "second\nadd, integer, S (1-4 digits): 83 % (68-92), n = 36"
+    page.keyboard.press("Escape")
+    assert page.get_by_role("tooltip").count() == 0
+
+
+def test_the_heat_map_shows_a_model_or_the_difference_of_two(open_page):
+    page = open_page("heatmap")
+    row = page.locator("#heatmap-view tbody tr").first
+    assert row.locator("th").inner_text() == "add, integer"
+    assert row.locator("td").all_inner_texts() == ["8.3", "0", "not measured", "not measured"]
+    assert page.locator("#heatmap-view tbody tr").count() == 53
+    page.get_by_label("Model", exact=True).select_option(label="second")
+    page.get_by_label("Minus").select_option(label="first")
+    page.wait_for_function(READY)
+    assert row.locator("td").nth(0).text_content() == "+75 intervals apart"
+    assert row.locator("td").nth(1).inner_text() == "0"
+
+
+def test_errors_are_counted_by_length(open_page):
+    page = open_page("errors")
+    page.get_by_text("The same as a table").click()
+    row = page.locator("#errors-view tbody tr").first
+    row.wait_for()
+    cells = row.locator("th, td").all_inner_texts()
+    columns = page.locator("#errors-view thead th").all_inner_texts()
+    assert dict(zip(columns, cells, strict=True)) == {
+        "task": "add, integer",
+        "digits": "3",
+        "right": "0",
+        "a run of digits too high": "1",
+        "several digits wrong": "0",
+        "no number found": "1",
+    }
+
+
+def test_samples_are_chosen_and_opened_and_hostile_text_is_text(open_page):
+    page = open_page("samples")
+    cards = page.locator(".sample")
+    assert cards.count() == 20
+    page.get_by_label("Outcome").select_option("no number found")
+    page.wait_for_function(READY)
+    assert cards.count() == 1
+    cards.first.locator("summary").click()
+    box = page.get_by_role("region", name="Completion")
+    shown = box.inner_text()
+    assert "</script><script>document.title='owned'</script><img src=x onerror" in shown
+    for code in ("␀", "␛", "U+202E", "U+D800", "U+2028"):
+        assert code in shown
+    assert not set("\x00\x1b‮\u2028") & set(shown)
+    assert len(shown) < len(HOSTILE) + 60
+    assert box.evaluate("node => getComputedStyle(node).unicodeBidi") == "isolate"
+    assert page.title() == "Samples · The number lab"
+    assert page.locator("main img[src=x]").count() == 0
+
+
+def test_wrong_missing_and_surplus_digits_are_marked_and_a_long_text_is_shown_when_asked_for(open_page):
+    page = open_page("samples")
+    page.get_by_label("Length").select_option("4 digits")
+    page.wait_for_function(READY)
+    card = page.locator(".sample").filter(has_text="#3")
+    assert card.locator(".surplus").all_inner_texts() == ["12"]
+    assert card.get_by_role("img").get_attribute("aria-label") == "truth 345, answer 12345: 3 right, 2 surplus"
+    card.locator("summary").click()
+    box = card.get_by_role("region", name="Completion")
+    assert len(box.inner_text()) == 1000
+    card.get_by_role("button", name="Show all 1,000,001 characters").click()
+    page.wait_for_function("document.querySelector('.sample[open] .body').textContent.includes('7!')")
+    assert box.evaluate("node => node.textContent.length") == len(LONG)
+    page.get_by_label("Length").select_option("3 digits")
+    page.wait_for_function(READY)
+    assert page.locator(".sample .wrong").all_inner_texts() == ["8"]
+
+
+def test_it_can_be_used_with_the_keyboard_alone(open_page):
+    page = open_page()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.get_by_role("link", name="Samples").press("Enter")
+    page.wait_for_function("document.activeElement.textContent === 'Samples'")
+    page.wait_for_function(READY)
+    page.get_by_label("Task").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("document.querySelectorAll('.sample').length && !document.querySelector('[aria-busy]')")
+    assert page.evaluate("document.activeElement.labels[0].textContent") == "Task"
+    page.get_by_role("button", name="Next").first.press("Enter")
+    page.wait_for_function("document.getElementById('samples-said').textContent.startsWith('21 to 40')")
+    page.locator(".sample summary").first.press("Enter")
+    page.locator(".sample[open] pre").nth(1).wait_for()  # prompt and completion
+    fields = "[...document.querySelectorAll('main select, main input')]"
+    assert page.evaluate(f"{fields}.every((field) => field.labels.length || field.ariaLabel)")
+    assert page.evaluate("[...document.querySelectorAll('table')].every((found) => found.caption)")
+
+
+def test_training_and_probing_and_the_log_are_shown(open_page):
+    page = open_page("training")
+    assert page.locator("#training-view figcaption").all_inner_texts()[0].startswith("validation loss")
+    assert page.locator("#training-view figure").count() == 2
+    page.get_by_label("Quantity").select_option("learning rate")
+    page.wait_for_function(READY)
+    assert "Not measured: learning rate of scratch." in page.locator("#training-view").inner_text()
+    go(page, "probing")
+    page.get_by_role("button", name="Show it here").click()
+    assert page.frame_locator("iframe").get_by_role("heading").inner_text() == "Attention"
+    go(page, "log")
+    assert page.locator(".entry").count() == 2
+    page.locator("#log-filter").fill("multiply")
+    assert page.locator(".entry:visible").count() == 1
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(open_page):
+    page = open_page()
+    page.set_viewport_size({"width": 375, "height": 700})
+    for view in ("runs", "performance", "heatmap", "errors", "samples", "training", "adders", "log"):
+        go(page, view)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375, view
+
+
+def test_dark_is_dark_and_print_is_white_without_what_cannot_be_pressed(open_page):
+    page = open_page("performance")
+    page.emulate_media(color_scheme="dark")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(20, 22, 26)"
+    page.emulate_media(media="print")
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    assert page.locator("nav").is_hidden()
+    assert page.locator("#performance-choosers").is_hidden()
+    assert page.locator("#performance-view svg.chart").first.is_visible()
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_a_run_of_its_own_that_scored_nothing_is_a_site_too(open_page, runs, log, tmp_path):
+    alone = report([runs / "unfinished"], tmp_path / "report", log).as_uri()
+    page = open_page("performance", url=alone)
+    for view in ("heatmap", "training", "errors", "samples"):
+        go(page, view)
+    assert page.locator(".sample").count() == 1
+    assert "running" in page.locator("#runs-table").text_content()
+
+
+def test_a_hundred_thousand_samples_leave_the_page_small_and_quick(open_page, log, tmp_path: Path):
+    texts = [f" {number}" for number in range(100_000)]
+    samples = [
+        nupa_sample(number, text[1:], str(number + number % 2), text, length=3 + number % 90)
+        for number, text in enumerate(texts)
+    ]
+    cells = {str(length): nupa_part(length % 36, 36, (length, length)) for length in range(3, 93)}
+    add = {"ranges": {"S": nupa_part(3, 36, (3, 4))}, "domains": {}, "lengths": cells}
+    write_run(tmp_path, "large", NUPA, summary={"version": 1, "nupa": {"add_integer": add}}, samples=samples)
+    page_file = report([tmp_path / "large"], tmp_path / "report", log)
+    assert page_file.stat().st_size < 1_000_000
+    started = time.monotonic()
+    page = open_page("samples", url=page_file.as_uri())
+    page.get_by_label("Outcome").select_option("right")
+    page.wait_for_function(READY)
+    seconds = time.monotonic() - started
+    print(f"index.html {page_file.stat().st_size:,} bytes; open, filter and show: {seconds:.1f} s")
+    assert page.locator("#samples-said").inner_text() == "1 to 20 of 50,000"
+    assert seconds < 30  # on a machine that has other work

@@ -1,0 +1,193 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.errors import RunError
+from lab.numbers.metrics import score
+from lab.numbers.representations import Float, Fraction, Integer, Scientific
+from lab.site import experiments, pages, samples, series, training
+from lab.site.gather import gather
+from lab.site.scripts import as_json
+
+
+def test_runs_are_found_below_a_folder_and_named_once_whatever_state_they_are_in(runs):
+    found = {record.name: record for record in gather([runs, runs / "first"])}
+    assert sorted(found) == ["damaged", "first", "old", "probe", "scratch", "second", "unfinished"]
+    assert (found["scratch"].kind, found["scratch"].model) == ("from scratch", "0.2M rope")
+    assert (found["unfinished"].status, found["unfinished"].notes) == ("running", [])
+    assert found["damaged"].kind == "unknown"
+    assert [note.split(":")[0] for note in found["damaged"].notes] == ["config.yaml", "summary.json"]
+
+
+def test_runs_of_the_same_name_go_by_their_folders_too(tmp_path, runs):
+    for place in ("a", "b"):
+        (tmp_path / place / "run").mkdir(parents=True)
+        (tmp_path / place / "run" / "status").write_text("running\n")
+    assert [record.name for record in gather([tmp_path])] == ["a/run", "b/run"]
+
+
+def test_links_to_runs_are_followed_and_circles_of_links_end(tmp_path, runs):
+    (tmp_path / "elsewhere").symlink_to(runs / "first")
+    (tmp_path / "above").symlink_to(tmp_path)
+    assert [record.name for record in gather([tmp_path])] == ["elsewhere"]
+
+
+def test_a_folder_that_is_not_there_or_holds_no_run_is_refused(tmp_path):
+    with pytest.raises(RunError, match="no such folder"):
+        gather([tmp_path / "absent"])
+    with pytest.raises(RunError, match="no run directory there"):
+        gather([tmp_path])
+
+
+def test_a_summary_becomes_cells_and_another_version_is_said_to_be_one(runs):
+    found = {record.name: record for record in gather([runs])}
+    (first,) = series.of_record(found["first"])
+    # strict and loose agree, so one triple stands for both
+    assert first.ranges["add_integer"]["S"] == [[[0.0833, 0.0287, 0.2183, 36]] * 2 + [[0.5, 0.1, 1.5, 36]]]
+    assert list(first.lengths["add_integer"]) == ["3", "4", "10"]
+    (scratch,) = series.of_record(found["scratch"])
+    assert (scratch.trained, scratch.ranges) == ([1, 4], {})
+    assert series.of_record(found["probe"]) == []
+    with pytest.raises(RunError, match="another version"):
+        series.of_record(found["old"])
+
+
+def test_what_was_not_measured_is_none_and_never_zero():
+    assert series.estimate(None) is None
+    assert series.estimate({"value": math.nan, "low": 0, "high": 1, "n": 3}) is None
+    assert series.estimate({"value": 0.0, "low": 0.0, "high": math.inf, "n": 3}) == [0, 0, None, 3]
+
+
+def test_the_papers_figures_stand_beside_ours_without_an_interval():
+    found = series.published()
+    assert found
+    assert all("paper, Table" in one.label for one in found)
+    cells = [cell for one in found for ranges in one.ranges.values() for cell in ranges.values()]
+    assert all(triple is None or triple[1:] == [None] * 3 for cell in cells for triple in cell[0])
+
+
+@pytest.mark.parametrize(
+    ("given_text", "truth", "form", "expected"),
+    [
+        ("108", "12105", Integer, ("12105", "  108")),
+        ("-5", "12", Integer, (" 12", "- 5")),
+        ("1.5", "12.125", Float, ("12.125", " 1.5  ")),
+        ("11/2", "1/12", Fraction, (" 1/12", "11/ 2")),
+        ("1.25e4", "1.5e10", Scientific, ("1.5 e10", "1.25e 4")),
+        ("1/2", "12", Integer, None),
+    ],
+)
+def test_digits_stand_in_columns_as_digit_match_aligns_them(given_text, truth, form, expected):
+    assert samples.align(given_text, truth, form) == expected
+
+
+@given(st.text("0123456789", min_size=1, max_size=12), st.text("0123456789", min_size=1, max_size=12))
+def test_columns_that_agree_are_the_digits_that_digit_match_counts(answer, truth):
+    aligned = samples.align(answer, truth, Integer)
+    assert aligned
+    same = sum(a == b for a, b in zip(aligned.truth, aligned.given, strict=True))
+    assert same / len(truth) == pytest.approx(score(answer, truth, Integer).digit_match)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("12", "12", "correct"),
+        (None, "12", "parse_error"),
+        ("22", "12", "carry_1d"),
+        ("99999", "12345", "value_nd"),
+        ("012", "12", "other_form"),
+    ],
+)
+def test_an_answer_ends_in_one_of_the_outcomes(text, answer, expected):
+    sample = {"task_key": "add_integer", "length": 2, "answer": answer, "given": text, "exact_match": text == answer}
+    assert samples.outcome(sample) == expected
+    assert samples.outcome({**sample, "api_error": "500"}) == "api_error"
+    assert samples.outcome({**sample, "outcome": "sub_1d"}) == "sub_1d"
+
+
+def received(path) -> object:
+    name, _, value = path.read_text().removeprefix("receive(").removesuffix(")\n").partition(",")
+    assert json.loads(name) == path.with_suffix("").relative_to(path.parents[1]).as_posix()
+    return json.loads(value)
+
+
+def test_the_directory_of_samples_leads_to_every_one_of_them(tmp_path):
+    records = [
+        {"index": i, "int1": "1", "int2": "2", "answer": "3", "digits": 30 - i % 3, "text": "x" * 9000, "prompt": "q"}
+        for i in range(450)
+    ]
+    said = samples.write("set", [*records, {"index": "?"}, 7], tmp_path, "two_integers")
+    assert said == {
+        "n": 450,
+        "left_out": 2,
+        "errors": {"two_integers": {n: {"parse_error": 150} for n in (28, 29, 30)}},
+    }
+    directory = received(tmp_path / "set" / "directory.js")
+    assert directory["groups"] == [["two_integers", length, 150] for length in (28, 29, 30)]
+    chunks = [received(tmp_path / "set" / f"{number}.js") for number in range(len(directory["starts"]))]
+    assert [sum(map(len, chunks[:n])) for n in range(len(chunks))] == directory["starts"]
+    assert max(map(len, chunks)) <= samples.CHUNK
+    assert all((tmp_path / "set" / f"{n}.js").stat().st_size < 2 * samples.CHUNK_CHARACTERS for n in range(len(chunks)))
+    assert len(directory["outcomes"]) == sum(map(len, chunks)) == 450
+
+
+def test_a_long_text_is_cut_in_its_chunk_and_whole_in_a_file_of_its_own(tmp_path):
+    record = {
+        "index": 0,
+        "answer": "3",
+        "digits": 1,
+        "text": "y" * 1_000_000,
+        "prompt": [{"role": "user", "content": "q"}],
+    }
+    samples.write("set", [record], tmp_path, "carry_free")
+    (card,) = received(tmp_path / "set" / "0.js")
+    assert card["prompt"] == "user: q"
+    assert (len(card["text"]["start"]), card["text"]["characters"]) == (samples.KEPT, 1_000_000)
+    assert received(tmp_path / "set" / "text-0.js") == record["text"]
+
+
+def test_no_samples_are_none(tmp_path):
+    assert samples.write("set", [], tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.text())
+def test_no_text_ends_the_script_that_it_stands_in(text):
+    written = as_json({"text": text, "number": math.nan})
+    assert "<" not in written
+    assert written.isascii()
+    assert json.loads(written) == {"text": text, "number": None}
+
+
+def test_curves_show_the_best_seed_and_are_thinned_to_what_a_chart_can_show():
+    rows = [
+        {"step": step, "loss": 1 / step, "valid_loss": [3.0, 2.0], "valid_accuracy": [0.1, 0.4]}
+        for step in range(1, 1001)
+    ]
+    found = training.curves(rows)
+    assert found["valid_loss"][0][1] == 2.0
+    assert found["valid_accuracy"][0][1] == 0.4
+    assert len(found["loss"]) <= training.POINTS
+    assert found["loss"][-1] == [1000, 0.001]
+    assert "grad_norm" not in found
+
+
+def test_an_entry_of_the_log_has_its_figure_and_table_and_its_html_is_text(log, tmp_path):
+    first, second = experiments.entries(log, tmp_path)
+    assert (first.section, first.title) == ("Findings", "Does <strong>it</strong> add?")
+    assert first.cells[0] == ("command", "<code>make it</code>")
+    assert "&lt;script&gt;" in first.cells[1][1]
+    assert "<a" not in first.cells[1][1] + first.cells[1][1].replace("<img", "<a")
+    assert first.figures == ["curve.png"]
+    assert (tmp_path / "experiments" / "curve.png").is_file()
+    assert "<td>2</td>" in first.tables[0][1]
+    assert second.figures == []
+    assert experiments.entries(tmp_path / "nothing", tmp_path) == []
+
+
+def test_what_cannot_be_seen_is_written_as_its_code():
+    assert pages.plain("a‮b\x00\ud800é\n") == "a\\u202eb\\u0000\\ud800é\n"

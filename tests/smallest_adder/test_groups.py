@@ -1,0 +1,110 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lab.smallest_adder.config import (
+    AdderConfig,
+    AdderTrainingConfig,
+    GptAdderConfig,
+    GrokfastConfig,
+    GroupConfig,
+    ModelConfig,
+    ReducedAdderConfig,
+    TinyAdderConfig,
+)
+from lab.smallest_adder.groups import Batch, BatchedModel, Group, complements_at, initial_rows, rate_at
+from lab.smallest_adder.models import build
+from lab.smallest_adder.rows import batch
+
+
+def config_of(model: ModelConfig, seeds: int = 3) -> AdderConfig:
+    return AdderConfig(name="x", model=model, group=GroupConfig(seeds=seeds))
+
+
+@pytest.mark.parametrize("model", [GptAdderConfig(), TinyAdderConfig(), ReducedAdderConfig(attention="content")])
+def test_the_gradient_of_each_seed_of_a_group_is_what_it_is_alone(model):
+    config = config_of(model)
+    batched = BatchedModel(build(config.model))
+    rows_SP = initial_rows(config, batched)
+    problems = Batch.of(batch("train", 0, 0, 6))
+    losses_S, together_SP = batched.gradients(rows_SP, problems)
+    for place, row_P in enumerate(rows_SP):
+        alone = build(config.model)
+        alone.load_state_dict(batched.state_dict(row_P))
+        logits_BAV = alone(problems.ids, 11)
+        loss = torch.nn.functional.cross_entropy(logits_BAV.flatten(0, 1), problems.answers.flatten())
+        alone_P = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(alone.parameters()))])
+        torch.testing.assert_close(losses_S[place], loss.detach())
+        torch.testing.assert_close(together_SP[place], alone_P, rtol=1e-4, atol=1e-6)
+
+
+def test_the_first_weights_of_a_seed_do_not_depend_on_how_large_its_group_is():
+    few, many = config_of(TinyAdderConfig(), 2), config_of(TinyAdderConfig(), 5)
+    batched = BatchedModel(build(few.model))
+    assert torch.equal(initial_rows(few, batched), initial_rows(many, batched)[:2])
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_the_optimizer_is_torchs_adamw_for_each_seed_with_its_gradient_clipped_alone(decay):
+    config = AdderTrainingConfig(weight_decay=decay, warmup_steps=2, max_steps=10, clip=0.5)
+    torch.manual_seed(0)
+    rows_SP = torch.randn(2, 3)
+    group = Group(rows_SP)
+    theirs = [row.clone().requires_grad_() for row in rows_SP]
+    optimizers = [torch.optim.AdamW([row], betas=config.betas, weight_decay=decay) for row in theirs]
+    for step in range(5):
+        gradients_SP = torch.randn(2, 3)
+        group.update(gradients_SP, config)
+        for row, gradient, optimizer in zip(theirs, gradients_SP, optimizers, strict=True):
+            row.grad = gradient.clone()
+            torch.nn.utils.clip_grad_norm_([row], 0.5)
+            optimizer.param_groups[0]["lr"] = rate_at(step, config)
+            optimizer.step()
+    torch.testing.assert_close(group.rows_SP, torch.stack([row.detach() for row in theirs]), rtol=1e-4, atol=1e-6)
+
+
+def test_grokfast_adds_a_multiple_of_the_slow_mean():
+    config = AdderTrainingConfig(grokfast=GrokfastConfig(gain=2, decay=0.5), clip=1e9, betas=(0.0, 0.0))
+    group = Group(torch.zeros(1, 1))
+    group.update(torch.tensor([[4.0]]), config)
+    assert group.slow_SP.item() == 2  # half of 0, half of 4
+    assert group.mean_SP.item() == 4 + 2 * 2
+    group.update(torch.tensor([[0.0]]), config)
+    assert group.mean_SP.item() == 2 * 1
+
+
+def test_the_seeds_of_lowest_loss_go_on_with_their_moments_and_the_best_weights_are_kept():
+    group = Group(torch.arange(4.0)[:, None])
+    group.mean_SP += 10 * torch.arange(4.0)[:, None]
+    losses_S = torch.tensor([0.3, float("nan"), 0.1, 0.2])
+    group.keep_best(losses_S, torch.tensor([0.5, 0.0, 0.5, 0.4]))
+    assert group.best == {"accuracy": 0.5, "loss": pytest.approx(0.1), "seed": 2, "step": 0}
+    group.halve(losses_S, 2)
+    assert group.members == [2, 3]
+    assert group.rows_SP.flatten().tolist() == [2, 3]
+    assert group.mean_SP.flatten().tolist() == [20, 30]
+    group.keep_best(torch.tensor([0.1, 0.05]), torch.tensor([0.2, 0.4]))
+    assert group.best_P.tolist() == [2]
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
+def test_a_state_survives_json_bit_for_bit(values):
+    import json
+
+    group = Group(torch.tensor([values]))
+    group.keep_best(torch.zeros(1), torch.ones(1))
+    again = Group(torch.zeros(1, 1))
+    again.restore(json.loads(json.dumps(group.state())))
+    assert torch.equal(again.rows_SP, group.rows_SP)
+    assert torch.equal(again.best_P, group.best_P)
+    assert again.state() == group.state()
+
+
+def test_the_rate_rises_falls_and_what_is_mixed_in_fades_to_nothing():
+    config = AdderTrainingConfig(max_steps=1000, warmup_steps=100, learning_rate=1.0, complements_end=0.5)
+    assert rate_at(0, config) == pytest.approx(0.01)
+    assert rate_at(99, config) == rate_at(100, config) == pytest.approx(1)
+    assert rate_at(1000, config) == pytest.approx(0.01)
+    assert [complements_at(step, config) for step in (0, 250, 500, 900)] == [1, 0.5, 0, 0]

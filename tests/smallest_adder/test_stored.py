@@ -1,0 +1,93 @@
+"""Verdicts are kept beside submissions, and made again when either side has changed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab.errors import TaskError
+from lab.smallest_adder import stored
+from lab.smallest_adder.contract import category
+from lab.smallest_adder.sandbox import Limits
+from lab.smallest_adder.verify import Verdict, Verification
+
+SUBMISSIONS = Path(__file__).parent / "submissions"
+
+
+@pytest.fixture
+def tried(monkeypatch) -> list[str]:
+    """The sources that were verified; no process is started."""
+    sources: list[str] = []
+
+    def verify(source: str, limits: Limits) -> Verification:
+        sources.append(source)
+        return Verification([Verdict("accuracy", False, "why")], 3, 10, 7, None, 1.0, ["seccomp"])
+
+    monkeypatch.setattr(stored, "verify", verify)
+    return sources
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run" / "submission.py"
+    path.write_text((SUBMISSIONS / "honest_by_hand.py").read_text())
+    return path
+
+
+def test_a_verdict_is_made_once(path, tried):
+    first = stored.verdict_of(path, Limits())
+    assert stored.verdict_of(path, Limits()) == first
+    assert len(tried) == 1
+    assert first["right"] == 3
+
+
+def test_another_source_or_another_verifier_makes_it_again(path, tried, monkeypatch):
+    stored.verdict_of(path, Limits())
+    path.write_text(path.read_text() + "# changed\n")
+    stored.verdict_of(path, Limits())
+    monkeypatch.setattr(stored, "VERSION", -1)
+    stored.verdict_of(path, Limits())
+    assert len(tried) == 3
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"version": 2}'])
+def test_a_stored_file_that_is_no_verdict_is_made_again(path, tried, text):
+    path.with_suffix(".verdict.json").write_text(text)
+    stored.verdict_of(path, Limits())
+    assert len(tried) == 1
+    assert json.loads(path.with_suffix(".verdict.json").read_text())["problems"] == 10
+
+
+def test_a_stored_file_that_is_a_link_is_replaced_and_not_followed(path, tried, tmp_path):
+    (tmp_path / "kept.txt").write_text("kept")
+    path.with_suffix(".verdict.json").symlink_to(tmp_path / "kept.txt")
+    stored.verdict_of(path, Limits())
+    assert (tmp_path / "kept.txt").read_text() == "kept"
+
+
+def test_submissions_are_found_and_other_files_passed_over(path, tmp_path):
+    (tmp_path / "broken.py").write_text("def (:")
+    (tmp_path / "other.py").write_text("x = 1")
+    (tmp_path / "loop.py").symlink_to(tmp_path / "loop.py")
+    (tmp_path / "small.py").write_text(path.read_text())
+    assert list(stored.submissions([tmp_path])) == [("run", path), ("small", tmp_path / "small.py")]
+
+
+def test_a_folder_that_is_not_there_is_the_users_mistake(tmp_path):
+    with pytest.raises(TaskError, match="there is no such folder"):
+        list(stored.submissions([tmp_path / "none"]))
+
+
+@pytest.mark.parametrize(
+    ("source", "stated"),
+    [
+        ("CATEGORY = 'trained'", "trained"),
+        ('"""An adder.\n\nCategory: hand-coded.\n"""', "hand-coded"),
+        ("CATEGORY = '<b>best</b>'", "unstated"),
+        ("CATEGORY = open('x')", "unstated"),
+        ("", "unstated"),
+    ],
+)
+def test_the_category_is_what_the_file_states_of_two(source, stated):
+    assert category(source) == stated
