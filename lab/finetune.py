@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lab import processes
 from lab.config.finetuning import AlignmentConfig, FinetuneConfig
-from lab.config.loading import parse_command_line
+from lab.command import read_config
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
@@ -22,7 +22,7 @@ from lab.text.rule_following import check_rules
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(FinetuneConfig, arguments, "python -m lab.finetune", __doc__ or "")
+    config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "")
     Run.check(config.path, config.resume, config.overwrite)
     if config.data.rules_followed:
         check_rules(chosen(config.data.tasks), config.data.rules)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -16,6 +16,9 @@ from lab.runs import Run
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    SMOKE: ClassVar[tuple[str, ...]] = ()
+    """The overrides that smoke=true stands for: they shrink the job of a command to seconds."""
 
 
 class ModelConfig(Section):
