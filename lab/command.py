@@ -128,8 +128,8 @@ def find_config(name: str) -> Path:
 
 
 def shipped_configs() -> dict[str, Path]:
-    """The configs that the lab brings with it, by name: in a checkout those of configs/, else those of the wheel."""
-    folder = next(folder for folder in (_HERE.parent / "configs", _HERE / "configs") if folder.is_dir())
+    """The configs that the lab brings with it, by name: those of the wheel, or in a checkout those of configs/."""
+    folder = next(folder for folder in (_HERE / "configs", _HERE.parent / "configs") if folder.is_dir())
     files = [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("sweeps/*.yaml"))]
     return {str(file.relative_to(folder).with_suffix("")): file for file in files}
 

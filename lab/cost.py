@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lab.config.cost import CostConfig
 from lab.command import read_config
+from lab.config.cost import CostConfig
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries

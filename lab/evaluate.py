@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import processes
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.command import read_config
+from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import chosen
 from lab.errors import ConfigError, exit_cleanly
 from lab.progress import quiet_libraries

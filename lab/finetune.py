@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from lab import processes
-from lab.config.finetuning import AlignmentConfig, FinetuneConfig
 from lab.command import read_config
+from lab.config.finetuning import AlignmentConfig, FinetuneConfig
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries

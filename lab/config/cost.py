@@ -9,9 +9,7 @@ from lab.numbers.sampling import Cell
 
 
 class CostConfig(RunConfig):
-    SMOKE = (
-        "problems_per_length=1",
-    )
+    SMOKE = ("problems_per_length=1",)
 
     direct: ModelConfig
     """The model that answers directly; its name may also be a run directory or a folder of adapters (PEFT)."""

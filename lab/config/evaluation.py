@@ -160,9 +160,7 @@ FREE_ON_RESUMING = (
 
 
 class EvaluateConfig(RunConfig):
-    SMOKE = (
-        "limit=4",
-    )
+    SMOKE = ("limit=4",)
 
     engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]
     benchmark: Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]

@@ -44,6 +44,11 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
         ) from None
 
 
+def keys_of(path: Path) -> list[str]:
+    """The top-level keys of a config, those of the files that it extends included. Raises `ConfigError` as `load`."""
+    return list(_read(path).value)
+
+
 def dump(config: BaseModel) -> str:
     """The whole config as YAML, keys in the schema's order. To `load` it again gives an equal config."""
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
