@@ -23,7 +23,7 @@ from lab.progress import quiet_libraries
 from lab.runs import Run
 from lab.text.rule_following import check_rules
 
-COMMAND = "python -m lab.evaluate"
+COMMAND = "lab evaluate"
 
 
 @exit_cleanly

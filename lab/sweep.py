@@ -36,6 +36,7 @@ def sweep(config: SweepConfig) -> None:
     check_launcher(config.launcher)
     planned = trials(config)
     with Run.open(config.path, dump(config), resume=True, free=_MAY_CHANGE) as run:
+        run.record_environment(command="sweep")
         done = sum(trial.finished for trial in planned)
         print(f"{len(planned)} runs, {done} of them finished before")
         failed = run_trials(planned, open_launcher(config, run), run)

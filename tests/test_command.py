@@ -14,6 +14,7 @@ from lab.sweeping.config import COMMANDS as SWEPT
 
 
 class Job(RunConfig):
+    COMMAND = "work"
     SMOKE = ("steps=1",)
 
     steps: int = 100

@@ -9,6 +9,7 @@ from lab.numbers.sampling import Cell
 
 
 class CostConfig(RunConfig):
+    COMMAND = "cost"
     SMOKE = ("problems_per_length=1",)
 
     direct: ModelConfig

@@ -160,6 +160,7 @@ FREE_ON_RESUMING = (
 
 
 class EvaluateConfig(RunConfig):
+    COMMAND = "evaluate"
     SMOKE = ("limit=4",)
 
     engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]

@@ -127,6 +127,7 @@ class EvaluationConfig(Section):
 
 
 class FinetuneConfig(RunConfig):
+    COMMAND = "finetune"
     SMOKE = (
         "model.name=smollm2-135m-instruct",
         "model.quantization=none",

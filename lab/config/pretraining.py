@@ -175,6 +175,7 @@ class PretrainTrainingConfig(TrainingConfig):
 
 
 class PretrainConfig(RunConfig):
+    COMMAND = "pretrain"
     SMOKE = (
         "model.size=0.2M",
         "training.max_steps=2",

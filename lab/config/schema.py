@@ -141,6 +141,9 @@ FolderName: TypeAlias = Annotated[str, AfterValidator(_a_folder_name)]
 class RunConfig(Section):
     """What the config of every command that makes one run begins with."""
 
+    COMMAND: ClassVar[str]
+    """The command whose config this is; its runs record it."""
+
     name: FolderName
     """The run directory is <output>/<name>."""
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -161,7 +164,9 @@ class RunConfig(Section):
         A run of an earlier version has the defaults of keys that came later.
         """
         renew = partial(renewed, type(self))
-        return Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+        run = Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+        run.record_environment(command=self.COMMAND)
+        return run
 
     def run_status(self, free: Collection[str] = ()) -> str | None:
         """The status of the run that is in the directory of this config, None where there is none; changes nothing.

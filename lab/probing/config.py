@@ -57,6 +57,7 @@ class SumsConfig(Section):
 
 
 class ProbeConfig(RunConfig):
+    COMMAND = "probe"
     SMOKE = (
         "sums.per_length=8",
         "sums.pairs=8",

@@ -130,6 +130,7 @@ class AdderTrainingConfig(Section):
 
 
 class AdderConfig(RunConfig):
+    COMMAND = "adder"
     SMOKE = (
         "group={seeds: 2}",
         "training.max_steps=2",
