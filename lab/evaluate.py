@@ -57,13 +57,14 @@ def evaluate(config: EvaluateConfig) -> None:
     quiet_libraries()
     engine, device = open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
-    engine.check(benchmark.requests(engine)[0])
+    requests = benchmark.requests(engine)
+    engine.check(requests[0])
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
     model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
     with config.open_run(FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
-        samples = measure(benchmark, engine, run, sampling=sampling, model=model)
+        samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
         if not processes.is_main():
             return
         kind = config.benchmark.kind

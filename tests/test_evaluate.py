@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
 from lab.evaluate import main
@@ -55,6 +56,14 @@ def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, ca
     for name in ("exact_match", "digit_match", "dlength"):
         assert (run / "figures" / f"{name}.png").stat().st_size > 10_000
     assert "cpu" in json.loads((run / "environment.json").read_text())["device"]
+
+
+def test_a_request_is_formed_once(arguments, monkeypatch):
+    formed = []
+    form = Nupa._request
+    monkeypatch.setattr(Nupa, "_request", lambda self, item, *rest: formed.append(item) or form(self, item, *rest))
+    main(arguments())
+    assert len(formed) == len(set(formed)) == 24
 
 
 def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(arguments, tmp_path, capsys):
