@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
+    from lab.benchmarks.nupa.scoring import out_of_reach
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.samples import answered
     from lab.benchmarks.sums.carry_free import parse_errors
@@ -55,6 +56,8 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.inference.opening import open_engine
 
     quiet_libraries()
+    if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
+        print(told)
     engine, device = open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     requests = benchmark.requests(engine)
