@@ -94,9 +94,11 @@ def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", 
     from lab.models.memory import token_bytes, weight_bytes
 
     stem = name.replace(", ", "_").replace(" ", "_")
-    for _ in engine.generate([benchmark.requests(engine)[0]._replace(max_tokens=32)]):
+    requests = benchmark.requests(engine)
+    for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
         pass  # what a device does only once is not part of the cost
-    samples = measure(benchmark, MeteredEngine(engine, run, f"passes_{stem}"), run, f"samples_{stem}")
+    metered = MeteredEngine(engine, run, f"passes_{stem}")
+    samples = measure(benchmark, metered, run, f"samples_{stem}", requests=requests)
     model, passes = engine.model, run.read(f"passes_{stem}")
     return Variant(engine.batch_size, weight_bytes(model), token_bytes(model), samples, passes)
 

@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
+    from lab.benchmarks.nupa.scoring import out_of_reach
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.samples import answered
     from lab.benchmarks.sums.carry_free import parse_errors
@@ -55,15 +56,18 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.inference.opening import open_engine
 
     quiet_libraries()
+    if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
+        print(told)
     engine, device = open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
-    engine.check(benchmark.requests(engine)[0])
+    requests = benchmark.requests(engine)
+    engine.check(requests[0])
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
     model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
     with config.open_run(FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
-        samples = measure(benchmark, engine, run, sampling=sampling, model=model)
+        samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
         if not processes.is_main():
             return
         kind = config.benchmark.kind

@@ -56,6 +56,7 @@ def finetune(config: FinetuneConfig) -> None:
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, "rule_following" if rules else "base", rules=rules, written=written)
     benchmark = benchmark.within_window(engine)
+    requests = benchmark.requests(engine)  # the tuned model has the same tokenizer
 
     trained = (config.path / "model").exists()
     training, cells, seed = config.training, data.cells, config.seed
@@ -66,7 +67,7 @@ def finetune(config: FinetuneConfig) -> None:
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
-        before = measure(benchmark, engine, run, "samples_before")
+        before = measure(benchmark, engine, run, "samples_before", requests=requests)
         if sets:
             tuned = adapters.attach(model, config.adapter, seed)
             collate = PrefixTreeCollator(training.share_prefixes, model).of_rows
@@ -79,7 +80,7 @@ def finetune(config: FinetuneConfig) -> None:
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
         engine = LocalEngine(tuned, tokenizer, tested.batch_size, tested.speculation)
-        after = measure(benchmark, engine, run, "samples_after")
+        after = measure(benchmark, engine, run, "samples_after", requests=requests)
         if not processes.is_main():
             return
 

@@ -77,14 +77,16 @@ def measure(
     name: str = "samples",
     sampling: Sampling = GREEDY,
     model: str = "",
+    requests: Sequence[Request] | None = None,
 ) -> list[Sample]:
     """Ask every question that <name>.jsonl does not hold an answer to; what has come is on disk before the rest.
 
     Questions that an endpoint failed to answer in an earlier start are asked again. `model` is its name, for the
-    record. Returns all samples, in the benchmark's order, in each of the processes that share the questions out.
+    record. `requests`: those of the benchmark, if the caller has formed them already. Returns all samples, in the benchmark's order, in each of the processes that share the questions out.
     Raises RunError when the file is of other questions.
     """
-    recorded, asked = processes.from_main(lambda: run.read(name)), benchmark.requests(engine)
+    recorded = processes.from_main(lambda: run.read(name))
+    asked = benchmark.requests(engine) if requests is None else requests
     for sample in recorded:
         index = sample.get("index", -1)
         same = 0 <= index < len(benchmark) and benchmark.facts(index).items() <= sample.items()

@@ -47,7 +47,7 @@ SUMS = ("add_integer", "sub_integer")
 
 ENOUGH = 20
 """Answers at every length for the longest length that passes a threshold to be more than luck: of 96 lengths with an
-answer each, one will be right."""
+answer each, one will be right. Where there are fewer test problems, all of them are enough."""
 
 
 class Nupa:
@@ -186,11 +186,34 @@ def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_rang
 
 def _even(cells: Iterable[Cell], per_range: int, draw: Callable[[Cell, int], list[Problem]]) -> list[Problem]:
     problems = []
-    for members in grouped(cells, lambda cell: (cell.task.key, cell.task.range_of(cell.length))).values():
+    for members in _by_range(cells):
         for place, cell in enumerate(members):
             count = (place + 1) * per_range // len(members) - place * per_range // len(members)
             problems += draw(cell, count)
     return problems
+
+
+def _by_range(cells: Iterable[Cell]) -> Iterable[list[Cell]]:
+    return grouped(cells, lambda cell: (cell.task.key, cell.task.range_of(cell.length))).values()
+
+
+def out_of_reach(config: NupaConfig, limit: int | None = None) -> str:
+    """That well-learned digits will be missing for want of problems, and the setting that has enough; else nothing.
+
+    `limit`: of the questions that are asked at all.
+    """
+    needed: dict[int, int] = {}
+    for members in _by_range(config.cells()):
+        longest = members[0].task.difficulty.longest
+        needed[longest] = max(needed.get(longest, 0), ENOUGH * len(members))
+    if limit is None and max(needed.values()) <= config.problems_per_range:
+        return ""
+    enough = " and ".join(f"{count} for tasks of up to {longest} digits" for longest, count in sorted(needed.items()))
+    now = f"now {config.problems_per_range}" + ("" if limit is None else f" with limit={limit}")
+    return (
+        f"too few problems for well-learned digits, which need {ENOUGH} answers at every length: "
+        f"benchmark.problems_per_range should be {enough} ({now})"
+    )
 
 
 def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = frozenset()) -> list[Problem]:
@@ -221,7 +244,7 @@ def _task_summary(task: Task, samples: Sequence[Sample]) -> dict[str, Any]:
         "domains": {name: figures(members) for name, members in domains.items() if members},
         "lengths": {str(length): figures(by_length[length]) for length in sorted(by_length)},
         "digits": {
-            reading: {metric: _digits(by_length, reading, metric) for metric in METRICS} for reading in READINGS
+            reading: {metric: _digits(task, by_length, reading, metric) for metric in METRICS} for reading in READINGS
         },
         **({"errors": _errors(by_range)} if task.key in SUMS else {}),
         **({"first_errors": _first_errors(by_range)} if any("first_error" in s for s in samples) else {}),
@@ -247,12 +270,14 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str) -> dict[str, int] | None:
+def _digits(
+    task: Task, by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str
+) -> dict[str, int] | None:
     """Well-learned and performance-preserving digits (A.1.8); None where some length has too few answers to tell."""
     values = {
         length: [sample[reading][metric] for sample in answered(members)] for length, members in by_length.items()
     }
-    if min(map(len, values.values())) < ENOUGH:
+    if not all(_enough(Cell(task, length), len(members)) for length, members in values.items()):
         return None
     means = {length: sum(members) / len(members) for length, members in values.items()}
     return {
@@ -261,6 +286,10 @@ def _digits(by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str
         "performance_preserving": longest_passing(means, metric, PERFORMANCE_PRESERVING),
         "performance_preserving_contiguous": contiguous_passing(means, metric, PERFORMANCE_PRESERVING),
     }
+
+
+def _enough(cell: Cell, answers: int) -> bool:
+    return answers >= ENOUGH or 0 < answers == len(distinct_problems(cell, "test", 0, ENOUGH))
 
 
 def _first_errors(by_range: Mapping[str, Sequence[Sample]]) -> dict[str, dict[str, int]]:
