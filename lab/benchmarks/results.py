@@ -12,13 +12,14 @@ An Estimate (lab/numbers/statistics.py) is a value with its 95 % interval and it
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 
 from lab.errors import RunError
 from lab.inference.engine import Completion
-from lab.numbers.metrics import METRICS, Score
+from lab.numbers.metrics import METRICS
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, wilson
 from lab.runs import Run
@@ -53,6 +54,13 @@ class Sum(NamedTuple):
 Question: TypeAlias = Problem | Sum
 
 
+class Scored(NamedTuple):
+    """What a benchmark says of an answer."""
+
+    readings: "Mapping[str, Reading]"
+    remarks: Mapping[str, Any] = MappingProxyType({})
+
+
 class Reading(NamedTuple):
     """What one reading takes for the answer, and how good that is."""
 
@@ -64,10 +72,6 @@ class Reading(NamedTuple):
     dlength: int | None = None
     error: str | None = None
     """The class of a wrong integer sum (lab/numbers/taxonomy.py)."""
-
-    @classmethod
-    def scored(cls, given: str | None, score: Score) -> Self:
-        return cls(given, *score)
 
     def to_json(self) -> dict[str, Any]:
         if self.digit_match is None:
