@@ -8,8 +8,13 @@ from lab.benchmarks.length_curves.tables import METRIC_NAMES
 from lab.drawing.figures import COLORS, figure_at, plain
 
 
-def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], title: str, path: Path) -> None:
-    """A row a task, a column a metric, a line a model: against length, with 95 % intervals; grey is trained."""
+def length_curves(
+    curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int] | None, title: str, path: Path
+) -> None:
+    """A row a task, a column a metric, a line a model: against length, with 95 % intervals.
+
+    Grey are the lengths `trained`, which models that were trained on different ones have not in common: None.
+    """
     tasks = list(dict.fromkeys(task for curve in curves.values() for task in curve))
     with figure_at(path, figsize=(10, 2.6 * len(tasks) + 1.1)) as figure:
         grid = figure.subplots(len(tasks), len(METRIC_NAMES), squeeze=False, sharex="row")
@@ -27,7 +32,8 @@ def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, i
                     highest = 2 * max(1.0, *values)
                     bounds = [e["low"] for e in found], [min(e["high"], highest) for e in found]
                     axes.fill_between(lengths, *bounds, color=color, alpha=0.12, lw=0)
-                axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
+                if trained:
+                    axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
                 axes.grid(color="#eeeeee")
                 axes.tick_params(labelsize=7)
                 axes.set_ylabel(name, fontsize=8)
@@ -35,7 +41,7 @@ def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, i
                     axes.set_ylim(-0.03, 1.03)
             row[1].set_title(task, fontsize=9)
         for axes in grid[-1]:
-            axes.set_xlabel("digits (grey: trained)", fontsize=8)
+            axes.set_xlabel("digits (grey: trained)" if trained else "digits", fontsize=8)
         figure.suptitle(plain(title), fontsize=10)
         found = [axes[0].get_legend_handles_labels() for axes in grid]
         legend = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}

@@ -71,12 +71,24 @@ def table(curves: Mapping[str, Curves], title: str) -> Table:
     return Table(title, ("task", "digits", *names), rows, 2)
 
 
+def all_tables(curves: Mapping[str, Curves], title: str) -> dict[str, Table]:
+    """A table a metric, by file name."""
+    return {metric: by_metric(curves, f"{title}. {name}", metric) for metric, name in METRIC_NAMES.items()}
+
+
 def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequence[int] | None = None) -> Table:
-    """A row a task and model, a column a length: the shape of the paper's Tables 16 and 17."""
+    """The shape of the paper's Tables 16 and 17."""
+    return by_metric(curves, title, "exact_match", lengths)
+
+
+def by_metric(
+    curves: Mapping[str, Curves], title: str, metric: str, lengths: Sequence[int] | None = None
+) -> Table:
+    """A row a task and model, a column a length: all that any model was measured at, or `lengths`."""
     measured = {int(length) for curve in curves.values() for found in curve.values() for length in found}
     shown = [str(length) for length in lengths or sorted(measured)]
     rows = [
-        (task, label, *(percent((curve[task].get(length) or {}).get("exact_match")) for length in shown))
+        (task, label, *(_cell(curve[task].get(length), metric) for length in shown))
         for task in dict.fromkeys(task for curve in curves.values() for task in curve)
         for label, curve in curves.items()
         if task in curve
