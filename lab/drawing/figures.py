@@ -39,8 +39,20 @@ def plain(text: str) -> str:
     return f"\u2009{escaped}" if escaped.startswith("_") else escaped
 
 
-def error_bars(estimates: list[dict[str, float]]) -> list[list[float]]:
-    return [[e["value"] - e["low"] for e in estimates], [e["high"] - e["value"] for e in estimates]]
+def interval(estimates: Sequence[Mapping[str, float | None]]) -> tuple[list[float], list[float]]:
+    """Lower and upper bounds; one that is infinite (in JSON: None) is no number, and nothing is drawn."""
+    return [_drawable(e["low"]) for e in estimates], [_drawable(e["high"]) for e in estimates]
+
+
+def _drawable(bound: float | None) -> float:
+    return math.nan if bound is None or math.isinf(bound) else bound
+
+
+def error_bars(estimates: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+    low, high = interval(estimates)
+    below = [e["value"] - bound for e, bound in zip(estimates, low, strict=True)]
+    above = [bound - e["value"] for e, bound in zip(estimates, high, strict=True)]
+    return [below, above]
 
 
 def panels(
@@ -54,8 +66,7 @@ def panels(
             for label, points in panel.items():
                 found, color = [points[place] for place in sorted(points)], COLORS[labels.index(label) % len(COLORS)]
                 axes.plot(sorted(points), [e["value"] for e in found], "o-", ms=3, lw=1.3, color=color, label=label)
-                bounds = [e["low"] for e in found], [e["high"] for e in found]
-                axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
+                axes.fill_between(sorted(points), *interval(found), color=color, alpha=0.15, lw=0)
             axes.set(ylim=(-0.03, 1.03), xlabel=x)
             axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_title(name, fontsize=9)
@@ -81,8 +92,7 @@ def by_cell(
             for place, estimate in enumerate(found):
                 look: dict[str, Any] = {"color": COLORS[0], "ms": 4, "lw": 1.2}
                 if estimate:
-                    bars = error_bars([dict(estimate)]) if math.isfinite(estimate["high"]) else None
-                    axes.errorbar([estimate["value"]], [place], xerr=bars, fmt="o", **look)
+                    axes.errorbar([estimate["value"]], [place], xerr=error_bars([estimate]), fmt="o", **look)
                 else:
                     axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:

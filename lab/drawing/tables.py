@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,14 +13,22 @@ from lab.numbers.statistics import student_mean
 
 
 class Shown(NamedTuple):
-    """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)"."""
+    """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)".
 
-    estimate: Mapping[str, float]
+    A bound that is None is infinite; with both, there is no interval to write, as of one value: "3.2".
+    """
+
+    estimate: Mapping[str, float | None]
     pattern: str
     scale: float
 
     def __str__(self) -> str:
-        return self.pattern.format(*(self.scale * self.estimate[name] for name in ("value", "low", "high")))
+        value, low, high = (self.estimate[name] for name in ("value", "low", "high"))
+        assert value is not None
+        unbounded = low is None or not math.isfinite(low)
+        bounds = (value, value) if unbounded else (low, math.inf if high is None else high)
+        pattern = self.pattern.partition(" ")[0] if unbounded else self.pattern
+        return pattern.format(*(self.scale * part for part in (value, *bounds)))
 
 
 Cell: TypeAlias = str | Shown
@@ -87,5 +96,5 @@ def _parts(cell: Cell, wide: bool) -> list[Any]:
 def difference(values: Sequence[float]) -> Cell:
     """Mean of differences between shares, in points, with Student's interval over seeds that see the same problems; one
     seed has none."""
-    found = student_mean(values)
-    return Shown(found._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})" if found.n > 1 else "{:+.1f}", 100)
+    found = student_mean(values, -1, 1) if len(values) > 1 else student_mean(values)
+    return Shown(found._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})", 100)

@@ -2,14 +2,13 @@
 Table 2).
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.samples import grouped
-from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
+from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, wilson
 
 
 class Variant(NamedTuple):
@@ -80,10 +79,10 @@ def _costs(samples: Sequence[Sample], token_bytes: int) -> dict[str, Any]:
     right = [sample["strict"]["exact_match"] for sample in samples]
     return {
         **{
-            cost: bootstrap_mean([sample[cost] for sample in samples])._asdict()
+            cost: bootstrap_mean([sample[cost] for sample in samples]).to_json()
             for cost in ("seconds", "prompt_tokens", "completion_tokens")
         },
-        "cache_bytes": bootstrap_mean([token_bytes * _tokens(sample) for sample in samples])._asdict(),
+        "cache_bytes": bootstrap_mean([token_bytes * _tokens(sample) for sample in samples]).to_json(),
         "accuracy": wilson(sum(right), len(right))._asdict(),
         "seconds_per_correct": _ratio([sample["seconds"] for sample in samples], right) if any(right) else None,
     }
@@ -99,9 +98,7 @@ def _ratios(variant: Variant, base: Variant) -> dict[str, Any]:
 
 
 def _ratio(numerators: Sequence[float], denominators: Sequence[float]) -> dict[str, Any]:
-    """An infinite bound is None: JSON has no word for it."""
-    estimate: Estimate = bootstrap_ratio(numerators, denominators)
-    return {key: value if math.isfinite(value) else None for key, value in estimate._asdict().items()}
+    return bootstrap_ratio(numerators, denominators).to_json()
 
 
 def _tokens(sample: Sample) -> int:

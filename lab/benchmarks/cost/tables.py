@@ -1,6 +1,5 @@
 """What answers cost, as tables: a summary is what lab/benchmarks/cost/scoring.py makes of one run of `lab.cost`."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -91,11 +90,8 @@ def lengths(summary: Summary, task: str) -> list[int]:
 
 
 def significant(estimate: Mapping[str, Any] | None, scale: float = 1) -> Cell:
-    """Three digits: seconds differ by orders of magnitude. A bound of None is infinite."""
-    if estimate is None:
-        return NOT_MEASURED
-    bounded = {key: math.inf if value is None else value for key, value in estimate.items()}
-    return Shown(bounded, "{:.3g} ({:.3g}-{:.3g})", scale)
+    """Three digits: seconds differ by orders of magnitude."""
+    return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", scale) if estimate else NOT_MEASURED
 
 
 def _cells(costs: Mapping[str, Any]) -> Iterator[Cell]:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lab.benchmarks.length_curves.tables import METRIC_NAMES
-from lab.drawing.figures import COLORS, figure_at, plain
+from lab.drawing.figures import COLORS, figure_at, interval, plain
 
 
 def length_curves(
@@ -30,8 +32,8 @@ def length_curves(
                     axes.plot(lengths, values, line, ms=2.5, lw=1.2, color=color, label=plain(label))
                     # so few seeds that a bound is out of all proportion shall not hide the lines
                     highest = 2 * max(1.0, *values)
-                    bounds = [e["low"] for e in found], [min(e["high"], highest) for e in found]
-                    axes.fill_between(lengths, *bounds, color=color, alpha=0.12, lw=0)
+                    low, high = interval(found)
+                    axes.fill_between(lengths, low, np.minimum(high, highest), color=color, alpha=0.12, lw=0)
                 if trained:
                     axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
                 axes.grid(color="#eeeeee")
@@ -57,8 +59,7 @@ def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title
                 found = [points[samples]["exact_match"] for samples in sorted(points)]
                 color = COLORS[place % len(COLORS)]
                 axes.plot(sorted(points), [e["value"] for e in found], "o-", ms=2.5, lw=1.2, color=color, label=length)
-                bounds = [e["low"] for e in found], [e["high"] for e in found]
-                axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
+                axes.fill_between(sorted(points), *interval(found), color=color, alpha=0.15, lw=0)
             axes.set(ylim=(-0.03, 1.03), xlabel="samples seen")
             axes.set_title(task, fontsize=9)
             axes.grid(color="#eeeeee")

@@ -13,12 +13,11 @@ from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.samples import grouped
+from lab.benchmarks.samples import estimates, grouped
 from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
-from lab.numbers.metrics import METRICS, score
+from lab.numbers.metrics import score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
-from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.text.notation import Notation
 
 SURPLUS_TOKENS = 8
@@ -128,15 +127,9 @@ def summarize(samples: Sequence[Sample]) -> dict[str, Any]:
     """{task: {length: {metric: estimate}}}, exact match with its Wilson interval, the others bootstrapped."""
     by_task = grouped(samples, lambda sample: f"{sample['task']}_{sample['representation']}")
     return {
-        task: {str(length): figures(members) for length, members in sorted(_by_length(mine).items())}
+        task: {str(length): estimates(members) for length, members in sorted(_by_length(mine).items())}
         for task, mine in by_task.items()
     }
-
-
-def figures(samples: Sequence[Sample]) -> dict[str, Any]:
-    exact = wilson(sum(sample["exact_match"] for sample in samples), len(samples))
-    means = {metric: bootstrap_mean([sample[metric] for sample in samples])._asdict() for metric in METRICS[1:]}
-    return {"exact_match": exact._asdict(), **means}
 
 
 def _cell(item: Problem) -> str:

@@ -3,12 +3,11 @@
 A curve is {task: {length: {metric: estimate}}}, as lab/benchmarks/length_curves/scoring.py makes it of one run.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
-from lab.numbers.metrics import METRICS
+from lab.numbers.metrics import BOUNDS, METRICS
 from lab.numbers.statistics import seeds_proportion, student_mean
 from lab.runs import Run
 
@@ -46,7 +45,7 @@ def _mean(estimates: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]
     values = [estimate["value"] for estimate in estimates]
     if metric == "exact_match":
         return seeds_proportion(values, min(estimate["n"] for estimate in estimates))._asdict()
-    return student_mean(values, 0, math.inf if metric == "dlength" else 1)._asdict()
+    return student_mean(values, *BOUNDS[metric])._asdict()
 
 
 def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:

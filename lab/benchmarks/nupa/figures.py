@@ -50,7 +50,7 @@ def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, p
             for number, (label, summary) in enumerate(summaries.items()):
                 parts = summary.get(task.key, {"ranges": {}})["ranges"]
                 found = {name: part[reading][metric] for name, part in parts.items() if reading in part}
-                scaled = [{key: scale(e[key]) for key in ("value", "low", "high")} for e in found.values()]
+                scaled = [{key: e[key] and scale(e[key]) for key in ("value", "low", "high")} for e in found.values()]
                 places = [ranges.index(name) + (number + 0.5) * width - 0.4 for name in found]
                 axes.bar(
                     places,

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.nupa.files import read_published
-from lab.benchmarks.samples import answered, grouped
+from lab.benchmarks.samples import answered, estimates, grouped
 from lab.config.evaluation import NupaConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig, chosen
@@ -24,7 +24,6 @@ from lab.numbers.metrics import (
 )
 from lab.numbers.sampling import Cell, Problem, distinct_problems, problem, task_of
 from lab.numbers.splits import unordered
-from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import classify
 from lab.text import rule_following
@@ -261,13 +260,7 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
     counts = {"lengths": [lengths[0], lengths[-1]], "asked": len(samples), "api_errors": len(samples) - len(scored)}
     if not scored:
         return counts
-    return counts | {
-        reading: {
-            "exact_match": wilson(sum(s[reading]["exact_match"] for s in scored), len(scored))._asdict(),
-            **{metric: bootstrap_mean([s[reading][metric] for s in scored])._asdict() for metric in METRICS[1:]},
-        }
-        for reading in READINGS
-    }
+    return counts | {reading: estimates([sample[reading] for sample in scored]) for reading in READINGS}
 
 
 def _digits(

@@ -72,7 +72,7 @@ def summary(samples: Sequence[Sample]) -> dict[str, Any]:
         "success_rate_of_asked": _success_rate(came, len(samples)),
         **_outcomes(came),
         "seconds": {
-            "mean": bootstrap_mean(seconds)._asdict() if came else None,
+            "mean": bootstrap_mean(seconds).to_json() if came else None,
             "median": median(seconds) if came else None,
             "total": sum(seconds),
         },
