@@ -37,7 +37,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 def compare(config: CostConfig) -> None:
     from rich.console import Console
 
-    from lab.benchmarks.compare import VERSION
     from lab.benchmarks.cost import figures
     from lab.benchmarks.cost import tables as cost
     from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
@@ -46,6 +45,7 @@ def compare(config: CostConfig) -> None:
     from lab.inference.plain import PlainEngine
     from lab.models import checkpoints, pretrained
     from lab.numbers.sampling import distinct_problems
+    from lab.text.wording import RuleFollowing
 
     quiet_libraries()
     checkpoints.load(config.direct)  # a model that cannot be had is noticed now, not after hours of followed rules
@@ -58,7 +58,7 @@ def compare(config: CostConfig) -> None:
     if config.plain:
         engines["rule following, plain loop"] = PlainEngine(model, tokenizer, size)
     drawn = (distinct_problems(cell, "test", config.seed, config.problems_per_length) for cell in config.cells)
-    following = Nupa([problem for problems in drawn for problem in problems], "rule_following", rules=config.rules)
+    following = Nupa([problem for problems in drawn for problem in problems], RuleFollowing(config.rules))
     following.within_window(engines["rule following, shared prefix"])
     answering = Nupa(following.problems)
 
@@ -74,8 +74,8 @@ def compare(config: CostConfig) -> None:
             more["direct, plain loop"] = PlainEngine(model, tokenizer, size)
         answers |= {name: measured(name, answering, engine, run) for name, engine in more.items()}
 
-        summary = {"version": VERSION, "left_out": dict(following.left_out), **summarize(answers, rules)}
-        run.write_json("summary", summary)
+        summary = summarize(answers, rules, following.left_out)
+        run.write_json("summary", summary.to_json())
         tables = cost.all_tables(summary)
         run.write_text("table.md", cost.page(tables["variants"], tables["ratios"], tables["tasks"]))
         run.write_text("lengths.md", cost.page(tables["lengths"]))

@@ -48,9 +48,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.nupa.scoring import out_of_reach
+    from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.opening import open_benchmark
-    from lab.benchmarks.samples import answered
+    from lab.benchmarks.results import VERSION, Summary, answered
     from lab.benchmarks.sums.carry_free import parse_errors
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
@@ -73,8 +73,8 @@ def evaluate(config: EvaluateConfig) -> None:
         kind = config.benchmark.kind
         summary = benchmark.summarize(samples)
         if kind == "carry_free":
-            run.rewrite("parse_errors", parse_errors(samples))
-        run.write_json("summary", {"version": report.VERSION, kind: summary})
+            run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
+        run.write_json("summary", Summary(version=VERSION, **{kind: summary}).to_json())
         show(report.write(kind, {config.name: summary}, run.path))
         if benchmark.note:
             print(benchmark.note)
@@ -100,7 +100,7 @@ def compare(arguments: Sequence[str]) -> None:
     with TemporaryDirectory() as scratch:
         for benchmark, runs in summaries.items():
             folder = (out or Path(scratch)) / (benchmark if len(summaries) > 1 else "")
-            show(report.write(benchmark, runs, folder, with_published=True))
+            show(report.write(benchmark, runs, folder, compared=True))
     if out:
         print(f"tables and figures: {out}")
 
@@ -115,9 +115,9 @@ def export(arguments: list[str]) -> None:
         raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
     from lab.benchmarks.benchmark import evenly
     from lab.benchmarks.nupa.files import write_dataset, write_published
-    from lab.benchmarks.nupa.scoring import Nupa
+    from lab.benchmarks.nupa.problems import problems_of
 
-    problems = Nupa.from_config(config.benchmark, config.seed).problems
+    problems = problems_of(config.benchmark, config.seed)
     if config.limit:
         problems = [problems[place] for place in evenly(len(problems), config.limit)]
     write_dataset(problems, config.seed, folder)

@@ -33,11 +33,11 @@ def finetune(config: FinetuneConfig) -> None:
     from rich.console import Console
 
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.compare import VERSION
     from lab.benchmarks.nupa import figures
     from lab.benchmarks.nupa.problems import pick_problems
     from lab.benchmarks.nupa.scoring import Nupa
     from lab.benchmarks.nupa.tables import change_table, changes
+    from lab.benchmarks.results import VERSION, Summary
     from lab.inference.local import LocalEngine
     from lab.models import adapters, pretrained, swaps
     from lab.text import formats
@@ -86,11 +86,11 @@ def finetune(config: FinetuneConfig) -> None:
         if not processes.is_main():
             return
 
-        summary = {"version": VERSION, "before": benchmark.summarize(before), "after": benchmark.summarize(after)}
-        rows = changes(summary["before"], summary["after"])
+        figured = benchmark.summarize(before), benchmark.summarize(after)
+        rows = changes(*figured)
         title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
         table = change_table(rows, title)
-        run.write_json("summary", summary)
+        run.write_json("summary", Summary(version=VERSION, before=figured[0], after=figured[1]).to_json())
         run.write_text("table.md", table.markdown())
         figures.before_after(rows, title, run.figures / "before_after.png")
         Console().print(table.terminal())

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,14 +13,19 @@ from lab.numbers.statistics import Estimate, student_mean
 
 
 class Shown(NamedTuple):
-    """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)"."""
+    """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)".
+
+    An estimate without a lower bound, such as the mean of one value, is written without an interval: "3.2".
+    """
 
     estimate: Estimate
     pattern: str
     scale: float
 
     def __str__(self) -> str:
-        return self.pattern.format(*(self.scale * part for part in self.estimate[:3]))
+        value, low, high, _ = self.estimate
+        pattern = self.pattern if math.isfinite(low) else self.pattern.partition(" ")[0]
+        return pattern.format(*(self.scale * part for part in (value, low, high)))
 
 
 Cell: TypeAlias = str | Shown
@@ -86,5 +92,5 @@ def _parts(cell: Cell, wide: bool) -> list[Any]:
 def difference(values: Sequence[float]) -> Cell:
     """Mean of differences between shares, in points, with Student's interval over seeds that see the same problems; one
     seed has none."""
-    found = student_mean(values)
-    return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})" if found.n > 1 else "{:+.1f}", 100)
+    found = student_mean(values, -1, 1) if len(values) > 1 else student_mean(values)
+    return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})", 100)

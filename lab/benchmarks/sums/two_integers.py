@@ -8,13 +8,12 @@ Both are compared by value: 007 is 7, +5 is 5.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.samples import answered
-from lab.benchmarks.sums.scoring import Sum, as_integer, ask, counts, distinct, scored, summary
+from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
+from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import TwoIntegersConfig
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.sampling import philox
@@ -53,28 +52,29 @@ class TwoIntegers:
     def requests(self, engine: Engine) -> list[Request]:
         return [ask(PROMPT.format(**item._asdict()), self.config.max_tokens) for item in self.problems]
 
-    def facts(self, index: int) -> Sample:
-        return self.problems[index].facts()
+    def question(self, index: int) -> Sum:
+        return self.problems[index]
 
-    def score(self, index: int, completion: Completion) -> Sample:
+    def score(self, index: int, completion: Completion) -> Scored:
         """Both readings and the outcome; what a response that is no integer is, or what can be seen in a wrong sum."""
         truth = self.problems[index].answer
         given = as_integer(completion.text.strip())
         first = INTEGER.search(completion.text)
-        sample = {**scored(truth, given, first and first.group()), "format_failure": None, "wrong_sum": None}
+        found = scored(truth, strict=given, loose=first and first.group())
+        remarks = {**found.remarks, "format_failure": None, "wrong_sum": None}
         if given is None:
-            sample["format_failure"] = format_failure(completion)
-        elif not sample["strict"]["success"]:
-            sample["wrong_sum"] = [tag for tag, holds in TAGS.items() if holds(given, truth)]
-        return sample
+            remarks["format_failure"] = format_failure(completion)
+        elif not found.readings["strict"].exact_match:
+            remarks["wrong_sum"] = [tag for tag, holds in TAGS.items() if holds(given, truth)]
+        return found._replace(remarks=remarks)
 
-    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
-        came = answered(samples)
-        return {
-            **summary(samples),
-            "format_failures": counts((sample["format_failure"] for sample in came), FORMAT_FAILURES),
-            "wrong_sums": counts((tag for sample in came for tag in sample["wrong_sum"] or ()), TAGS),
-        }
+    def summarize(self, samples: Sequence[Sample]) -> SumsSummary:
+        remarks = [sample.remarks for sample in answered(samples)]
+        return summary(
+            samples,
+            format_failures=counts((found["format_failure"] for found in remarks), FORMAT_FAILURES),
+            wrong_sums=counts((tag for found in remarks for tag in found["wrong_sum"] or ()), TAGS),
+        )
 
 
 def format_failure(completion: Completion) -> FormatFailure:
