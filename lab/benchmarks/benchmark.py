@@ -82,8 +82,10 @@ def measure(
     """Ask every question that <name>.jsonl does not hold an answer to; what has come is on disk before the rest.
 
     Questions that an endpoint failed to answer in an earlier start are asked again. `model` is its name, for the
-    record. `requests`: those of the benchmark, if the caller has formed them already. Returns all samples, in the benchmark's order, in each of the processes that share the questions out.
-    Raises RunError when the file is of other questions.
+    record. `requests`: those of the benchmark, if the caller has formed them already.
+
+    Returns all samples, in the benchmark's order, in each of the processes that share the questions out. Raises
+    RunError when the file is of other questions.
     """
     recorded = processes.from_main(lambda: run.read(name))
     asked = benchmark.requests(engine) if requests is None else requests

@@ -41,8 +41,8 @@ Summaries = Mapping[str, Mapping[str, Any]]
 def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """Summaries of run directories by benchmark and label; a fine-tuning run has two, before and after.
 
-    Raises RunError for what is no finished run, one without figures of a benchmark (a probe, a sweep), or one of another
-    version of the lab.
+    Raises RunError for what is no finished run, one without figures of a benchmark (a probe, a sweep), or one of
+    another version of the lab.
     """
     found: dict[str, dict[str, Any]] = {}
     for place, label in _labels(paths).items():

@@ -68,8 +68,9 @@ def has_problems(cell: Cell, split: Split, seed: int) -> bool:
 def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[Problem]:
     """The first `count` problems of the stream without repetition, swapped operands counting as the same.
 
-    Nothing is drawn beyond the last of them: of long numbers, one draw in 16 is a test problem. Fewer when the space has fewer: drawing stops when nothing new has come for a whole block and for as many draws
-    as have been kept twenty times over.
+    Nothing is drawn beyond the last of them: of long numbers, one draw in 16 is a test problem. Fewer when the space
+    has fewer: drawing stops when nothing new has come for a whole block and for as many draws as have been kept twenty
+    times over.
     """
     kept: dict[tuple[str, str], Problem] = {}
     number = since_last = 0

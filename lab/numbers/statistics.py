@@ -70,8 +70,8 @@ def bootstrap_ratio(
 ) -> Estimate:
     """Percentile bootstrap of the ratio of two sums over the same items, which are drawn in pairs, 95 %.
 
-    A bound is infinite where so many of the draws have only zeros below; of one item both are. Raises ValueError when the lengths differ, or
-    all denominators are 0.
+    A bound is infinite where so many of the draws have only zeros below; of one item both are. Raises ValueError when
+    the lengths differ, or all denominators are 0.
     """
     above_N, below_N = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     if len(above_N) != len(below_N) or not below_N.any():

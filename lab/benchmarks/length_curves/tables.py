@@ -80,9 +80,7 @@ def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequenc
     return by_metric(curves, title, "exact_match", lengths)
 
 
-def by_metric(
-    curves: Mapping[str, Curves], title: str, metric: str, lengths: Sequence[int] | None = None
-) -> Table:
+def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Sequence[int] | None = None) -> Table:
     """A row a task and model, a column a length: all that any model was measured at, or `lengths`."""
     measured = {int(length) for curve in curves.values() for found in curve.values() for length in found}
     shown = [str(length) for length in lengths or sorted(measured)]

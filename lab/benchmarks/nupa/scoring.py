@@ -263,9 +263,7 @@ def figures(samples: Sequence[Sample]) -> dict[str, Any]:
     return counts | {reading: estimates([sample[reading] for sample in scored]) for reading in READINGS}
 
 
-def _digits(
-    task: Task, by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str
-) -> dict[str, int] | None:
+def _digits(task: Task, by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str) -> dict[str, int] | None:
     """Well-learned and performance-preserving digits (A.1.8); None where some length has too few answers to tell."""
     values = {
         length: [sample[reading][metric] for sample in answered(members)] for length, members in by_length.items()
