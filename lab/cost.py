@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lab.command import read_config
 from lab.config.cost import CostConfig
-from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(CostConfig, arguments, "python -m lab.cost", __doc__ or "")
+    config = read_config(CostConfig, arguments, "lab cost", __doc__ or "")
     Run.check(config.path, config.resume, config.overwrite)
     check_rules(chosen(config.tasks), config.rules)
     compare(config)

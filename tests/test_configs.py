@@ -8,9 +8,10 @@ import pytest
 
 from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
 from lab.config.cost import CostConfig
+from lab.config.describing import help_text
 from lab.config.evaluation import EvaluateConfig
 from lab.config.finetuning import DataConfig, FinetuneConfig
-from lab.config.loading import dump, help_text, load
+from lab.config.loading import dump, load
 from lab.config.pretraining import PretrainConfig, PretrainingDataConfig
 from lab.config.schema import RunConfig, chosen
 from lab.numbers.sampling import Cell, block
@@ -120,4 +121,4 @@ def test_a_command_starts_as_the_readme_says(command):
     help_ = [sys.executable, "-m", f"lab.{command}", "--help"]
     done = subprocess.run(help_, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"usage: python -m lab.{command} config.yaml")
+    assert done.stdout.startswith(f"usage: lab {command} CONFIG")

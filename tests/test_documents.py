@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.config.describing import help_text
 from lab.config.evaluation import EvaluateConfig
-from lab.config.loading import help_text
 from lab.numbers.operations import significant
 from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, distinct_problems

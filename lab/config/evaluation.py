@@ -161,6 +161,9 @@ FREE_ON_RESUMING = (
 
 
 class EvaluateConfig(RunConfig):
+    COMMAND = "evaluate"
+    SMOKE = ("limit=4",)
+
     engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]
     benchmark: Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
     sampling: SamplingConfig = SamplingConfig()

@@ -3,45 +3,41 @@
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lab.numbers.statistics import student_mean
+from lab.numbers.statistics import Estimate, student_mean
 
 
 class Shown(NamedTuple):
     """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)".
 
-    A bound that is None is infinite; with both, there is no interval to write, as of one value: "3.2".
+    An estimate without a lower bound, as of one value, has no interval to write: "3.2".
     """
 
-    estimate: Mapping[str, float | None]
+    estimate: Estimate
     pattern: str
     scale: float
 
     def __str__(self) -> str:
-        value, low, high = (self.estimate[name] for name in ("value", "low", "high"))
-        assert value is not None
-        unbounded = low is None or not math.isfinite(low)
-        bounds = (value, value) if unbounded else (low, math.inf if high is None else high)
-        pattern = self.pattern.partition(" ")[0] if unbounded else self.pattern
-        return pattern.format(*(self.scale * part for part in (value, *bounds)))
+        bounded = math.isfinite(self.estimate.low)
+        pattern = self.pattern if bounded else self.pattern.partition(" ")[0]
+        return pattern.format(*(self.scale * part for part in self.estimate[:3]))
 
 
 Cell: TypeAlias = str | Shown
 
 NOT_MEASURED = ""
-ESTIMATE = ("value", "low", "high", "n")
 
 
-def percent(estimate: Mapping[str, Any] | None) -> Cell:
+def percent(estimate: Estimate | None) -> Cell:
     return Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) if estimate else NOT_MEASURED
 
 
-def number(estimate: Mapping[str, Any] | None) -> Cell:
+def number(estimate: Estimate | None) -> Cell:
     return Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 1) if estimate else NOT_MEASURED
 
 
@@ -77,7 +73,7 @@ class Table(NamedTuple):
         header = [
             name
             for column, wide in zip(self.columns, estimates, strict=True)
-            for name in ([f"{column} {part}" for part in ESTIMATE] if wide else [column])
+            for name in ([f"{column} {part}" for part in Estimate._fields] if wide else [column])
         ]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -89,7 +85,7 @@ class Table(NamedTuple):
 
 def _parts(cell: Cell, wide: bool) -> list[Any]:
     if isinstance(cell, Shown):
-        return [cell.estimate[name] for name in ESTIMATE]
+        return list(cell.estimate)
     return [cell, "", "", ""] if wide else [cell]
 
 
@@ -97,4 +93,4 @@ def difference(values: Sequence[float]) -> Cell:
     """Mean of differences between shares, in points, with Student's interval over seeds that see the same problems; one
     seed has none."""
     found = student_mean(values, -1, 1) if len(values) > 1 else student_mean(values)
-    return Shown(found._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})", 100)
+    return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})", 100)
