@@ -144,7 +144,7 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
     (tmp_path / "old").mkdir()
     (tmp_path / "file").touch()
     for name in ("status", "summary.json", "config.yaml"):
-        (tmp_path / "old" / name).write_text("finished\n" if name == "status" else "{\"version\": 0}")
+        (tmp_path / "old" / name).write_text("finished\n" if name == "status" else '{"version": 0}')
     for bad, message in (
         ([tmp_path / "empty"], "not a finished run"),
         ([tmp_path / "nowhere", run], "not a finished run"),

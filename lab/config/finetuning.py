@@ -67,10 +67,17 @@ class Swap(Section):
         return self.format.index_hints != "none"
 
 
+class TrainedLengths(Lengths):
+    """The paper's by default: the ranges S and M."""
+
+    hard: tuple[int, int] = (1, 8)
+    easy: tuple[int, int] = (1, 20)
+
+
 class DataConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
-    lengths: Lengths = Lengths(hard=(1, 8), easy=(1, 20))
+    lengths: TrainedLengths = TrainedLengths()
     """Lengths to train on; the default is the paper's, the ranges S and M."""
     style: Literal["direct", "rule_following"] = "direct"
     """The answer alone, or a rule in the prompt and its execution before the answer (section 4); also in the test."""

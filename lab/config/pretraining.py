@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.schema import RunConfig, Section, Tasks, TrainingConfig, chosen
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import LONGEST_SHORT_FACTOR, products_by
+from lab.numbers.tasks import LONGEST_SHORT_FACTOR, shorter_second
 
 PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
 
@@ -140,8 +140,8 @@ class PretrainingDataConfig(Section):
 
     def cells_of(self, lengths: Iterable[int]) -> list[Cell]:
         short = self.factor_digits < LONGEST_SHORT_FACTOR
-        tasks = [products_by(self.factor_digits)] if short else chosen(self.tasks)
-        return [Cell(item, length) for item, length in product(tasks, lengths)]
+        prepare = shorter_second(self.factor_digits) if short else None
+        return [Cell(item, length, prepare) for item, length in product(chosen(self.tasks), lengths)]
 
 
 class LengthCurvesConfig(Section):

@@ -23,10 +23,7 @@ def summary_of(benchmark) -> dict:
     answer = Completion("7", 1, 1, 0.1, "stop")
     asked = range(len(benchmark))
     return benchmark.summarize(
-        [
-            {"index": i, **answer._asdict(), **benchmark.facts(i), **benchmark.score(i, answer)}
-            for i in asked
-        ]
+        [{"index": i, **answer._asdict(), **benchmark.facts(i), **benchmark.score(i, answer)} for i in asked]
     )
 
 

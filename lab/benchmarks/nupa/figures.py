@@ -39,7 +39,7 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
 
     dlength is shown as log2(dlength + 1), as in Figure 7.
     """
-    scale = (lambda value: math.log2(value + 1)) if metric == "dlength" else float
+    scale = _logarithm if metric == "dlength" else float
     tasks = nupa.tasks(*summaries.values())
     columns = min(6, len(tasks))
     rows = -(-len(tasks) // columns)
@@ -79,3 +79,7 @@ def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) 
     for metric in METRICS:
         shown = f"{title}: {', '.join(summaries)}. {metric.replace('_', ' ')}, strict reading, 95 % intervals"
         nupa_by_range(summaries, metric, "strict", shown, folder / f"{metric}.png")
+
+
+def _logarithm(dlength: float) -> float:
+    return math.log2(dlength + 1) if dlength > -1 else dlength  # the lower bound of one value is infinite
