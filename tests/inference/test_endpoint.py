@@ -82,7 +82,7 @@ def unreliable(share, hang):
 def test_an_unreliable_server_costs_time_and_no_answer(serve, chat, path):
     server = serve(unreliable(0.3, hang=30))
     requests, answers = sums(300, chat)
-    found = collect(engine(server, attempts=12, concurrency=16, timeout=1), requests)
+    found = collect(engine(server, attempts=12, concurrency=16, timeout=0.4), requests)
     assert [found[i].text for i in range(300)] == answers
     assert {completion.finish_reason for completion in found.values()} == {"stop"}
     assert {asked.path for asked in server.asked} == {path}

@@ -4,25 +4,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lab.benchmarks.sums.scoring import readings_of
 from lab.drawing.figures import COLORS, figure_at, plain
 from lab.numbers.taxonomy import OUTCOMES
-from lab.text.answers import READINGS
 
 Summaries = Mapping[str, Mapping[str, Any]]
+
+LINES = {"strict": "o-", "loose": "--", "final": ":"}
 
 OUTCOME_COLORS = ("#4c9f70", "#d9822b", "#e8c15a", "#8a5fbf", "#c0504d", "#b0b0b0")
 
 
 def accuracy_by_digits(summaries: Summaries, title: str, path: Path) -> None:
-    """A line a model: right sums against digits, strict reading solid with its 95 % interval, loose dashed."""
+    """Right sums against digits, a line a model and reading: strict solid, with its 95 % interval, loose dashed, final
+    dotted."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
         for number, (label, summary) in enumerate(summaries.items()):
             color = COLORS[number % len(COLORS)]
             digits = sorted(map(int, summary["by_digits"]))
-            strict, loose = ([summary["by_digits"][str(n)][reading] for n in digits] for reading in READINGS)
-            axes.plot(digits, [e["value"] for e in strict], "o-", ms=3, lw=1.4, color=color, label=plain(label))
-            axes.plot(digits, [e["value"] for e in loose], "--", lw=1, color=color, label=plain(f"{label}, loose"))
+            cells = [summary["by_digits"][str(n)] for n in digits]
+            for reading in readings_of(summary["success_rate"]):
+                values = [cell[reading]["value"] for cell in cells]
+                name = plain(label if reading == "strict" else f"{label}, {reading}")
+                axes.plot(digits, values, LINES[reading], ms=3, lw=1.2, color=color, label=name)
+            strict = [cell["strict"] for cell in cells]
             axes.fill_between(
                 digits, [e["low"] for e in strict], [e["high"] for e in strict], color=color, alpha=0.15, lw=0
             )

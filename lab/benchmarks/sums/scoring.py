@@ -1,6 +1,7 @@
 """What the benchmarks that ask for one sum share: questions, the score of an answer, and what the scores amount to.
 
-An answer has two readings, strict and loose, which are reported as two figures; its outcome is that of the strict one.
+An answer has several readings, strict and loose and what else a benchmark has, each reported as a figure of its own; its
+outcome is that of the strict one.
 """
 
 from collections import Counter
@@ -14,8 +15,10 @@ from lab.inference.engine import Request
 from lab.numbers.splits import unordered
 from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.numbers.taxonomy import INTEGER, OUTCOMES, classify, same_value
-from lab.text.answers import READINGS
 from lab.text.settings import Message
+
+READINGS = ("strict", "loose", "final")
+"""In the order in which they are shown; not every benchmark has the last one."""
 
 
 class Sum(NamedTuple):
@@ -48,13 +51,19 @@ def as_integer(text: str) -> str | None:
     return text if INTEGER.fullmatch(text) else None
 
 
-def scored(truth: str, strict: str | None, loose: str | None) -> Sample:
-    """Both readings of what was given, and the outcome."""
+def scored(truth: str, strict: str | None, **others: str | None) -> Sample:
+    """What was given in each reading, by its name, and whether it is right; and the outcome."""
     readings = {
         reading: {"given": given, "success": given is not None and same_value(given, truth)}
-        for reading, given in zip(READINGS, (strict, loose), strict=True)
+        for reading, given in {"strict": strict, **others}.items()
     }
     return {**readings, "outcome": "parse_error" if strict is None else classify(strict, truth)}
+
+
+def readings_of(found: Iterable[str]) -> list[str]:
+    """Those among `found`, in the order in which they are shown."""
+    names = set(found)
+    return [reading for reading in READINGS if reading in names]
 
 
 def summary(samples: Sequence[Sample]) -> dict[str, Any]:
@@ -98,7 +107,8 @@ def _asked(samples: Sequence[Sample]) -> dict[str, int]:
 
 
 def _success_rate(samples: Sequence[Sample], n: int) -> dict[str, Any]:
-    return {reading: _rate(sum(sample[reading]["success"] for sample in samples), n) for reading in READINGS}
+    names = set(READINGS).intersection(*samples) if samples else READINGS[:2]  # what was answered in an older version
+    return {reading: _rate(sum(s[reading]["success"] for s in samples), n) for reading in readings_of(names)}
 
 
 def _outcomes(samples: Sequence[Sample]) -> dict[str, Any]:

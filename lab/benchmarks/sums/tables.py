@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lab.benchmarks.sums.scoring import readings_of
 from lab.drawing.tables import Table, number, percent
 from lab.numbers.taxonomy import OUTCOMES
-from lab.text.answers import READINGS
 
 Summary = Mapping[str, Any]
 
@@ -28,19 +28,21 @@ def all_tables(summaries: Mapping[str, Summary]) -> dict[str, Table]:
 
 def success(summaries: Mapping[str, Summary]) -> Table:
     """Rates of what was answered, and of what was asked, where an API error is no success; and what it cost."""
+    readings = _readings(summaries)
     rows = [
         (
             label,
             str(summary["asked"]),
             str(summary["api_errors"]),
-            *(percent(summary["success_rate"][reading]) for reading in READINGS),
+            *(percent(summary["success_rate"].get(reading)) for reading in readings),
             percent(summary["success_rate_of_asked"]["strict"]),
             number(summary["seconds"]["mean"]),
             str(summary["tokens"]["completion"]),
         )
         for label, summary in summaries.items()
     ]
-    columns = ("model", "asked", "API errors", "strict %", "loose %", "strict % of asked", "s/answer", "tokens written")
+    shares = [f"{reading} %" for reading in readings]
+    columns = ("model", "asked", "API errors", *shares, "strict % of asked", "s/answer", "tokens written")
     return Table("Right sums (95 % interval)", columns, rows, 1)
 
 
@@ -59,12 +61,13 @@ def outcomes(summaries: Mapping[str, Summary]) -> Table:
 
 
 def by_digits(summaries: Mapping[str, Summary]) -> Table:
+    readings = _readings(summaries)
     digits = sorted({int(length) for summary in summaries.values() for length in summary["by_digits"]})
     rows = []
     for length in map(str, digits):
         cells = [summary["by_digits"].get(length, {}) for summary in summaries.values()]
-        rows.append((length, *(percent(cell.get(reading)) for cell in cells for reading in READINGS)))
-    labels = [f"{label}, {reading} %" for label in summaries for reading in READINGS]
+        rows.append((length, *(percent(cell.get(reading)) for cell in cells for reading in readings)))
+    labels = [f"{label}, {reading} %" for label in summaries for reading in readings]
     return Table("Right sums by digits (95 % interval)", ("digits", *labels), rows, 1)
 
 
@@ -72,6 +75,10 @@ def counts(summaries: Mapping[str, Summary], name: str) -> Table:
     kinds = list(next(iter(summaries.values()))[name])
     rows = [(label, *(str(summary[name][kind]) for kind in kinds)) for label, summary in summaries.items()]
     return Table(KINDS[name], ("model", *kinds), rows, 1)
+
+
+def _readings(summaries: Mapping[str, Summary]) -> list[str]:
+    return readings_of(reading for summary in summaries.values() for reading in summary["success_rate"])
 
 
 def _share(summary: Summary, outcome: str) -> str:
