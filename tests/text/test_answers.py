@@ -129,7 +129,7 @@ def test_a_megabyte_of_whatever_is_read_in_fifty_milliseconds_by_every_represent
 def test_neither_does_a_setting_make_reading_take_longer_than_in_proportion(setting):
     for atom in ATOMS:
         for reading in READINGS:
-            assert_linear(lambda text, how=reading: extract(text, Scientific, how, setting), atom, longest=2**16)
+            assert_linear(lambda text, how=reading: extract(text, Scientific, how, setting), atom, longest=2**14)
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS.values())
@@ -143,7 +143,7 @@ def test_what_is_thought_decided_and_scored_takes_time_in_proportion_to_the_text
             score(extract(said, representation, reading), answer, representation)
 
     for atom in ATOMS:
-        assert_linear(whole, atom, longest=2**16, seconds=0.3)
+        assert_linear(whole, atom, longest=2**14, seconds=0.3)
 
 
 @given(st.text(st.sampled_from("0123456789./e -=x\n\u0663"), max_size=40), st.sampled_from(list(REPRESENTATIONS.values())))
