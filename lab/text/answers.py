@@ -41,7 +41,9 @@ def extract(text: str, representation: Representation, reading: Reading, setting
         text = text[announced.end() :]
     elif setting != "base" and reading == "loose" and "=" in text:
         text = text.partition("=")[2]
-    match = representation.pattern.match(text.strip()) if reading == "strict" else _anywhere(representation).search(text)
+    match = (
+        representation.pattern.match(text.strip()) if reading == "strict" else _anywhere(representation).search(text)
+    )
     return match.group() if match else None
 
 

@@ -95,7 +95,9 @@ async def turns(throttle, count):
 
 def test_refusals_in_a_row_double_the_pause_up_to_the_longest():
     began = on_a_jumping_clock(turns(Throttle(16, longest_wait=20), 9))
-    for gap, wait in zip([b - a for a, b in zip(began, began[1:], strict=False)], [1, 2, 4, 8, 16, 20, 20, 20], strict=True):
+    for gap, wait in zip(
+        [b - a for a, b in zip(began, began[1:], strict=False)], [1, 2, 4, 8, 16, 20, 20, 20], strict=True
+    ):
         assert wait <= gap <= 1.5 * wait
 
 

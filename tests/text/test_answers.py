@@ -146,7 +146,9 @@ def test_what_is_thought_decided_and_scored_takes_time_in_proportion_to_the_text
         assert_linear(whole, atom, longest=2**14, seconds=0.3)
 
 
-@given(st.text(st.sampled_from("0123456789./e -=x\n\u0663"), max_size=40), st.sampled_from(list(REPRESENTATIONS.values())))
+@given(
+    st.text(st.sampled_from("0123456789./e -=x\n\u0663"), max_size=40), st.sampled_from(list(REPRESENTATIONS.values()))
+)
 def test_the_loose_reading_is_the_first_match_of_the_grammar(text, representation):
     match = representation.pattern.search(text)
     assert extract(text, representation, "loose") == (match and match.group())

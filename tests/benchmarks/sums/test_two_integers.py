@@ -237,7 +237,7 @@ def test_the_third_reading_stands_beside_the_others_in_tables_and_a_run_without_
     assert old["success_rate"]["strict"] == new["success_rate"]["strict"]
     tables = all_tables({"new": new, "old": old})
     shown = dict(zip(tables["success"].columns, zip(*tables["success"].rows, strict=True), strict=True))
-    assert shown["final %"][0].startswith("100")
+    assert str(shown["final %"][0]).startswith("100")
     assert shown["final %"][1] == NOT_MEASURED
     assert "new, final %" in tables["by_digits"].columns
     accuracy_by_digits({"new": new, "old": old}, "both", tmp_path / "accuracy.png")
