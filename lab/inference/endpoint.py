@@ -27,10 +27,11 @@ import openai
 import tenacity
 
 from lab.config.evaluation import EndpointConfig
+from lab.config.notation import FormatConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.inference.throttle import Throttle
-from lab.text.settings import Prompt
+from lab.text.examples import Prompt
 
 _CONNECT_SECONDS = 10
 _LONGEST_REASON = 300
@@ -42,6 +43,8 @@ _THOUGHTS = ("thinking", "reasoning")
 
 
 class EndpointEngine:
+    format = FormatConfig()
+
     def __init__(self, config: EndpointConfig) -> None:
         """Raises ConfigError when the variable that should hold the key does not."""
         self.config = config

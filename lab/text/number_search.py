@@ -1,8 +1,8 @@
-"""The first number of a form in a text, in time that grows with the length of the text and no faster.
+r"""The first number of a form in a text, in time that grows with the length of the text and no faster.
 
-`re` looks for [0-9]+\\.[0-9]+ from each digit of a run of digits, and reads the rest of the run each time: the square of
-its length, minutes for a model that repeats a digit a hundred thousand times. Here a run is looked at from its last
-digit, which is where the rest of the number must follow, and its first digit is then found backwards.
+`re` looks for [0-9]+\.[0-9]+ from each digit of a run of digits, and reads the rest of the run each time: steps that
+grow with the square of its length, seconds for 40,000 digits. Here a run is looked at from its last digit, which is
+where the rest of the number must follow, and its first digit is then found backwards.
 """
 
 import re

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import random
 from collections import Counter
 
@@ -95,9 +96,7 @@ async def turns(throttle, count):
 
 def test_refusals_in_a_row_double_the_pause_up_to_the_longest():
     began = on_a_jumping_clock(turns(Throttle(16, longest_wait=20), 9))
-    for gap, wait in zip(
-        [b - a for a, b in zip(began, began[1:], strict=False)], [1, 2, 4, 8, 16, 20, 20, 20], strict=True
-    ):
+    for gap, wait in zip([b - a for a, b in itertools.pairwise(began)], [1, 2, 4, 8, 16, 20, 20, 20], strict=True):
         assert wait <= gap <= 1.5 * wait
 
 
@@ -133,7 +132,7 @@ def test_a_wait_that_proves_too_short_is_not_trusted_twice():
         return began
 
     began = on_a_jumping_clock(scenario())
-    gaps = [b - a for a, b in zip(began, began[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(began)]
     assert gaps[0] < 0.01
     assert gaps[1] >= 1
     assert gaps[3] >= 7
@@ -154,7 +153,7 @@ def test_a_pause_that_was_long_enough_for_one_request_is_no_longer_for_the_next(
         return began
 
     began = on_a_jumping_clock(scenario())
-    assert max(b - a for a, b in zip(began, began[1:], strict=False)) < 1.6
+    assert max(b - a for a, b in itertools.pairwise(began)) < 1.6
 
 
 def test_a_limit_that_lets_nothing_through_ends_the_run_when_patience_does(jumping):

@@ -1,6 +1,6 @@
 r"""The number that a response ends on, however it is written: the third reading of a sum, `final`.
 
-It is the number in the last \boxed{...}; if there is none, in the last bold **...** that holds a number and no more; and
+It is the number in the last \boxed{...}; if there is none, in the last bold **...** that holds a number and no more;
 if there is neither, the last number of the response. Separators of thousands are read, so that 1,012,915,637 is one
 number and not four: in a box or in bold wherever they stand, elsewhere before groups of three digits, the same between
 all groups. A number that is not written as an integer, such as 1.5 or 2e9, is none; 15.0 is 15.

@@ -1,7 +1,7 @@
 """What the benchmarks that ask for one sum share: questions, the score of an answer, and what the scores amount to.
 
-An answer has several readings, strict and loose and what else a benchmark has, each reported as a figure of its own; its
-outcome is that of the strict one.
+An answer has several readings, strict, loose and what else a benchmark has, each of them reported as a figure of its
+own; its outcome is that of the strict one.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from lab.inference.engine import Request
 from lab.numbers.splits import unordered
 from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.numbers.taxonomy import INTEGER, OUTCOMES, classify, same_value
-from lab.text.settings import Message
+from lab.text.examples import Message
 
 READINGS = ("strict", "loose", "final")
 """In the order in which they are shown; not every benchmark has the last one."""
