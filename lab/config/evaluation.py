@@ -34,13 +34,16 @@ class EndpointConfig(Section):
     api_key_env: str | None = None
     """Environment variable that holds the key; it is read from there and written nowhere."""
     concurrency: int = Field(default=16, ge=1)
-    """Requests in flight at once."""
+    """Requests in flight at most; fewer for a while after each refusal for asking too often (429)."""
     attempts: int = Field(default=6, ge=1)
-    """How often a question is sent, the first time included, before it becomes an api_error record."""
+    """How often a question is sent, the first time included, before it becomes an api_error record; refusals for asking
+    too often (429) do not count."""
     timeout: float = Field(default=600, gt=0)
     """Seconds that one attempt may take."""
     longest_wait: float = Field(default=60, gt=0)
-    """Seconds between two attempts at most, whatever Retry-After says."""
+    """Seconds of a wait at most, whatever Retry-After says; up to half of a wait is added at random."""
+    patience: float = Field(default=3600, gt=0)
+    """Seconds for which every request may be refused for asking too often (429) before the run ends."""
 
     @field_validator("base_url")
     @classmethod
@@ -156,6 +159,7 @@ FREE_ON_RESUMING = (
     "engine.attempts",
     "engine.timeout",
     "engine.longest_wait",
+    "engine.patience",
 )
 """How an endpoint is reached and how patiently: what a resumed run may do otherwise, as no answer depends on it."""
 

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
+from lab.benchmarks.sums.final_number import last_box
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import CarryFreeConfig
 from lab.inference.engine import Completion, Engine, Request
@@ -35,8 +36,8 @@ PLACES = ("text", "reasoning")
 
 _LAYOUT = re.compile(r"\\[!,:;]|[ ,]")
 _SEPARATORS = re.compile(r"(?<=[0-9])(?:\\[!,:;]|,)+(?=[0-9]{3})")
-_INTEGERS = re.compile(r"(?:(?<![0-9])[+-])?[0-9]+")
-"""Of 20+64 the last integer is 64."""
+_LAST_INTEGER = re.compile(r"[0-9]+(?:[+-](?![0-9]))?")
+"""Backwards, in the reversed text; the last integer of 20+64 is 64."""
 
 
 class CarryFree:
@@ -65,8 +66,8 @@ class CarryFree:
         """Both readings and the outcome; why there is no answer; flags; where the right result was, if not adopted."""
         answer = self.problems[index].answer
         given, parse_error = extract(completion)
-        loose = given or (_INTEGERS.findall(completion.text) or [None])[-1]
-        found = scored(answer, strict=given, loose=loose)
+        last = _LAST_INTEGER.search(completion.text[::-1])
+        found = scored(answer, strict=given, loose=given or (last and last.group()[::-1]))
         wrong = not found.readings["strict"].exact_match
         # A bare substring would also be found inside of longer numbers.
         truth = re.compile(rf"(?<![0-9])(?<![0-9]\.){answer}(?![0-9]|\.[0-9])")
@@ -102,7 +103,7 @@ def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
     Space around it is dropped, and \! \, \: \; spaces and ASCII commas within. A box ends at the first closing brace,
     so that what has braces of its own is no integer; one that is never closed is none.
     """
-    box = _last_box(completion.text)
+    box = last_box(completion.text)
     if box is None:
         return None, "truncated" if completion.finish_reason == "length" else "no_box"
     content = _LAYOUT.sub("", box.strip())
@@ -110,12 +111,6 @@ def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
         return None, "empty_box"
     given = as_integer(content)
     return given, None if given else "not_an_integer"
-
-
-def _last_box(text: str) -> str | None:
-    opening = r"\boxed{"
-    start = text.rfind(opening, 0, max(0, text.rfind("}")))
-    return None if start < 0 else text[start + len(opening) : text.index("}", start)]
 
 
 def _sums(length: int, seed: int) -> Iterator[Sum]:
