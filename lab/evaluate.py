@@ -19,8 +19,8 @@ from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineC
 from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import ConfigError, exit_cleanly
+from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-from lab.runs import Run
 from lab.text.rule_following import check_rules
 
 COMMAND = "python -m lab.evaluate"
@@ -39,13 +39,27 @@ def main(argv: Sequence[str] | None = None) -> None:
         compare(arguments)
     else:
         config = parse_command_line(EvaluateConfig, arguments, COMMAND, __doc__ or "")
-        Run.check(config.path, config.resume, config.overwrite)
-        if isinstance(config.benchmark, NupaConfig) and config.benchmark.setting == "rule_following":
-            check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
+        config.check_run(FREE_ON_RESUMING)
+        check_inputs(config)
         evaluate(config)
 
 
+def check_inputs(config: EvaluateConfig) -> None:
+    """Before a model is loaded: raises LabError when a file or folder that the config names cannot be used."""
+    if isinstance(config.engine, LocalEngineConfig):
+        check_name(config.engine.model.name, "engine.model.name")
+    if not isinstance(config.benchmark, NupaConfig):
+        return
+    if config.benchmark.setting == "rule_following":
+        check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
+    if config.benchmark.published:
+        from lab.benchmarks.nupa.files import read_published
+
+        read_published(config.benchmark.published)
+
+
 def evaluate(config: EvaluateConfig) -> None:
+    quiet_libraries()
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.opening import open_benchmark
@@ -54,7 +68,6 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
 
-    quiet_libraries()
     engine, device = open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     engine.check(benchmark.requests(engine)[0])
@@ -109,6 +122,7 @@ def export(arguments: list[str]) -> None:
     config = parse_command_line(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
     if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
         raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
+    quiet_libraries()
     from lab.benchmarks.benchmark import evenly
     from lab.benchmarks.nupa.files import write_dataset, write_published
     from lab.benchmarks.nupa.scoring import Nupa
@@ -124,9 +138,8 @@ def export(arguments: list[str]) -> None:
 def show(tables: Sequence) -> None:
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
     for table in tables:
-        console.print(table.terminal())
+        Console().print(table.terminal())
 
 
 if __name__ == "__main__":

@@ -132,6 +132,8 @@ class TrainingConfig(Section):
     """Steps between validations; each is a checkpoint too, and the one of lowest validation loss is kept."""
     valid_problems: int = Field(default=1024, ge=1)
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
+    """Where losses go beside metrics.jsonl (lab/training/loggers.py): tensorboard into the run directory, trackio and
+    wandb into their project number-lab."""
 
     @field_validator("betas")
     @classmethod
