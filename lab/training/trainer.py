@@ -92,10 +92,10 @@ class AnswerTrainer(SFTTrainer):
             if math.isfinite(value):
                 continue
             last = last_checkpoint(Path(self.args.output_dir))  # each was validated, with a finite loss
-            rate = self._get_learning_rate()
+            good = f"the last good checkpoint is {last}" if last else "there is no checkpoint yet"
             raise DivergedError(
-                f"the training diverged: {_FINITE[name]} {value} at step {step}, learning rate {rate:g}; the last good "
-                f"checkpoint is {last or 'none'}; try a lower training.learning_rate, or more training.warmup_steps"
+                f"the training diverged: {_FINITE[name]} {value} at step {step}, learning rate "
+                f"{self._get_learning_rate():g}; {good}; try a lower training.learning_rate or more training.warmup_steps"
             )
 
     def _save_checkpoint(self, *arguments: Any, **settings: Any) -> None:
