@@ -28,7 +28,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     config.check_run()
     check_name(config.model.name, "model.name")
     check_loggers(config.training.report_to)
-    undamaged(config.path / "checkpoints")
+    if config.resume:
+        undamaged(config.path / "checkpoints")
     if config.data.rules_followed:
         check_rules(chosen(config.data.tasks), config.data.rules)
     finetune(config)

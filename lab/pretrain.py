@@ -26,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = parse_command_line(PretrainConfig, arguments, "python -m lab.pretrain", __doc__ or "")
     config.check_run()
     check_loggers(config.training.report_to)
-    undamaged(config.path / "checkpoints")
+    if config.resume:
+        undamaged(config.path / "checkpoints")
     pretrain(config)
 
 

@@ -41,6 +41,8 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for place, label in _labels(paths).items():
+        if not place.exists():
+            raise RunError(f"{place}: there is no such run")
         if not (place / "summary.json").is_file() or Run(place).status != "finished":
             raise RunError(f"{place}: not a finished run (no summary.json, or its status is another)")
         summary = Run(place).read_json("summary")
