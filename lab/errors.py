@@ -84,5 +84,5 @@ def _short_of(error: Exception) -> str:
     text = " ".join(str(error).split())
     # torch's OutOfMemoryError is no MemoryError, and its CPU allocator raises a RuntimeError
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "not enough memory" in text:
-        return f"there is not enough memory; smaller batches or a smaller model need less ({text[:160] or 'no details'})"
+        return f"there is not enough memory; smaller batches or a smaller model need less ({text[:160] or error!r})"
     return ""

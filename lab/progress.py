@@ -1,6 +1,6 @@
 """What a user sees while a job goes on: how far, how fast, how long still, and nothing of the libraries beneath.
 
-On a terminal it is a bar. In a file, a pipe or a job of SLURM it is a line now and then, less often the longer it takes.
+On a terminal it is a bar. In a file, a pipe or a job of SLURM it is a line now and then, ever less often.
 """
 
 import logging

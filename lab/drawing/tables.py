@@ -106,8 +106,8 @@ class OnTerminal:
 
     def _telling(self) -> int:
         """How many names tell the rows apart."""
-        distinct = (len({row[:count] for row in self.table.rows}) for count in range(1, self.table.names))
-        return next((count for count, found in enumerate(distinct, 1) if found == len(self.table.rows)), self.table.names)
+        rows, names = self.table.rows, self.table.names
+        return next((count for count in range(1, names) if len({row[:count] for row in rows}) == len(rows)), names)
 
     def _needed(self) -> list[int]:
         """Characters of each column with its frame."""

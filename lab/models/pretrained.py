@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import httpx  # what the hub is asked with
+import httpx2  # what the hub is asked with
 import torch
 from bitsandbytes.nn.modules import Linear4bit
 from huggingface_hub import model_info, try_to_load_from_cache
@@ -68,7 +68,7 @@ def _check_hub(path: str) -> None:
     if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "config.json"), str):
         try:
             model_info(path, timeout=10)
-        except (httpx.TransportError, OfflineModeIsEnabled):
+        except (httpx2.TransportError, OfflineModeIsEnabled):
             raise ModelError(f"{path} is no folder here, and the model hub cannot be reached; {_ADVICE}") from None
 
 

@@ -39,8 +39,8 @@ EMBEDDED = {
 
 
 def check_name(name: str, key: str) -> None:
-    """Before anything is imported: raises ModelError, for the config's `key`, when `name` can only be a folder and there
-    is none. What may be a name on the hub, such as owner/name, is left to the hub.
+    """Before anything is imported: raises ModelError, for the config's `key`, when `name` can only be a folder and
+    there is none. What may be a name on the hub, such as owner/name, is left to the hub.
     """
     path = Path(name)
     of_folders = name.startswith((".", "/", "~")) or name.count("/") > 1 or ("/" in name and path.parent.is_dir())

@@ -92,10 +92,11 @@ class AnswerTrainer(SFTTrainer):
             if math.isfinite(value):
                 continue
             last = last_checkpoint(Path(self.args.output_dir))  # each was validated, with a finite loss
+            rate = self._get_learning_rate()
             good = f"the last good checkpoint is {last}" if last else "there is no checkpoint yet"
             raise DivergedError(
-                f"the training diverged: {_FINITE[name]} {value} at step {step}, learning rate "
-                f"{self._get_learning_rate():g}; {good}; try a lower training.learning_rate or more training.warmup_steps"
+                f"the training diverged: {_FINITE[name]} {value} at step {step}, learning rate {rate:g}; {good}; "
+                "try a lower training.learning_rate or more training.warmup_steps"
             )
 
     def _save_checkpoint(self, *arguments: Any, **settings: Any) -> None:
@@ -227,7 +228,7 @@ def train(
     arguments = _arguments(config, folder, seed, model, bfloat16 or model.dtype == torch.bfloat16, compile)
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # several GPUs in one process would cut a tree in pieces; one is used
-    progress = TrainingProgress()
+    progress, loggers = TrainingProgress(), logger_callbacks(config.report_to, run)
     run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
     trainer = AnswerTrainer(
         answer_loss,
@@ -238,7 +239,7 @@ def train(
         eval_dataset=sets.valid.examples,
         processing_class=tokenizer,
         data_collator=collate,
-        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks, *logger_callbacks(config.report_to, run)],
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks, *loggers],
     )
     trainer.remove_callback(PrinterCallback)
     for parameter in model.parameters():
