@@ -14,6 +14,7 @@ from lab.command import read_config
 from lab.config.cost import CostConfig
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
+from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.runs import Run
 from lab.text.rule_following import check_rules
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     config = read_config(CostConfig, arguments, "lab cost", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config.check_run()
+    check_name(config.direct.name, "direct.name")
+    check_name(config.rule_following.name, "rule_following.name")
     check_rules(chosen(config.tasks), config.rules)
     compare(config)
 
 
 def compare(config: CostConfig) -> None:
+    quiet_libraries()
     from rich.console import Console
 
     from lab.benchmarks.cost import figures
@@ -47,7 +51,6 @@ def compare(config: CostConfig) -> None:
     from lab.numbers.sampling import distinct_problems
     from lab.text.wording import RuleFollowing
 
-    quiet_libraries()
     checkpoints.load(config.direct)  # a model that cannot be had is noticed now, not after hours of followed rules
     model, tokenizer = checkpoints.load(config.rule_following)
     size = config.batch_size
@@ -81,7 +84,7 @@ def compare(config: CostConfig) -> None:
         run.write_text("lengths.md", cost.page(tables["lengths"]))
         figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
         for name in ("variants", "ratios", "tasks"):
-            Console(width=None if sys.stdout.isatty() else 160).print(tables[name].terminal())
+            Console().print(tables[name].terminal())
         if following.note:
             print(following.note)
         print(f"run directory: {run.path}")

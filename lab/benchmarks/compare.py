@@ -71,6 +71,8 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for place, label in _labels(paths).items():
+        if not place.exists():
+            raise RunError(f"{place}: there is no such run")
         if not (place / "status").is_file() or Run(place).status != "finished":
             raise RunError(f"{place}: not a finished run (its status is another, or it has none)")
         parts = by_benchmark(_summary(place), label)

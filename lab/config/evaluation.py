@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from lab.config.schema import Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks
+from lab.config.schema import LONGEST, Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks
 from lab.numbers.sampling import Cell
 
 
@@ -106,8 +106,7 @@ class NupaConfig(Section):
 
     @model_validator(mode="after")
     def _something_to_measure(self) -> Self:
-        if not self.cells():
-            raise ValueError("lengths holds no length at which one of tasks is tested")
+        self.lengths.check_tested(self.tasks, "lengths", "tasks")
         if self.shots and self.setting == "rule_following":
             raise ValueError("a rule is followed without solved examples: shots should be 0")
         return self
@@ -137,8 +136,8 @@ class CarryFreeConfig(Section):
     @field_validator("lengths")
     @classmethod
     def _in_range(cls, bounds: tuple[int, int]) -> tuple[int, int]:
-        if not 1 < bounds[0] <= bounds[1] <= 1000:
-            raise ValueError("should be [shortest, longest], from 2 digits to 1000")
+        if not 1 < bounds[0] <= bounds[1] <= LONGEST:
+            raise ValueError(f"should be [shortest, longest], from 2 digits to {LONGEST}")
         return bounds
 
 
