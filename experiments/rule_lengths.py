@@ -1,11 +1,12 @@
 """How long may numbers be for their rule, followed, to fit a window of 2,000 tokens? (Number Cookbook, Table 19)
 
-    python experiments/rule_lengths.py [samples]
+    python experiments/rule_lengths.py [samples=20] [publish=true]
 
 Prompt and response together, counted with Llama-3's tokenizer (up to three digits a token) and SmolLM2's (one). A
-length fits when all of its `samples` (20) training problems do; beside it stand the paper's table and what its released
+length fits when all of its `samples` training problems do; beside it stand the paper's table and what its released
 rules were measured to fit (all, median and any of 12 samples, Llama-3's tokenizer), both from table19.csv. Writes
-experiments/results/rule_lengths.md and .png; 10 minutes on one core, without a model.
+rule_lengths.md and .png to checkpoints/results/, or to experiments/results/ with publish=true; 10 minutes on one core,
+without a model.
 """
 
 import csv
@@ -18,8 +19,9 @@ import matplotlib.pyplot as plt
 from transformers import AutoTokenizer
 
 from lab.config.schema import RulesConfig
+from lab.drawing.results import Results, take_results
 from lab.drawing.tables import Table
-from lab.errors import TaskError
+from lab.errors import TaskError, exit_cleanly
 from lab.models.sources import locate
 from lab.models.vocabularies import load_vocabulary
 from lab.numbers.sampling import Cell, Problem, problem
@@ -32,7 +34,13 @@ RULES = RulesConfig()
 SUMMARIES: dict[str, Callable] = {"all": max, "median": median, "any": min}
 
 
-def main(samples: int) -> None:
+@exit_cleanly
+def main(arguments: list[str]) -> None:
+    results, rest = take_results(arguments, HERE / "results")
+    measure(int(dict(part.split("=", 1) for part in rest).get("samples", 20)), results)
+
+
+def measure(samples: int, results: Results) -> None:
     quiet_libraries()
     tokenizers = {
         "Llama-3": load_vocabulary("llama-3"),
@@ -58,8 +66,8 @@ def main(samples: int) -> None:
         print(*row, sep="\t", flush=True)
     columns = ("task", "Table 19", "released rules", *(f"ours, {name}" for name in tokenizers))
     table = Table(f"Longest numbers whose rule fits {RULES.window} tokens", columns, rows, names=1)
-    (HERE / "results" / "rule_lengths.md").write_text(table.markdown())
-    draw([row for row in rows if row[1]], HERE / "results" / "rule_lengths.png")
+    results.file("rule_lengths.md").write_text(table.markdown())
+    draw([row for row in rows if row[1]], results.file("rule_lengths.png"))
 
 
 def longest_fitting(task: Task, samples: int, tokens: Callable[[Problem], int]) -> list[int]:
@@ -105,4 +113,4 @@ def draw(rows: list[tuple[str, ...]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 20)
+    main(sys.argv[1:])
