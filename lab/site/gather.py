@@ -19,8 +19,9 @@ KINDS = {
     "subject": "probing",
     "rule_following": "cost",
     "group": "adder",
+    "command": "sweep",
 }
-"""A top-level key that only the configs of one command have, and what its runs are called."""
+"""What runs are called: the first of these top-level keys that a config has tells the commands apart."""
 
 
 @dataclass
@@ -96,10 +97,14 @@ def _read(place: Path, name: str) -> Record:
             if not isinstance(summary, dict):
                 raise RunError("summary.json: not a summary")
             record.summary = summary
+    if record.notes:
+        record.status = "damaged"
     return record
 
 
 def _model(config: dict[str, Any]) -> str:
+    if "command" in config:
+        return f"{config['command']} {Path(str(config.get('config'))).stem}"
     engine = config.get("engine") or {}
     model = config.get("subject") or engine.get("model") or config.get("model") or config.get("rule_following") or ""
     if isinstance(model, dict):

@@ -122,6 +122,10 @@ def render(shown: Shown) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def plain(text: object) -> str:
     """Text on a page of which nothing is hidden: what cannot be seen is written as its code."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in str(text))
@@ -168,7 +172,7 @@ def _write_samples(number: int, record: Record, into: list[dict[str, Any]], fold
             name = f"runs/{number}/{path.stem}"
             if said := samples.write(name, record.run.read(path.stem), folder, benchmark):
                 if left := said.pop("left_out"):
-                    record.notes.append(f"{path.name}: {left} lines are no samples")
+                    record.notes.append(f"{path.name}: {counted(left, 'line')} without a sample")
                 write_script(f"{name}/errors", said.pop("errors"), folder)
                 part = path.stem.removeprefix("samples").strip("_").replace("_", " ")
                 label = f"{record.name}, {part}" if part else record.name

@@ -1,5 +1,6 @@
 """The site in a real Chromium, opened from disk as a reader does."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,6 +95,48 @@ def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):
     page.wait_for_function(READY)
     view.get_by_text("The same as a table").click()
     assert "0.5 (0.1-1.5), n = 36" in view.locator("table").inner_text()
+
+
+def test_a_damaged_run_is_said_to_be_damaged_and_not_plotted_first(open_page, log, tmp_path):
+    add = {"ranges": {"S": nupa_part(3, 36, (3, 4))}, "domains": {}, "lengths": {}}
+    summary = {"version": 1, "nupa": {"add_integer": add}}
+    damaged = write_run(tmp_path, "a", NUPA, summary={**summary, "nupa": {"add_integer": add, "max_float": add}})
+    (damaged / "config.yaml").write_text("[a, list")
+    write_run(tmp_path, "whole", NUPA, summary=summary)
+    page = open_page("runs", url=report([tmp_path], tmp_path / "report", log).as_uri())
+    assert "damaged" in page.locator("#runs-table tbody tr").first.inner_text()
+    go(page, "performance")
+    shown = page.locator("#performance-view .legend li").all_inner_texts()
+    assert "whole" in shown
+    assert "a" not in shown
+
+
+@pytest.mark.parametrize("width", [390, 700, 1400])
+def test_an_address_that_is_opened_directly_shows_its_title_below_the_header(open_page, site, width):
+    page = open_page("runs")
+    page.set_viewport_size({"width": width, "height": 500})
+    for view in ("performance", "heatmap", "samples", "log"):
+        page.goto("about:blank")
+        page.goto(f"{site}#{view}")
+        page.wait_for_function(READY)
+        page.wait_for_timeout(200)  # the browser goes to the address's element when all is loaded
+        top = page.locator(f"#{view} h1").bounding_box()["y"]
+        header = page.locator("header").bounding_box()
+        assert top >= header["y"] + header["height"], view
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_labels_of_what_was_not_measured_do_not_overlap(open_page, log, tmp_path, width):
+    add = {"ranges": {"S": nupa_part(3, 36, (3, 4))}, "domains": {}, "lengths": {}}
+    tasks = ("add_integer", "add_float", "max_integer", "max_float", "get_digit_integer")
+    write_run(tmp_path, "run", NUPA, summary={"version": 1, "nupa": dict.fromkeys(tasks, add)})
+    page = open_page("performance", url=report([tmp_path], tmp_path / "report", log).as_uri())
+    page.set_viewport_size({"width": width, "height": 800})
+    for chart in page.locator("#performance-view svg.chart").all():
+        boxes = [label.bounding_box() for label in chart.locator("text.absent").all()]
+        assert len(boxes) >= 3
+        for left, right in itertools.pairwise(boxes):
+            assert left["x"] + left["width"] + 3 < right["x"]
 
 
 def test_a_bar_that_is_pointed_at_says_its_figure_with_n_and_interval(open_page):

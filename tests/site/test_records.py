@@ -9,8 +9,10 @@ from lab.errors import RunError
 from lab.numbers.metrics import score
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.site import experiments, pages, samples, series, training
-from lab.site.gather import gather
+from lab.site.gather import KINDS, gather
 from lab.site.scripts import as_json
+from lab.sweeping.config import COMMANDS, SweepConfig
+from tests.site.site_runs import NUPA, write_run
 
 
 def test_runs_are_found_below_a_folder_and_named_once_whatever_state_they_are_in(runs):
@@ -18,8 +20,30 @@ def test_runs_are_found_below_a_folder_and_named_once_whatever_state_they_are_in
     assert sorted(found) == ["damaged", "first", "old", "probe", "scratch", "second", "unfinished"]
     assert (found["scratch"].kind, found["scratch"].model) == ("from scratch", "0.2M rope")
     assert (found["unfinished"].status, found["unfinished"].notes) == ("running", [])
-    assert found["damaged"].kind == "unknown"
+    assert (found["damaged"].kind, found["damaged"].status) == ("unknown", "damaged")
     assert [note.split(":")[0] for note in found["damaged"].notes] == ["config.yaml", "summary.json"]
+
+
+@pytest.mark.parametrize("file", ["config.yaml", "summary.json", "status"])
+def test_a_run_of_which_a_file_is_damaged_is_damaged_whatever_its_status_says(file, tmp_path):
+    run = write_run(tmp_path, "run", NUPA, summary={"version": 1})
+    (run / file).write_bytes(b"\xff")
+    (record,) = gather([tmp_path])
+    assert record.status == "damaged"
+    assert [note.split(":")[0] for note in record.notes] == [file]
+
+
+def test_every_command_has_a_kind_of_its_own():
+    """By the keys of the config's schema, so that a command that is new is missed."""
+    schemas = [command.schema for command in COMMANDS.values()] + [SweepConfig]
+    kinds = [next((kind for key, kind in KINDS.items() if key in schema.model_fields), "") for schema in schemas]
+    assert sorted(kinds) == sorted(KINDS.values())
+
+
+def test_a_sweep_is_called_one_and_names_its_command_and_config(tmp_path):
+    write_run(tmp_path, "grid", "command: pretrain\nconfig: ../scratch_add.yaml\nseeds: [0, 1]\n")
+    (record,) = gather([tmp_path])
+    assert (record.kind, record.model) == ("sweep", "pretrain scratch_add")
 
 
 def test_runs_of_the_same_name_go_by_their_folders_too(tmp_path, runs):

@@ -27,7 +27,7 @@ for (const button of document.querySelectorAll(".embed")) {
   });
 }
 
-filterRows(document.getElementById("runs-filter"), [...document.querySelectorAll("#runs-table tbody tr")], document.getElementById("runs-count"), "runs");
+filterRows(document.getElementById("runs-filter"), [...document.querySelectorAll("#runs-table tbody tr")], document.getElementById("runs-count"), "run");
 if (document.getElementById("log-filter")) {
-  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "experiments");
+  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "experiment");
 }
