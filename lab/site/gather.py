@@ -46,7 +46,8 @@ class Record:
         except LabError as error:
             self.notes.append(str(error).replace(f"{self.run.path}{os.sep}", ""))
         except Exception as error:
-            self.notes.append(f"{what}: damaged ({type(error).__name__}: {error})"[:300])
+            said = " ".join(str(error).split())
+            self.notes.append(f"{what}: damaged ({type(error).__name__}: {said})"[:300])
 
 
 def gather(paths: Iterable[Path]) -> list[Record]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.report import report
-from tests.site.site_runs import HOSTILE, LONG, NUPA, nupa_part, nupa_sample, write_run
+from tests.site.site_runs import HOSTILE, LONG, NUPA, SCRATCH, estimate, nupa_part, nupa_sample, write_run
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +71,26 @@ def test_every_view_opens_and_every_run_is_listed_with_its_state(open_page):
         assert page.locator(f"#{view} h1").is_visible()
         assert page.locator("main > section:visible").count() == 1
     assert "Not measured" in page.locator("#cost").text_content()
+
+
+def test_the_overview_is_sorted_by_any_column_and_seeds_unfold(open_page, log, tmp_path):
+    for name, right, seed in (("grid_a_0", 9, 0), ("grid_a_1", 8, 1), ("other_b", 10, 0), ("third_c", 2, 0)):
+        share = {"exact_match": estimate(right, 10)}
+        config = f"seed: {seed}\n{SCRATCH.replace('0.2M', name[:5])}"
+        write_run(tmp_path, name, config, summary={"version": 1, "lengths": {"add_integer": {"2": share}}})
+    page = open_page(url=report([tmp_path], tmp_path / "report", log).as_uri())
+    names = "[...document.querySelectorAll('#runs-table tbody')].map((body) => body.querySelector('bdi').textContent)"
+    assert page.evaluate(names) == ["grid_a", "other_b", "third_c"]
+    page.get_by_role("button", name="exact match").click()
+    assert page.evaluate(names) == ["third_c", "grid_a", "other_b"]
+    page.get_by_role("button", name="exact match").click()
+    assert page.evaluate(names) == ["other_b", "grid_a", "third_c"]
+    assert page.locator("#runs-table th[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert page.get_by_role("link", name="grid_a_1").is_hidden()
+    page.get_by_role("button", name="2 seeds").click()
+    page.get_by_role("link", name="grid_a_1").click()
+    page.wait_for_function(READY)
+    assert "trained lengths" in page.locator("#run-view table").inner_text()
 
 
 def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):

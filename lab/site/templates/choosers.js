@@ -58,10 +58,11 @@ const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${numbe
 /** Hides rows without the text that is sought for, and says how many are left. */
 function filterRows(input, rows, count, noun) {
   const texts = rows.map((row) => row.textContent.toLowerCase());
+  const weight = (list) => list.reduce((sum, row) => sum + Number(row.dataset.runs ?? 1), 0);
   const narrow = () => {
     const sought = input.value.toLowerCase().trim();
     rows.forEach((row, place) => { row.hidden = !texts[place].includes(sought); });
-    count.textContent = `${rows.filter((row) => !row.hidden).length} of ${counted(rows.length, noun)}`;
+    count.textContent = `${weight(rows.filter((row) => !row.hidden))} of ${counted(weight(rows), noun)}`;
   };
   input.addEventListener("input", narrow);
   narrow();
