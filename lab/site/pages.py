@@ -110,7 +110,7 @@ def render(shown: Shown) -> str:
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(lambda name: _text(room, name))
     )
-    environment.filters |= {"plain": plain, "counted": counted, "percent": lambda found: percent(found._asdict())}
+    environment.filters |= {"plain": plain, "counted": counted, "percent": percent}
     constants = {
         "metrics": [{"key": key, "name": METRIC_NAMES[key]} for key in METRICS],
         "ranges": RANGES,

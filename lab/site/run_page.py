@@ -23,7 +23,7 @@ PICTURES = (".png", ".svg")
 def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
     """Write the side file `folder`/<name>/run.js, and copy the run's figures below it."""
     said = {
-        "scores": [[label, str(percent(found._asdict())), found.n] for label, found in scores.items()],
+        "scores": [[label, str(percent(found)), found.n] for label, found in scores.items()],
         "error": _error(record),
         "tables": _tables(record),
         "figures": _figures(name, record, folder),
