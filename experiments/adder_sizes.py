@@ -69,7 +69,7 @@ def report(runs: dict[str, list[Run]], results: Results) -> None:
     for label, groups in runs.items():
         found = [run.read_json("summary") for run in groups]
         shares = [summary["exact_match"]["value"] for summary in found]
-        learned = wilson(sum(share >= QUALIFYING for share in shares), len(shares))._asdict()
+        learned = wilson(sum(share >= QUALIFYING for share in shares), len(shares))
         parameters = found[0]["parameters"]
         points[label] = (parameters, learned)
         best, middle = (f"{100 * share:.2f}" for share in (max(shares), median(shares)))

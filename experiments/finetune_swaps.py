@@ -75,8 +75,8 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
                         span,
                         label,
                         str(len(found)),
-                        percent(seeds_proportion([f["value"] for f in figures], figures[0]["n"])._asdict()),
-                        percent(student_mean(digits, 0, 1)._asdict()),
+                        percent(seeds_proportion([f["value"] for f in figures], figures[0]["n"])),
+                        percent(student_mean(digits, 0, 1)),
                         difference(gained) if label != "FT" else NOT_MEASURED,
                         published().get((AS_PUBLISHED.get(label, ""), task, span), NOT_MEASURED),
                     )

@@ -77,18 +77,13 @@ for setting, seeds in found.items():
 # %% One table, one figure.
 rows = []
 for setting in found:
-    mean = [percent(leaks[setting][n]._asdict()) for n in LENGTHS]
+    mean = [percent(leaks[setting][n]) for n in LENGTHS]
     rows.append((setting, "attention that leaks", *mean))
     rows += [
-        (setting, f"exact match, {name}", *(percent(exact[setting][name][n]._asdict()) for n in LENGTHS))
-        for name in OPERATIONS
+        (setting, f"exact match, {name}", *(percent(exact[setting][name][n]) for n in LENGTHS)) for name in OPERATIONS
     ]
 counts = ", ".join(f"{len(seeds)} seeds of {setting}" for setting, seeds in found.items())
 title = f"Trained on 1-{TRAINED} digits ({counts}; {SUMS} sums a length and seed), %"
 results.show(Table(title, ("model", "", *(f"{n} digits" for n in LENGTHS)), rows, 2), "leak")
 panels = {"attention that leaks": leaks, **{f"exact match: {setting}": lines for setting, lines in exact.items()}}
-shown = {
-    name: {label: {n: e._asdict() for n, e in points.items()} for label, points in panel.items()}
-    for name, panel in panels.items()
-}
-figures.panels(shown, "digits", "What fails at length, and what cures it", results.file("leak.png"))
+figures.panels(panels, "digits", "What fails at length, and what cures it", results.file("leak.png"))

@@ -24,7 +24,7 @@ from lab.drawing.results import take_results
 from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
-from lab.numbers.statistics import seeds_proportion, student_mean
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +73,7 @@ def figure_of(summary: dict[str, Any], task: str, span: str, name: str) -> dict[
 
 
 rows: list[tuple[Cell, ...]] = []
-shown: dict[str, dict[str, dict[float, dict[str, float]]]] = {task: {row: {} for row in ROWS} for task in TASKS}
+shown: dict[str, dict[str, dict[float, Estimate]]] = {task: {row: {} for row in ROWS} for task in TASKS}
 for task in TASKS:
     for span, (first, last) in RANGES.items():
         plain = [figure_of(summary, task, span, "digit_match")["value"] for summary in found["FT"]]
@@ -84,8 +84,8 @@ for task in TASKS:
             mean = student_mean(matched, 0, 1)
             gained = [mine - its for mine, its in zip(matched, plain, strict=True)]
             gain = difference(gained) if row != "FT" else NOT_MEASURED
-            rows.append((task, f"{first}-{last}", row, percent(exact._asdict()), percent(mean._asdict()), gain))
-            shown[task][row][last] = mean._asdict()
+            rows.append((task, f"{first}-{last}", row, percent(exact), percent(mean), gain))
+            shown[task][row][last] = mean
 columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")
 title = (
     f"SmolLM2-135M tuned on 1-3 digits, {len(SEEDS)} seeds, {PROBLEMS} problems a task and range "

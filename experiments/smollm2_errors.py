@@ -94,7 +94,7 @@ for label, group in HEADS.items():
         if kind in ("carry_1d", "sub_1d")
     )
     right = [
-        wilson(sum(kind == "correct" for kind, has in zip(classes, carries, strict=True) if has is wanted), n)._asdict()
+        wilson(sum(kind == "correct" for kind, has in zip(classes, carries, strict=True) if has is wanted), n)
         if (n := carries.count(wanted))
         else None
         for wanted in (False, True)

@@ -18,6 +18,7 @@ from lab.drawing.results import take_results
 from lab.drawing.tables import Cell, Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
+from lab.numbers.statistics import Estimate
 from lab.probing.ablation import ablate, random_groups
 from lab.probing.alignment import alignment
 from lab.probing.bridge import Subject, open_model
@@ -55,7 +56,7 @@ def strongest(subject: Subject) -> dict[Component, str]:
 
 
 def cell(estimate: Measured) -> Cell:
-    shown = {"value": float(estimate.value), "low": float(estimate.low), "high": float(estimate.high)}
+    shown = Estimate(float(estimate.value), float(estimate.low), float(estimate.high), SUMS)
     return Shown(shown, "{:.0f} ({:.0f} to {:.0f})", 100)
 
 

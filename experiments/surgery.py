@@ -68,7 +68,7 @@ for label, seeds in found.items():
     for name in seeds[0][0].axes["operation"]:
         exact = [[float(e.at(operation=name, length=n).value) for e, _ in seeds] for n in LENGTHS]
         digits = [[float(d.at(operation=name, length=n).value) for _, d in seeds] for n in LENGTHS]
-        shares = [percent(seeds_proportion(values, SUMS)._asdict()) for values in exact]
+        shares = [percent(seeds_proportion(values, SUMS)) for values in exact]
         means = [student_mean(values, 0, 1) for values in digits]
         gained = [
             NOT_MEASURED
@@ -76,7 +76,7 @@ for label, seeds in found.items():
             else difference([mine - its for mine, its in zip(values, plain, strict=True)])
             for values, plain in zip(digits, vanilla, strict=True)
         ]
-        rows.append((label, name, *(percent(mean._asdict()) for mean in means), *gained[1:], *shares))
+        rows.append((label, name, *(percent(mean) for mean in means), *gained[1:], *shares))
         if name in HELPING:
             right.setdefault(label, {})[name] = dict(zip(map(float, LENGTHS), means, strict=True))
 columns = (
@@ -88,9 +88,7 @@ count = ", ".join(f"{len(seeds)} of {label}" for label, seeds in found.items())
 title = f"Trained on 1-{TRAINED} digits, after surgery (seeds: {count}; {SUMS} sums a length and seed), %"
 results.show(Table(title, ("model", "operation", *columns), rows, 2), "surgery")
 shown = {
-    f"{label} ({len(found[label])} models)": {
-        name: {n: e._asdict() for n, e in points.items()} for name, points in lines.items()
-    }
+    f"{label} ({len(found[label])} models)": lines
     for label, lines in right.items()
     if len(found[label]) > 2  # fewer bound no mean
 }
