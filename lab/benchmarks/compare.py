@@ -77,9 +77,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
             raise RunError(f"{place}: not a finished run (its status is another, or it has none)")
         parts = by_benchmark(_summary(place), label)
         if not parts:
-            raise RunError(
-                f"{place}: nothing to compare; only evaluations and trained models have figures"
-            )
+            raise RunError(f"{place}: nothing to compare; only evaluations and trained models have figures")
         for benchmark, labelled in parts.items():
             found.setdefault(benchmark, {}).update(labelled)
     return found
