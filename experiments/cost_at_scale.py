@@ -25,6 +25,7 @@ from lab.models.shapes import SHAPES, Shape
 from lab.models.sources import locate
 from lab.models.vocabularies import load_vocabulary
 from lab.text.examples import IGNORED
+from lab.text.wording import Wording
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import problem_set
 from lab.training.throughput import lora_operations
@@ -77,7 +78,7 @@ def count_tokens(
     tokenizer: PreTrainedTokenizerBase, config: FinetuneConfig, steps: int, micro_batch: int
 ) -> SampleTokens:
     batch, collate = config.training.batch_size, PrefixTreeCollator().of_rows
-    found = problem_set(config.data.cells, "train", config.seed, steps * batch, tokenizer, together=batch).examples
+    found = problem_set(config.data.cells, "train", config.seed, steps * batch, tokenizer, Wording(), batch).examples
     rows = [found[place] for place in range(len(found))]
     trees = [collate(rows[start : start + micro_batch]) for start in range(0, len(rows), micro_batch)]
     sizes = [tree["input_ids"].numel() for tree in trees]

@@ -9,6 +9,7 @@
 Training, evaluation and the plugins take a wording and ask nothing else about how text is written.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -89,9 +90,15 @@ class ChatWording(Wording):
         return (*turns, Message("user", prompts.prompt(problem)))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        """A message has no "=" of the prompt before it, so the loose reading begins after the first one, or after "The
-        answer is", if it has one."""
-        return answers.extract(text, representation, reading, "chat")
+        """The strict reading takes the message as it is. The loose one begins after "The answer is", or else after the
+        first "=", if there are any: "12 + 30 = 42" answers 42, and no "=" of a prompt stands before a message.
+        """
+        announced = _announced(text)
+        if reading == "loose" and announced is not None:
+            text = announced
+        elif reading == "loose" and "=" in text:
+            text = text.partition("=")[2]
+        return answers.extract(text, representation, reading)
 
 
 class ApiWording(ChatWording):
@@ -106,7 +113,10 @@ class ApiWording(ChatWording):
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """Both readings begin after "The answer is", if the message has these words."""
-        return answers.extract(text, representation, reading, "api")
+        announced = _announced(text)
+        if announced is not None:
+            return answers.extract(announced, representation, reading)
+        return super().extract(text, representation, reading)
 
 
 SYSTEM_MESSAGE = (
@@ -120,6 +130,15 @@ API_PATTERNS = {
     "fraction": r"\d+/\d+",
     "scientific": r"\d+\.\d+e\d+",
 }
+
+
+def _announced(text: str) -> str | None:
+    """What follows "The answer is"; None if the text does not have these words."""
+    words = _ANNOUNCEMENT.search(text)
+    return text[words.end() :] if words else None
+
+
+_ANNOUNCEMENT = re.compile("the answer is:?", re.IGNORECASE)
 
 
 class RuleFollowing(Wording):

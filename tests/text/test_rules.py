@@ -10,9 +10,10 @@ from lab.errors import TaskError
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import TASKS
 from lab.text import rule_following
-from lab.text.answers import READINGS, extract
+from lab.text.answers import READINGS
 from lab.text.rulebook import RULES, rule_file, rule_of
 from lab.text.tracing import trace
+from lab.text.wording import RuleFollowing
 
 TARGETS = re.compile(r"(return )?[a-z_]\w*(, [a-z_]\w*)*$")
 
@@ -55,7 +56,7 @@ def test_rules_agree_with_exact_arithmetic(key):
     for item in some(key, (1, 2, 3, 5, 8, 13, 20, TASKS[key].difficulty.longest), 1):
         text = rule_following.completion(item)
         assert text.endswith(f"\nSo the answer is {item.answer}."), item
-        assert {extract(text, task_of(item).answer, reading, "rule_following") for reading in READINGS} == {item.answer}
+        assert {RuleFollowing().extract(text, task_of(item).answer, reading) for reading in READINGS} == {item.answer}
 
 
 @pytest.mark.slow
