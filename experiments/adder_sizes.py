@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from lab.adder import main as adder
-from lab.drawing.results import Results, take_results
+from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.statistics import wilson

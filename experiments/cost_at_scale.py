@@ -19,7 +19,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.errors import exit_cleanly
 from lab.models.shapes import SHAPES, Shape
 from lab.models.sources import locate

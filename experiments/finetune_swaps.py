@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.config.loading import load
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import seeds_proportion, student_mean

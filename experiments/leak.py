@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from lab.drawing import figures
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import yaml
 
 from lab.benchmarks.benchmark import Sample
-from lab.drawing.results import Results, take_results
+from lab.drawing.publishing import Results, take_results
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.finetune import main as finetune

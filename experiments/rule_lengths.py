@@ -1,12 +1,18 @@
 """How long may numbers be for their rule, followed, to fit a window of 2,000 tokens? (Number Cookbook, Table 19)
 
     python experiments/rule_lengths.py [samples=20] [publish=true]
+    python experiments/rule_lengths.py long_products [publish=true]
 
 Prompt and response together, counted with Llama-3's tokenizer (up to three digits a token) and SmolLM2's (one). A
 length fits when all of its `samples` training problems do; beside it stand the paper's table and what its released
 rules were measured to fit (all, median and any of 12 samples, Llama-3's tokenizer), both from table19.csv. Writes
 rule_lengths.md and .png to checkpoints/results/, or to experiments/results/ with publish=true; 10 minutes on one core,
 without a model.
+
+The lab's rules of fractions multiply and divide in one line, where the released ones of sub and multiply go digit by
+digit (that of add has one line too). `long_products` counts the rules of experiments/long_products/, which go digit by
+digit in all three; beside that they show the functions they call and work out the greatest common divisor, which the
+released ones do not. Writes rule_lengths_fractions.md there.
 """
 
 import csv
@@ -19,7 +25,7 @@ import matplotlib.pyplot as plt
 from transformers import AutoTokenizer
 
 from lab.config.schema import RulesConfig
-from lab.drawing.results import Results, take_results
+from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table
 from lab.errors import TaskError, exit_cleanly
 from lab.models.sources import locate
@@ -27,17 +33,43 @@ from lab.models.vocabularies import load_vocabulary
 from lab.numbers.sampling import Cell, Problem, problem
 from lab.numbers.tasks import TASKS, Task
 from lab.progress import quiet_libraries
-from lab.text.examples import example, tokens_needed
+from lab.text.examples import tokens_needed
+from lab.text.wording import RuleFollowing
 
 HERE = Path(__file__).parent
 RULES = RulesConfig()
+LONG_PRODUCTS = RulesConfig(folder=HERE / "long_products")
+FRACTIONS = ("add_fraction", "sub_fraction", "multiply_hard_fraction")
+SAMPLES = 20
 SUMMARIES: dict[str, Callable] = {"all": max, "median": median, "any": min}
+
+
+def fractions(samples: int, results: Results) -> None:
+    tokenizer, published = load_vocabulary("llama-3"), read_published()
+    rows = []
+    for key in FRACTIONS:
+        counts = [
+            longest_fitting(TASKS[key], samples, lambda item, own=own: tokens_needed(own.example(item), tokenizer))
+            for own in (RuleFollowing(LONG_PRODUCTS), RuleFollowing(RULES))
+        ]
+        released = "/".join(published[key][f"released_{name}"] for name in SUMMARIES)
+        rows.append((key, published[key]["paper"], released, *("/".join(map(str, found)) for found in counts)))
+    columns = ("task", "Table 19", "released rules", "ours, digit by digit", "ours")
+    table = Table(f"Longest fractions whose rule fits {RULES.window} tokens of Llama-3", columns, rows, names=1)
+    results.file("rule_lengths_fractions.md").write_text(table.markdown())
+    print(table.markdown())
+
+
+def read_published() -> dict[str, dict[str, str]]:
+    with (HERE / "table19.csv").open(newline="") as file:
+        return {row["task"]: row for row in csv.DictReader(file)}
 
 
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, HERE / "results")
-    measure(int(dict(part.split("=", 1) for part in rest).get("samples", 20)), results)
+    samples = int(dict(part.split("=", 1) for part in rest if "=" in part).get("samples", SAMPLES))
+    (fractions if "long_products" in rest else measure)(samples, results)
 
 
 def measure(samples: int, results: Results) -> None:
@@ -46,8 +78,7 @@ def measure(samples: int, results: Results) -> None:
         "Llama-3": load_vocabulary("llama-3"),
         "SmolLM2": AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct")),
     }
-    with (HERE / "table19.csv").open(newline="") as file:
-        published = {row["task"]: row for row in csv.DictReader(file)}
+    published = read_published()
     rows = []
     for key, task in TASKS.items():
         base = key.replace("_easy", "").replace("_hard", "")
@@ -59,7 +90,7 @@ def measure(samples: int, results: Results) -> None:
         for tokenizer in tokenizers.values():
 
             def tokens(item: Problem, tokenizer=tokenizer) -> int:
-                return tokens_needed(example(item, RULES), tokenizer)
+                return tokens_needed(RuleFollowing(RULES).example(item), tokenizer)
 
             row.append("/".join(str(longest) for longest in longest_fitting(task, samples, tokens)))
         rows.append(tuple(row))

@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lab.drawing import figures
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.config.loading import load
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.errors import exit_cleanly
 from lab.sweep import main as sweep
 from lab.sweeping.config import SweepConfig

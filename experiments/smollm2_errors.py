@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import Cell, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab.config.loading import load
 from lab.drawing import figures
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import NOT_MEASURED, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean

@@ -61,11 +61,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def train(options: argparse.Namespace) -> None:
     from lab.command import read_config
-    from lab.runs import Run
     from lab.smallest_adder.config import AdderConfig
 
     config = read_config(AdderConfig, options.arguments, "lab adder train", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config.check_run()
     from lab.smallest_adder.training import train_submission
 
     share, file = train_submission(config)

@@ -14,6 +14,7 @@ from lab.command import read_config
 from lab.config.cost import CostConfig
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
+from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.runs import Run
 from lab.text.rule_following import check_rules
@@ -29,15 +30,17 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     config = read_config(CostConfig, arguments, "lab cost", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config.check_run()
+    check_name(config.direct.name, "direct.name")
+    check_name(config.rule_following.name, "rule_following.name")
     check_rules(chosen(config.tasks), config.rules)
     compare(config)
 
 
 def compare(config: CostConfig) -> None:
+    quiet_libraries()
     from rich.console import Console
 
-    from lab.benchmarks.compare import VERSION
     from lab.benchmarks.cost import figures
     from lab.benchmarks.cost import tables as cost
     from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
@@ -46,8 +49,8 @@ def compare(config: CostConfig) -> None:
     from lab.inference.plain import PlainEngine
     from lab.models import checkpoints, pretrained
     from lab.numbers.sampling import distinct_problems
+    from lab.text.wording import RuleFollowing
 
-    quiet_libraries()
     checkpoints.load(config.direct)  # a model that cannot be had is noticed now, not after hours of followed rules
     model, tokenizer = checkpoints.load(config.rule_following)
     size = config.batch_size
@@ -58,7 +61,7 @@ def compare(config: CostConfig) -> None:
     if config.plain:
         engines["rule following, plain loop"] = PlainEngine(model, tokenizer, size)
     drawn = (distinct_problems(cell, "test", config.seed, config.problems_per_length) for cell in config.cells)
-    following = Nupa([problem for problems in drawn for problem in problems], "rule_following", rules=config.rules)
+    following = Nupa([problem for problems in drawn for problem in problems], RuleFollowing(config.rules))
     following.within_window(engines["rule following, shared prefix"])
     answering = Nupa(following.problems)
 
@@ -74,14 +77,14 @@ def compare(config: CostConfig) -> None:
             more["direct, plain loop"] = PlainEngine(model, tokenizer, size)
         answers |= {name: measured(name, answering, engine, run) for name, engine in more.items()}
 
-        summary = {"version": VERSION, "left_out": dict(following.left_out), **summarize(answers, rules)}
-        run.write_json("summary", summary)
+        summary = summarize(answers, rules, following.left_out)
+        run.write_json("summary", summary.to_json())
         tables = cost.all_tables(summary)
         run.write_text("table.md", cost.page(tables["variants"], tables["ratios"], tables["tasks"]))
         run.write_text("lengths.md", cost.page(tables["lengths"]))
         figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
         for name in ("variants", "ratios", "tasks"):
-            Console(width=None if sys.stdout.isatty() else 160).print(tables[name].terminal())
+            Console().print(tables[name].terminal())
         if following.note:
             print(following.note)
         print(f"run directory: {run.path}")

@@ -14,30 +14,37 @@ from lab.command import read_config
 from lab.config.finetuning import AlignmentConfig, FinetuneConfig
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
+from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-from lab.runs import Run
 from lab.text.rule_following import check_rules
+from lab.training.checkpoints import undamaged
+from lab.training.loggers import check_loggers
 
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config.check_run()
+    check_name(config.model.name, "model.name")
+    check_loggers(config.training.report_to)
+    if config.resume:
+        undamaged(config.path / "checkpoints")
     if config.data.rules_followed:
         check_rules(chosen(config.data.tasks), config.data.rules)
     finetune(config)
 
 
 def finetune(config: FinetuneConfig) -> None:
+    quiet_libraries()
     from rich.console import Console
 
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.compare import VERSION
     from lab.benchmarks.nupa import figures
     from lab.benchmarks.nupa.problems import pick_problems
     from lab.benchmarks.nupa.scoring import Nupa
     from lab.benchmarks.nupa.tables import change_table, changes
+    from lab.benchmarks.results import VERSION, Summary
     from lab.inference.local import LocalEngine
     from lab.models import adapters, pretrained, swaps
     from lab.text import formats
@@ -46,7 +53,6 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.training.collation import PrefixTreeCollator
     from lab.training.trainer import train, training_sets
 
-    quiet_libraries()
     data, alignment = config.data, config.training.alignment
     rules = data.rules_followed
     wording = RuleFollowing(rules) if rules else formats.written(config.format, chosen(data.tasks))
@@ -60,7 +66,7 @@ def finetune(config: FinetuneConfig) -> None:
     benchmark = Nupa(problems, wording).within_window(engine)
     requests = benchmark.requests(engine)  # the tuned model has the same tokenizer
 
-    trained = (config.path / "model").exists()
+    trained = config.resume and (config.path / "model").exists()
     training, cells, seed = config.training, data.cells, config.seed
     sets = None
     if not trained:
@@ -86,11 +92,11 @@ def finetune(config: FinetuneConfig) -> None:
         if not processes.is_main():
             return
 
-        summary = {"version": VERSION, "before": benchmark.summarize(before), "after": benchmark.summarize(after)}
-        rows = changes(summary["before"], summary["after"])
+        figured = benchmark.summarize(before), benchmark.summarize(after)
+        rows = changes(*figured)
         title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
         table = change_table(rows, title)
-        run.write_json("summary", summary)
+        run.write_json("summary", Summary(version=VERSION, before=figured[0], after=figured[1]).to_json())
         run.write_text("table.md", table.markdown())
         figures.before_after(rows, title, run.figures / "before_after.png")
         Console().print(table.terminal())

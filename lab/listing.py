@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         listed = LISTINGS.get(words[0])
         if not listed:
             raise ConfigError(f"lab list {words[0]}: should be one of {', '.join([*LISTINGS, 'lm-eval'])}")
-        Console(width=None if sys.stdout.isatty() else 160).print(listed(words[1:]).terminal())
+        Console().print(listed(words[1:]).terminal())
 
 
 def tasks(_: Sequence[str] = ()) -> Table:

@@ -60,7 +60,7 @@ def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
     ]
     table = sweeps.write(config.results, rows, config.title or config.name, run)
     if table:
-        Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+        Console().print(table.terminal())
     print(f"sweep directory: {run.path}")
 
 

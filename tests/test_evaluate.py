@@ -144,10 +144,10 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
     (tmp_path / "old").mkdir()
     (tmp_path / "file").touch()
     for name in ("status", "summary.json", "config.yaml"):
-        (tmp_path / "old" / name).write_text("finished\n" if name == "status" else "{}")
+        (tmp_path / "old" / name).write_text("finished\n" if name == "status" else '{"version": 0}')
     for bad, message in (
         ([tmp_path / "empty"], "not a finished run"),
-        ([tmp_path / "nowhere", run], "not a finished run"),
+        ([tmp_path / "nowhere", run], "there is no such run"),
         ([tmp_path / "old"], "another version of the lab"),
         ([run, "out="], "give the name of a folder"),
         ([run, f"out={tmp_path / 'file'}"], "give the name of a folder"),
@@ -239,7 +239,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
 def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments, tmp_path, capsys, override, message):
     if "hard: [1, 2]" in override:
         override = "benchmark.lengths={hard: [1, 2], easy: [1, 2]}"
-        message = "lengths holds no length at which one of tasks is tested"
+        message = "holds no length at which one of tasks is tested"
         arguments_ = [*arguments("benchmark.tasks=[add_integer]", override)]
     else:
         arguments_ = arguments(override)

@@ -102,7 +102,9 @@ def measure(
 ) -> list[Sample]:
     """Ask every question that <name>.jsonl has no answer to; what has come is on disk before the rest.
 
-    Questions that an endpoint failed to answer in an earlier start are asked again. The arguments are those of `ask`.
+    Questions that an endpoint failed to answer in an earlier start are asked again. `requests` are those
+    of the benchmark, if the caller has formed them already; the other arguments are those of `ask`.
+
     Returns all samples, in the benchmark's order, in each of the processes that share the questions out. Raises
     RunError if the file belongs to other questions.
     """

@@ -19,11 +19,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Va
 
 from lab.errors import RunError
 from lab.inference.engine import Completion
-from lab.numbers.metrics import METRICS
 from lab.numbers.sampling import Problem
-from lab.numbers.statistics import Estimate, bootstrap_mean, wilson
+from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_share, wilson
 from lab.runs import Run
 from lab.text.answers import READINGS
+
+SUM_READINGS = (*READINGS, "final")
+"""The readings of single sums, in the order in which they are shown; not every benchmark has the last one."""
 
 VERSION = 1
 """Version of summary.json; raised when a reader of it would have to change."""
@@ -144,7 +146,7 @@ class Sample:
                 rest.pop(derived, None)
             index, model, prompt = rest.pop("index"), rest.pop("model", ""), rest.pop("prompt")
             completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
-            readings = {name: Reading.from_json(rest.pop(name)) for name in READINGS if name in rest}
+            readings = {name: Reading.from_json(rest.pop(name)) for name in SUM_READINGS if name in rest}
             if "given" in rest:
                 readings[""] = Reading(*(rest.pop(name) for name in Reading._fields))
         except (KeyError, TypeError) as error:
@@ -205,8 +207,11 @@ class Scores(Result):
     def of(cls, readings: Iterable[Reading]) -> Self:
         """Exact match with Wilson's interval, the others bootstrapped. Raises ValueError if there are no readings."""
         found = list(readings)
-        means = {metric: bootstrap_mean([getattr(r, metric) for r in found]) for metric in METRICS[1:]}
-        return cls(exact_match=wilson(sum(r.exact_match for r in found), len(found)), **means)
+        return cls(
+            exact_match=wilson(sum(r.exact_match for r in found), len(found)),
+            digit_match=bootstrap_share([r.digit_match or 0.0 for r in found]),
+            dlength=bootstrap_mean([r.dlength or 0 for r in found]),
+        )
 
     def metric(self, name: str) -> Estimate:
         return getattr(self, name)
@@ -228,9 +233,7 @@ class Figures(Result):
         came = answered(asked)
         lengths = sorted({sample.length for sample in asked})
         scores = {name: Scores.of(sample.readings[name] for sample in came) for name in READINGS} if came else {}
-        return cls(
-            lengths=(lengths[0], lengths[-1]), asked=len(asked), api_errors=len(asked) - len(came), **scores
-        )
+        return cls(lengths=(lengths[0], lengths[-1]), asked=len(asked), api_errors=len(asked) - len(came), **scores)
 
     @property
     def n(self) -> int:
@@ -288,6 +291,11 @@ class Rates(Result):
     outcome_shares: dict[str, JsonEstimate | None]
     strict: JsonEstimate | None = None
     loose: JsonEstimate | None = None
+    final: JsonEstimate | None = None
+
+    def rate(self, reading: str) -> JsonEstimate | None:
+        """The share of right sums in that reading."""
+        return getattr(self, reading)
 
 
 class Seconds(Result):
@@ -318,6 +326,54 @@ class SumsSummary(Result):
     flags: dict[str, int] | None = None
     right_in_text: dict[str, int] | None = None
     """How often each kind came, of what the benchmark counts."""
+
+
+class Costs(Result):
+    """What a sample costs, on average."""
+
+    seconds: JsonEstimate
+    prompt_tokens: JsonEstimate
+    completion_tokens: JsonEstimate
+    cache_bytes: JsonEstimate
+    """Keys and values at the end of the sample."""
+    accuracy: JsonEstimate
+    seconds_per_correct: JsonEstimate | None
+    """All seconds over all right answers; None without any."""
+
+
+class TaskCosts(Costs):
+    lengths: dict[int, Costs]
+
+
+class VariantCosts(Result):
+    """What one way to answer the problems costs."""
+
+    batch_size: int
+    weight_bytes: int
+    cache_bytes: int
+    """Keys and values of the fullest batch."""
+    peak_bytes: int | None
+    """A GPU's peak beyond the weights."""
+    tokens_per_pass: JsonEstimate
+    overall: Costs
+    tasks: dict[str, TaskCosts]
+
+
+class CostRatios(Result):
+    """Seconds of one variant in times those of another."""
+
+    overall: JsonEstimate
+    tasks: dict[str, JsonEstimate]
+
+
+class CostSummary(Result):
+    """Every variant by name, and the seconds of each that follows rules over those of each that answers directly."""
+
+    version: int = VERSION
+    left_out: dict[str, int] = {}
+    direct: dict[str, VariantCosts]
+    rule_following: dict[str, VariantCosts]
+    ratios: dict[str, dict[str, CostRatios]]
 
 
 class Summary(Result):

@@ -43,6 +43,5 @@ class CostConfig(RunConfig):
 
     @model_validator(mode="after")
     def _something_to_measure(self) -> Self:
-        if not self.cells:
-            raise ValueError("lengths holds no length at which one of tasks is tested")
+        self.lengths.check_tested(self.tasks, "lengths", "tasks")
         return self

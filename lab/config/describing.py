@@ -26,9 +26,13 @@ def help_text(schema: type[BaseModel]) -> str:
 
 
 def problems(
-    schema: type[BaseModel], errors: list[ErrorDetails], origin: Callable[[Sequence[str | int]], str]
+    schema: type[BaseModel],
+    errors: list[ErrorDetails],
+    origin: Callable[[Sequence[str | int]], str],
+    is_argument: Callable[[Sequence[str | int]], bool],
 ) -> list[str]:
-    """One line for each key that is wrong, in the order of `errors`; `origin` says where a key was written."""
+    """One line for each key that is wrong, in the order of `errors`; `origin` says where a key was written, and
+    `is_argument` whether on the command line."""
     shape = schema.model_json_schema()
     defs = shape.get("$defs", {})
     everywhere = [key for key, *_ in _keys(shape, defs)]
@@ -51,6 +55,9 @@ def problems(
                 allowed = f"missing, should be {' | '.join(_variants(union, defs))}"
             case "missing":
                 allowed = f"missing, should be {_type(parent.get('properties', {}).get(key[-1], {}), defs)}"
+            case "together":
+                parts = [[*key, *part.split(".")] for part in context["keys"]]
+                key = next(filter(is_argument, parts), parts[0])
             case "literal_error" | "enum":
                 allowed += did_you_mean(value, context["expected"])
         # What lacks a key, or is wrong as a whole, is given as the whole mapping: it would only hide the message.

@@ -39,9 +39,13 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
     try:
         return schema.model_validate_json(json.dumps(tree.plain()), strict=True)
     except ValidationError as error:
-        raise ConfigError(
-            "\n".join(problems(schema, error.errors(include_url=False), lambda key: tree.nearest(key).origin))
-        ) from None
+        found = problems(
+            schema,
+            error.errors(include_url=False),
+            lambda key: tree.nearest(key).origin,
+            lambda key: tree.nearest(key).origin.startswith(_ARGUMENT),
+        )
+        raise ConfigError("\n".join(found)) from None
 
 
 def keys_of(path: Path) -> list[str]:
@@ -65,6 +69,8 @@ def renewed(schema: type[BaseModel], config_yaml: str) -> str:
 
 
 # Reading
+
+_ARGUMENT = "argument "
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,7 @@ def _read(path: Path, below: tuple[Path, ...] = ()) -> _Node:
 def _argument(text: str) -> _Node:
     """The tree that ``key.sub=value`` stands for."""
     key, equals, value = text.partition("=")
-    origin = f"argument {text!r}"
+    origin = f"{_ARGUMENT}{text!r}"
     if not equals or not all(key.split(".")):
         raise ConfigError(f"{origin}: an override is written key.sub=value")
     node = _parse(value, lambda line: origin)

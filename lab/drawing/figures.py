@@ -42,9 +42,19 @@ def plain(text: str) -> str:
     return f"\u2009{escaped}" if escaped.startswith("_") else escaped
 
 
+def interval(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
+    """Lower and upper bounds. One that is infinite is not drawn: it becomes nan."""
+    bounds = ([e.low for e in estimates], [e.high for e in estimates])
+    low, high = ([bound if math.isfinite(bound) else math.nan for bound in side] for side in bounds)
+    return low, high
+
+
 def error_bars(estimates: Sequence[Estimate]) -> list[list[float]]:
     """How far the intervals reach below and above the values, as `errorbar` takes it."""
-    return [[e.value - e.low for e in estimates], [e.high - e.value for e in estimates]]
+    low, high = interval(estimates)
+    below = [e.value - bound for e, bound in zip(estimates, low, strict=True)]
+    above = [bound - e.value for e, bound in zip(estimates, high, strict=True)]
+    return [below, above]
 
 
 def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, Estimate], **look: Any) -> None:
@@ -56,8 +66,8 @@ def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, E
     found = [points[place] for place in places]  # type: ignore[index]
     highest = 2 * max(1.0, *(e.value for e in found))
     axes.plot(places, [e.value for e in found], **{"marker": "o", "ms": 2.5, "lw": 1.2, **look})
-    lower, upper = [e.low for e in found], [min(e.high, highest) for e in found]
-    axes.fill_between(places, lower, upper, color=look["color"], alpha=0.15, lw=0)
+    low, high = interval(found)
+    axes.fill_between(places, low, [min(bound, highest) for bound in high], color=look["color"], alpha=0.15, lw=0)
 
 
 def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, title: str, path: Path) -> None:
@@ -93,8 +103,7 @@ def by_cell(
             for place, estimate in enumerate(found):
                 look: dict[str, Any] = {"color": COLORS[0], "ms": 4, "lw": 1.2}
                 if estimate:
-                    bars = error_bars([estimate]) if math.isfinite(estimate.high) else None
-                    axes.errorbar([estimate.value], [place], xerr=bars, fmt="o", **look)
+                    axes.errorbar([estimate.value], [place], xerr=error_bars([estimate]), fmt="o", **look)
                 else:
                     axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:

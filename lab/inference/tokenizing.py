@@ -4,8 +4,7 @@ from typing import Any
 
 from lab.config.notation import FormatConfig
 from lab.inference.engine import Request
-from lab.text.examples import encode_prompt, opens_thoughts
-from lab.text.examples import Prompt
+from lab.text.examples import Prompt, encode_prompt, opens_thoughts
 
 
 class TokenizingEngine:

@@ -19,10 +19,11 @@ from lab.numbers.tasks import Task
 from lab.text.answers import Reading
 from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
+from lab.text.number_search import NumberSearch
 from lab.text.prompts import around_operands
 from lab.text.wording import Wording
 
-_HINT = r"<\d+\.\d+>"
+_HINT, _HINT_BACKWARDS = r"<\d+\.\d+>", r">\d+\.\d+<"
 _WORD = re.compile(rf"{_HINT}|[0-9./e]")
 
 
@@ -57,17 +58,17 @@ class TextFormat(Wording):
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """The answer, digits in their natural order, as `lab.text.answers.extract` has it, or None if there is none."""
-        pattern = self._pattern(representation)
-        match = pattern.match(text.strip()) if reading == "strict" else pattern.search(text)
+        written = self._written(representation)
+        match = written.number.match(text.strip()) if reading == "strict" else written.search(text)
         read = match and self._notation.read(_WORD.findall(match.group()), representation)
         return read if read and representation.pattern.fullmatch(read) else None
 
     def decided(self, text: str, representation: Representation) -> bool:
         """Whether nothing that could follow changes either reading."""
-        match = self._pattern(representation).search(text)
+        match = self._written(representation).search(text)
         return match is not None and match.end() < len(text)
 
-    def _pattern(self, representation: Representation) -> re.Pattern[str]:
+    def _written(self, representation: Representation) -> NumberSearch:
         return _written(representation, self.config.reverse == "total", self.config.index_hints == "both")
 
 
@@ -77,7 +78,7 @@ def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
 
 
 @functools.cache
-def _written(representation: Representation, total: bool, hinted: bool) -> re.Pattern[str]:
+def _written(representation: Representation, total: bool, hinted: bool) -> NumberSearch:
+    digit, backwards = (rf"{_HINT}[0-9]", rf"[0-9]{_HINT_BACKWARDS}") if hinted else ("[0-9]", "[0-9]")
     separators = SEPARATORS[representation][:: -1 if total else 1]
-    digits = rf"(?:{_HINT if hinted else ''}[0-9])+"
-    return re.compile(digits + "".join(re.escape(separator) + digits for separator in separators))
+    return NumberSearch(digit, "".join(rf"{re.escape(separator)}(?:{digit})+" for separator in separators), backwards)

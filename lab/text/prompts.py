@@ -80,7 +80,8 @@ def parse(text: str, task: Task, length: int) -> Problem | None:
     before, between, after = _PIECES[task.name, task.representation.name]
     first = task.representation.pattern.pattern
     second = task.second.pattern.pattern if task.second else ""
-    asked = re.match(f"{re.escape(before)}({first}){re.escape(between)}({second}){re.escape(after)}", text.replace("mininal", "minimal"))
+    text = text.replace("mininal", "minimal")
+    asked = re.match(f"{re.escape(before)}({first}){re.escape(between)}({second}){re.escape(after)}", text)
     if not asked:
         return None
     try:

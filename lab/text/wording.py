@@ -21,7 +21,6 @@ from lab.text.answers import Reading, Setting
 from lab.text.examples import Example, Message, Prompt
 from lab.text.trace_errors import first_error
 
-
 Solved: TypeAlias = Mapping[str, Sequence[Problem]]
 """Problems to show solved before a question, by the key of its task."""
 
@@ -95,7 +94,6 @@ class ChatWording(Wording):
         return answers.extract(text, representation, reading, "chat")
 
 
-
 class ApiWording(ChatWording):
     """A chat after the paper's system message, which asks for the words "The answer is"."""
 
@@ -154,7 +152,9 @@ class RuleFollowing(Wording):
         return {"first_error": found and found._asdict()}
 
 
-def wording_of(setting: Setting, rules: RulesConfig = rule_following.LAB_RULES, solved: Solved | None = None) -> Wording:
+def wording_of(
+    setting: Setting, rules: RulesConfig = rule_following.LAB_RULES, solved: Solved | None = None
+) -> Wording:
     """The wording of a benchmark's setting: base, chat, api or rule_following."""
     match setting:
         case "base":

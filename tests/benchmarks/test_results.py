@@ -30,9 +30,7 @@ def both(readings):
 samples = st.one_of(
     st.builds(Sample, st.integers(), problems, st.text(), st.just(DONE), both(nupa_readings), st.just({})),
     st.builds(Sample, st.integers(), problems, st.text(), st.just(DONE), st.fixed_dictionaries({"": nupa_readings})),
-    st.builds(
-        Sample, st.integers(), sums, st.text(), st.just(DONE), both(sum_readings), st.just({"outcome": "right"})
-    ),
+    st.builds(Sample, st.integers(), sums, st.text(), st.just(DONE), both(sum_readings), st.just({"outcome": "right"})),
 )
 
 

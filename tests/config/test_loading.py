@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from lab.config import schema
 from lab.config.describing import help_text
 from lab.config.loading import dump, load, renewed
 from lab.errors import ConfigError
@@ -403,3 +404,43 @@ def test_an_earlier_config_is_renewed_with_the_defaults_of_later_keys(write):
 def test_reading_configs_imports_no_torch():
     script = "import sys, lab.config.loading, lab.runs; assert not {'torch', 'transformers'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+class Pair(schema.Section):
+    small: int = 1
+    large: int = 2
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Pair":
+        if self.small >= self.large:
+            raise schema.wrong("small large", f"small={self.small} should be below large={self.large}")
+        return self
+
+
+class Pairs(schema.Section):
+    pair: Pair = Pair()
+    rate: schema.Rate = 1.0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([], "FILE:2: pair.small: small=3 should be below large=2"),
+        (["pair.large=1"], "argument 'pair.large=1': pair.large: small=3 should be below large=1"),
+        (["pair.small=7"], "argument 'pair.small=7': pair.small: small=7 should be below large=2"),
+    ],
+)
+def test_keys_that_are_wrong_together_are_told_by_the_one_that_an_argument_gave(tmp_path, overrides, message):
+    path = tmp_path / "pairs.yaml"
+    path.write_text("pair:\n  small: 3\n  large: 2\n")
+    with pytest.raises(ConfigError) as raised:
+        load(Pairs, path, overrides)
+    assert str(raised.value) == message.replace("FILE", str(path))
+
+
+@pytest.mark.parametrize("rate", [".inf", ".nan", "1e38", "0"])
+def test_a_rate_is_a_finite_number_in_reason(tmp_path, rate):
+    path = tmp_path / "pairs.yaml"
+    path.write_text(f"rate: {rate}\n")
+    with pytest.raises(ConfigError, match=r"rate = .*should be"):
+        load(Pairs, path)

@@ -1,6 +1,6 @@
 import pytest
 
-from lab.drawing.results import take_results
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table
 from lab.errors import ConfigError
 

@@ -175,13 +175,15 @@ def test_groups_from_the_left_are_counted_from_the_left_of_what_is_written(item,
 
 @given(problems, st.sampled_from(["left", "mixed", "random"]), st.integers(2, 4), st.sampled_from(REVERSALS), lucks)
 def test_kinds_that_know_no_places_cut_the_digits_as_they_are_written(item, kind, size, reverse, luck):
-    form = task_of(item).answer
     words = notation(task_of(item).key, kind=kind, digits=size, reverse=reverse).answer(item, luck)
     drawn = _random_words("answer", item, luck) if kind == "random" else None
-    parts = list(zip(re.split("[./e]", "".join(words)), form.alignment[:: -1 if reverse == "total" else 1], strict=True))
-    # the parts draw in the order in which they stand in the number, whatever the order in which they are written
-    cut = [groups(digits, kind, size, side, drawn) for digits, side in parts[:: -1 if reverse == "total" else 1]]
-    assert [word for word in words if word.isdigit()] == [w for c in cut[:: -1 if reverse == "total" else 1] for w in c]
+    # parts draw in the order in which they stand in the number, whatever the order in which they are written
+    turn = -1 if reverse == "total" else 1
+    parts = re.split("[./e]", "".join(words))[::turn]
+    cut = [
+        groups(part, kind, size, side, drawn) for part, side in zip(parts, task_of(item).answer.alignment, strict=True)
+    ]
+    assert [word for word in words if word.isdigit()] == [group for part in cut[::turn] for group in part]
 
 
 def test_padding_comes_before_groups_and_reversal():

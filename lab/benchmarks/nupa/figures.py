@@ -8,8 +8,8 @@ from typing import Any
 from lab.benchmarks.nupa import tables as nupa
 from lab.benchmarks.results import NupaSummary
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.numbers.metrics import METRICS
 from lab.numbers.statistics import Estimate
-
 
 
 def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
@@ -39,7 +39,7 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
 
     dlength is shown as log2(dlength + 1), as in Figure 7.
     """
-    scale = (lambda value: math.log2(value + 1)) if metric == "dlength" else float
+    scale = _logarithm if metric == "dlength" else float
     tasks = nupa.tasks(*summaries.values())
     columns = min(6, len(tasks))
     rows = -(-len(tasks) // columns)
@@ -72,3 +72,14 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
         figure.suptitle(plain(title), fontsize=10)
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
+
+
+def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) -> None:
+    """A figure for each metric, strict reading."""
+    for metric in METRICS:
+        shown = f"{title}: {', '.join(summaries)}. {metric.replace('_', ' ')}, strict reading, 95 % intervals"
+        nupa_by_range(summaries, metric, "strict", shown, folder / f"{metric}.png")
+
+
+def _logarithm(dlength: float) -> float:
+    return math.log2(dlength + 1) if dlength > -1 else dlength  # the lower bound of one value is infinite

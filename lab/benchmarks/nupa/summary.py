@@ -22,9 +22,7 @@ SUMS = ("add_integer", "sub_integer")
 def summarize(samples: Sequence[Sample], left_out: Mapping[str, int]) -> NupaSummary:
     """The summary of each task, in the order of the task table; `left_out` counts problems that were not asked."""
     by_task = grouped(samples, lambda sample: sample.task)
-    return {
-        key: _summary(task, by_task[key], left_out.get(key, 0)) for key, task in TASKS.items() if key in by_task
-    }
+    return {key: _summary(task, by_task[key], left_out.get(key, 0)) for key, task in TASKS.items() if key in by_task}
 
 
 def _summary(task: Task, samples: Sequence[Sample], left_out: int) -> TaskSummary:

@@ -4,7 +4,7 @@ A summary is what scoring.py makes of the samples of one model in one setting; s
 side.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lab.benchmarks.nupa.published import PUBLISHED, Published
@@ -58,14 +58,18 @@ def change_table(rows: list[Change], title: str) -> Table:
     return Table(title, columns, cells, 3, better)
 
 
-def all_tables(summaries: Mapping[str, NupaSummary], with_published: bool = False) -> dict[str, Table]:
-    """All tables, by file name; `with_published` adds the paper's own rows, of those tables that are legible.
+def beside_the_papers(summaries: Mapping[str, NupaSummary]) -> dict[str, Table]:
+    """All tables, with the paper's own rows from those tables that are legible.
 
     They stand beside the strict reading, which is what the released code does.
     """
-    published = PUBLISHED if with_published else []
+    return all_tables(summaries, PUBLISHED)
+
+
+def all_tables(summaries: Mapping[str, NupaSummary], published: Sequence[Published] = ()) -> dict[str, Table]:
+    """All tables, by file name; `published` rows stand beside the strict reading."""
     by_name = {
-        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else [])
+        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else ())
         for metric in METRICS
         for reading in READINGS
     }
@@ -76,7 +80,7 @@ def all_tables(summaries: Mapping[str, NupaSummary], with_published: bool = Fals
     return by_name | ({"first_errors_of_traces": traces} if traces.rows else {})
 
 
-def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, published: list[Published]) -> Table:
+def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, published: Sequence[Published]) -> Table:
     """Figures 5-7 and Table 10: a row a task and model. S+M and L+XL pool the items of both ranges."""
     show = number if metric == "dlength" else percent
     rows = []
@@ -115,7 +119,7 @@ def by_length(summaries: Mapping[str, NupaSummary]) -> Table:
     return Table("NUPA by length (95 % interval)", ("task", "model", "length", *columns, "n"), rows, 3)
 
 
-def digits(summaries: Mapping[str, NupaSummary], metric: str, published: list[Published]) -> Table:
+def digits(summaries: Mapping[str, NupaSummary], metric: str, published: Sequence[Published]) -> Table:
     """Tables 7-9: well-learned / performance-preserving digits, strict reading.
 
     The largest length that passes; in brackets the largest up to which every measured length passes. Not shown where

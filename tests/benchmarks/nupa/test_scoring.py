@@ -3,14 +3,17 @@ from collections import Counter, defaultdict
 import pytest
 
 from lab.benchmarks.benchmark import Subset, measure
+from lab.benchmarks.nupa.figures import nupa_by_range
 from lab.benchmarks.nupa.scoring import ENOUGH, SURPLUS_TOKENS, Nupa, out_of_reach, pick_problems, solved_examples
 from lab.benchmarks.nupa.tables import all_tables, change_table, changes
 from lab.config.evaluation import NupaConfig
 from lab.config.schema import RulesConfig
 from lab.errors import RunError, TaskError
 from lab.inference.engine import GREEDY, Completion
+from lab.numbers.metrics import METRICS
 from lab.numbers.sampling import Cell
 from lab.numbers.splits import split_of
+from lab.numbers.statistics import wilson
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
 from lab.text import rule_following
@@ -286,6 +289,20 @@ def test_where_there_are_fewer_test_problems_than_digits_need_all_of_them_are_en
         ]
         digits = benchmark.summarize(samples)["to_float_fraction"]["digits"]["strict"]["exact_match"]
         assert (digits and digits["well_learned"]) == reached
+
+
+def test_where_one_problem_was_asked_no_metric_is_certain(tmp_path):
+    problems = pick_problems([Cell(TASKS["max_fraction"], 9)], 0, 1)
+    benchmark = Nupa(problems)
+    with Run.open(tmp_path / "run", "name: run\n") as run:
+        summary = benchmark.summarize(measure(benchmark, Oracle(problems), run))
+        run.write_json("summary", summary)
+    strict = summary["max_fraction"]["ranges"]["L"]["strict"]
+    assert strict["digit_match"] == strict["exact_match"] == wilson(1, 1)._asdict()
+    assert strict["dlength"] == {"value": 0.0, "low": None, "high": None, "n": 1}
+    assert "| max_fraction | model |  |  | 0.0 |" in all_tables({"model": summary})["dlength_strict"].markdown()
+    for metric in METRICS:
+        nupa_by_range({"model": summary}, metric, "strict", "one problem", tmp_path / "one.png")
 
 
 def test_an_example_is_never_one_of_the_questions():
