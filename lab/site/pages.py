@@ -22,6 +22,7 @@ from lab.numbers.metrics import METRICS
 from lab.runs import Run
 from lab.site import experiments, overview, run_page, samples, series, training
 from lab.site.gather import Record
+from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
 from lab.smallest_adder import leaderboard as adders
 
@@ -39,8 +40,8 @@ class Shown(NamedTuple):
 
     data: dict[str, Any]
     records: list[Record]
-    overview: list[overview.Fold]
-    best: list[overview.Best]
+    overview: list[Fold]
+    best: list[Best]
     costs: list[tuple[str, list[Table]]]
     boards: list[tuple[Table, str]]
     probing: list[Record]
