@@ -106,6 +106,7 @@ class NupaConfig(Section):
             raise ValueError("lengths holds no length at which one of tasks is tested")
         if self.shots and self.setting == "rule_following":
             raise ValueError("a rule is followed without solved examples: shots should be 0")
+        self.rules.check_that_followed(self.setting == "rule_following", "setting")
         return self
 
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import RuleError
+from lab.text.execution import literal
 from lab.text.rulebook import read_rule
-from lab.text.tracing import literal, trace
+from lab.text.tracing import trace
 
 
 @pytest.fixture

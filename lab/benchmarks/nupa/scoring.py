@@ -69,7 +69,9 @@ class Nupa:
         self.rules = (rules or rule_following.LAB_RULES) if setting == "rule_following" else None
         self.left_out: Counter[str] = Counter()
         self.setting: Setting = setting
-        self.surplus = SURPLUS_TOKENS[setting] if surplus_tokens is None else surplus_tokens
+        self.traced = self.rules is not None and self.rules.detail != "answer"
+        self.read_as: Setting = "base" if self.rules and not self.traced else setting
+        self.surplus = SURPLUS_TOKENS[self.read_as] if surplus_tokens is None else surplus_tokens
         tasks = {task_of(item).key: task_of(item) for item in problems}
         asked = {_identity(item) for item in problems}
         self.examples = {key: solved_examples(task, shots, seed, asked) for key, task in tasks.items()}
@@ -134,7 +136,7 @@ class Nupa:
         asked = question(item, self.setting, self.examples[task.key], self.rules or rule_following.LAB_RULES)
         request = Request(asked, answer_tokens + self.surplus, task.key)
         if isinstance(asked, str):
-            return request._replace(decided=partial(decided, representation=task.answer, setting=self.setting))
+            return request._replace(decided=partial(decided, representation=task.answer, setting=self.read_as))
         return request
 
     def facts(self, index: int) -> Sample:
@@ -149,14 +151,15 @@ class Nupa:
             if self.written:
                 given = self.written.extract(completion.text, task.answer, reading)
             else:
-                given = extract(completion.text, task.answer, reading, self.setting)
+                given = extract(completion.text, task.answer, reading, self.read_as)
             scored = score(given, item.answer, task.answer)
             if task.key in SUMS:
                 scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))
             readings[reading] = {"given": given, **scored._asdict()}
-        if self.rules:
+        if self.rules and self.traced:
             expected = rule_following.completion(item, self.rules)
-            found = first_error(completion.text, expected, rule_following.rule(task, self.rules).text)
+            rule = rule_following.rule(task, self.rules).text
+            found = first_error(completion.text, expected, rule, self.rules.detail)
             readings["first_error"] = found and found._asdict()
         return readings
 
