@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 from lab.errors import RuleError
 from lab.text.rulebook import CALLS, Rule, calls_rule
 
-MOST_STEPS = 10_000
+MOST_STEPS = 100_000
 """Statements after which a rule is taken not to end; the longest problem of the lab takes an eighth of it."""
 DEEPEST = 100
 """Calls within calls."""

@@ -16,7 +16,7 @@ from lab.config.finetuning import DataConfig
 from lab.config.schema import Detail, RulesConfig
 from lab.errors import RuleError, TaskError
 from lab.numbers.sampling import Cell, Problem, problem, task_of
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import EASY, TASKS
 from lab.text.execution import Step, execute, target_of
 from lab.text.liveness import Liveness
 from lab.text.rule_following import check_rules, completion, operands, rule
@@ -50,8 +50,9 @@ def untrue(steps: list[Step]) -> list[Step]:
 
 
 def drawn(key: str, share: float, index: int) -> Problem:
-    """A problem at a length of the shorter ones of its task."""
-    length = 1 + round(share * (min(30, TASKS[key].difficulty.longest) - 1))
+    """A problem at a length of the shorter ones of its task, whose trace takes no more than a blink."""
+    longest = min(30 if TASKS[key].difficulty is EASY else 8, 4 if "fraction" in key else 30)
+    length = 1 + round(share * (longest - 1))
     try:
         return problem(Cell(TASKS[key], length), "train", 0, index)
     except TaskError:  # of fractions with a power of ten below there are few at some lengths
