@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lab.command import read_config
 from lab.config.cost import CostConfig
-from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(CostConfig, arguments, "python -m lab.cost", __doc__ or "")
+    config = read_config(CostConfig, arguments, "lab cost", __doc__ or "")
     Run.check(config.path, config.resume, config.overwrite)
     check_rules(chosen(config.tasks), config.rules)
     compare(config)
@@ -94,9 +94,11 @@ def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", 
     from lab.models.memory import token_bytes, weight_bytes
 
     stem = name.replace(", ", "_").replace(" ", "_")
-    for _ in engine.generate([benchmark.requests(engine)[0]._replace(max_tokens=32)]):
+    requests = benchmark.requests(engine)
+    for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
         pass  # what a device does only once is not part of the cost
-    samples = measure(benchmark, MeteredEngine(engine, run, f"passes_{stem}"), run, f"samples_{stem}")
+    metered = MeteredEngine(engine, run, f"passes_{stem}")
+    samples = measure(benchmark, metered, run, f"samples_{stem}", requests=requests)
     model, passes = engine.model, run.read(f"passes_{stem}")
     return Variant(engine.batch_size, weight_bytes(model), token_bytes(model), samples, passes)
 

@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import processes
+from lab.command import read_config
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
-from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import ConfigError, exit_cleanly
 from lab.progress import quiet_libraries
 from lab.runs import Run
 from lab.text.rule_following import check_rules
 
-COMMAND = "python -m lab.evaluate"
+COMMAND = "lab evaluate"
 
 
 @exit_cleanly
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif arguments and not any(part.startswith("-") or part.endswith((".yaml", ".yml")) for part in arguments):
         compare(arguments)
     else:
-        config = parse_command_line(EvaluateConfig, arguments, COMMAND, __doc__ or "")
+        config = read_config(EvaluateConfig, arguments, COMMAND, __doc__ or "")
         Run.check(config.path, config.resume, config.overwrite)
         if isinstance(config.benchmark, NupaConfig) and config.benchmark.setting == "rule_following":
             check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
+    from lab.benchmarks.nupa.scoring import out_of_reach
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.samples import answered
     from lab.benchmarks.sums.carry_free import parse_errors
@@ -55,15 +56,18 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.inference.opening import open_engine
 
     quiet_libraries()
+    if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
+        print(told)
     engine, device = open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
-    engine.check(benchmark.requests(engine)[0])
+    requests = benchmark.requests(engine)
+    engine.check(requests[0])
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
     model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
     with config.open_run(FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
-        samples = measure(benchmark, engine, run, sampling=sampling, model=model)
+        samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
         if not processes.is_main():
             return
         kind = config.benchmark.kind
@@ -106,7 +110,7 @@ def export(arguments: list[str]) -> None:
     folder = Path(arguments[place + 1] if place + 1 < len(arguments) else "")
     if folder == Path("") or folder.exists():
         raise ConfigError("--export FOLDER: give the name of a folder that does not exist yet")
-    config = parse_command_line(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
+    config = read_config(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
     if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
         raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
     from lab.benchmarks.benchmark import evenly

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from lab import processes
-from lab.config.loading import parse_command_line
+from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import exit_cleanly
@@ -22,7 +22,7 @@ from lab.runs import Run
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(PretrainConfig, arguments, "python -m lab.pretrain", __doc__ or "")
+    config = read_config(PretrainConfig, arguments, "lab pretrain", __doc__ or "")
     Run.check(config.path, config.resume, config.overwrite)
     pretrain(config)
 

@@ -9,7 +9,7 @@ attention patterns that opens offline. Instruments that have finished are not ru
 import sys
 from collections.abc import Sequence
 
-from lab.config.loading import parse_command_line
+from lab.command import read_config
 from lab.errors import exit_cleanly
 from lab.probing.config import ProbeConfig
 from lab.progress import quiet_libraries
@@ -19,7 +19,7 @@ from lab.runs import Run
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(ProbeConfig, arguments, "python -m lab.probe", __doc__ or "")
+    config = read_config(ProbeConfig, arguments, "lab probe", __doc__ or "")
     Run.check(config.path, config.resume, config.overwrite)
     probe(config)
 

@@ -26,6 +26,7 @@ from typing import Any, Self
 import yaml
 
 from lab import processes
+from lab.config.commands import command_of
 from lab.errors import RunError
 
 PACKAGES = (
@@ -143,6 +144,13 @@ class Run:
     def config(self) -> str:
         """The text of the resolved config."""
         return self._read_text("config.yaml")
+
+    @property
+    def command(self) -> str | None:
+        """The command that made the run, as it was recorded, or as its config tells; None if neither does."""
+        if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
+            return recorded
+        return command_of(yaml.safe_load(self.config) or {})
 
     @property
     def figures(self) -> Path:

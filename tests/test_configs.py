@@ -95,4 +95,4 @@ def test_a_command_starts_as_the_readme_says(command):
     help_ = [sys.executable, "-m", f"lab.{command}", "--help"]
     done = subprocess.run(help_, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"usage: python -m lab.{command} config.yaml")
+    assert done.stdout.startswith(f"usage: lab {command} CONFIG")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
 from lab.evaluate import main
@@ -41,7 +42,9 @@ def records(path: Path) -> list[dict]:
 def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, capsys, shots):
     main(arguments(f"benchmark.shots={shots}"))
     run = tmp_path / "run"
-    assert "exact match" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed.startswith("too few problems for well-learned digits")
+    assert "exact match" in printed
     assert (run / "status").read_text() == "finished\n"
     samples = records(run / "samples.jsonl")
     assert sorted(sample["index"] for sample in samples) == list(range(24))
@@ -55,6 +58,14 @@ def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, ca
     for name in ("exact_match", "digit_match", "dlength"):
         assert (run / "figures" / f"{name}.png").stat().st_size > 10_000
     assert "cpu" in json.loads((run / "environment.json").read_text())["device"]
+
+
+def test_a_request_is_formed_once(arguments, monkeypatch):
+    formed = []
+    form = Nupa._request
+    monkeypatch.setattr(Nupa, "_request", lambda self, item, *rest: formed.append(item) or form(self, item, *rest))
+    main(arguments())
+    assert len(formed) == len(set(formed)) == 24
 
 
 def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(arguments, tmp_path, capsys):

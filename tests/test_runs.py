@@ -398,3 +398,14 @@ sys.stdin.read()
             Run.open(path, CONFIG, resume=True)
         other.stdin.close()
     Run.open(path, CONFIG, resume=True)
+
+
+def test_a_run_says_which_command_made_it_and_one_of_an_earlier_version_tells_it_by_its_config(tmp_path):
+    with Run.open(tmp_path / "earlier", "name: x\nbenchmark: {kind: nupa}\n") as earlier:
+        pass
+    assert earlier.command == "evaluate"
+    earlier.record_environment(command="cost")
+    assert Run(earlier.path).command == "cost"
+    with Run.open(tmp_path / "other", "name: x\n") as other:
+        pass
+    assert other.command is None

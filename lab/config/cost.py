@@ -9,6 +9,9 @@ from lab.numbers.sampling import Cell
 
 
 class CostConfig(RunConfig):
+    COMMAND = "cost"
+    SMOKE = ("problems_per_length=1",)
+
     direct: ModelConfig
     """The model that answers directly; its name may also be a run directory or a folder of adapters (PEFT)."""
     rule_following: ModelConfig

@@ -82,7 +82,8 @@ class NupaConfig(Section):
     lengths: Lengths = Lengths()
     """Lengths to test at; those that a task is never tested at are passed over."""
     problems_per_range: int = Field(default=100, ge=1)
-    """Problems of each task in each of its ranges S, M, L, XL, spread over the lengths."""
+    """Problems of each task in each of its ranges S, M, L, XL, spread over the lengths. Well-learned digits need 20 at
+    every length: 120 reach them for tasks of up to 20 digits, 800 for those of up to 100."""
     published: Path | None = None
     """A file in the published layout, {task: {digit: [text]}}, to take the problems from instead; `problems_per_range`
     then bounds how many of each task and range are taken."""
@@ -161,6 +162,9 @@ FREE_ON_RESUMING = (
 
 
 class EvaluateConfig(RunConfig):
+    COMMAND = "evaluate"
+    SMOKE = ("limit=4",)
+
     engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]
     benchmark: Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
     sampling: SamplingConfig = SamplingConfig()

@@ -132,6 +132,21 @@ class EvaluationConfig(Section):
 
 
 class FinetuneConfig(RunConfig):
+    COMMAND = "finetune"
+    SMOKE = (
+        "model.name=smollm2-135m-instruct",
+        "model.quantization=none",
+        "adapter.rank=4",
+        "training.max_steps=2",
+        "training.warmup_steps=1",
+        "training.log_every=1",
+        "training.evaluate_every=1",
+        "training.valid_problems=4",
+        "training.batch_size=4",
+        "training.micro_batch_size=4",
+        "evaluation.problems_per_range=1",
+    )
+
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()
     tokenizer: TextTokenizerConfig = TextTokenizerConfig()

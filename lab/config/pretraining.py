@@ -175,6 +175,18 @@ class PretrainTrainingConfig(TrainingConfig):
 
 
 class PretrainConfig(RunConfig):
+    COMMAND = "pretrain"
+    SMOKE = (
+        "model.size=0.2M",
+        "training.max_steps=2",
+        "training.warmup_steps=1",
+        "training.log_every=1",
+        "training.evaluate_every=1",
+        "training.valid_problems=4",
+        "evaluation.problems_per_length=2",
+        "evaluation.problems_while_training=2",
+    )
+
     model: ScratchConfig = ScratchConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     format: FormatConfig = FormatConfig()

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -16,6 +16,9 @@ from lab.runs import Run
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    SMOKE: ClassVar[tuple[str, ...]] = ()
+    """The overrides that smoke=true stands for: they shrink the job of a command to seconds."""
 
 
 class ModelConfig(Section):
@@ -150,6 +153,9 @@ FolderName: TypeAlias = Annotated[str, AfterValidator(_a_folder_name)]
 class RunConfig(Section):
     """What the config of every command that makes one run begins with."""
 
+    COMMAND: ClassVar[str]
+    """The command whose config this is; its runs record it."""
+
     name: FolderName
     """The run directory is <output>/<name>."""
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -170,7 +176,9 @@ class RunConfig(Section):
         A run of an earlier version has the defaults of keys that came later.
         """
         renew = partial(renewed, type(self))
-        return Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+        run = Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+        run.record_environment(command=self.COMMAND)
+        return run
 
     def run_status(self, free: Collection[str] = ()) -> str | None:
         """The status of the run that is in the directory of this config, None where there is none; changes nothing.

@@ -2,37 +2,36 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lab.numbers.statistics import student_mean
+from lab.numbers.statistics import Estimate, student_mean
 
 
 class Shown(NamedTuple):
     """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)"."""
 
-    estimate: Mapping[str, float]
+    estimate: Estimate
     pattern: str
     scale: float
 
     def __str__(self) -> str:
-        return self.pattern.format(*(self.scale * self.estimate[name] for name in ("value", "low", "high")))
+        return self.pattern.format(*(self.scale * part for part in self.estimate[:3]))
 
 
 Cell: TypeAlias = str | Shown
 
 NOT_MEASURED = ""
-ESTIMATE = ("value", "low", "high", "n")
 
 
-def percent(estimate: Mapping[str, Any] | None) -> Cell:
+def percent(estimate: Estimate | None) -> Cell:
     return Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) if estimate else NOT_MEASURED
 
 
-def number(estimate: Mapping[str, Any] | None) -> Cell:
+def number(estimate: Estimate | None) -> Cell:
     return Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 1) if estimate else NOT_MEASURED
 
 
@@ -68,7 +67,7 @@ class Table(NamedTuple):
         header = [
             name
             for column, wide in zip(self.columns, estimates, strict=True)
-            for name in ([f"{column} {part}" for part in ESTIMATE] if wide else [column])
+            for name in ([f"{column} {part}" for part in Estimate._fields] if wide else [column])
         ]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -80,7 +79,7 @@ class Table(NamedTuple):
 
 def _parts(cell: Cell, wide: bool) -> list[Any]:
     if isinstance(cell, Shown):
-        return [cell.estimate[name] for name in ESTIMATE]
+        return list(cell.estimate)
     return [cell, "", "", ""] if wide else [cell]
 
 
@@ -88,4 +87,4 @@ def difference(values: Sequence[float]) -> Cell:
     """Mean of differences between shares, in points, with Student's interval over seeds that see the same problems; one
     seed has none."""
     found = student_mean(values)
-    return Shown(found._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})" if found.n > 1 else "{:+.1f}", 100)
+    return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})" if found.n > 1 else "{:+.1f}", 100)

@@ -22,9 +22,10 @@ import openai
 import tenacity
 
 from lab.config.evaluation import EndpointConfig
+from lab.config.notation import FormatConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.text.settings import Prompt
+from lab.text.examples import Prompt
 
 _CONNECT_SECONDS = 10
 _LONGEST_REASON = 300
@@ -33,6 +34,8 @@ _SHORTEST_SECRET = 8
 
 
 class EndpointEngine:
+    format = FormatConfig()
+
     def __init__(self, config: EndpointConfig) -> None:
         """Raises ConfigError when the variable that should hold the key does not."""
         self.config = config

@@ -58,7 +58,7 @@ def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
 
 def has_problems(cell: Cell, split: Split, seed: int) -> bool:
     try:
-        return bool(block(cell, split, seed, 0))
+        return next(_drawn(cell, split, seed, 0), None) is not None
     except TaskError:
         return False
 
@@ -66,22 +66,23 @@ def has_problems(cell: Cell, split: Split, seed: int) -> bool:
 def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[Problem]:
     """The first `count` problems of the stream without repetition, swapped operands counting as the same.
 
-    Fewer when the space has fewer: drawing stops when nothing new has come for a whole block and for as many draws
+    Nothing is drawn beyond the last of them: of long numbers, one draw in 16 is a test problem. Fewer when the space has fewer: drawing stops when nothing new has come for a whole block and for as many draws
     as have been kept twenty times over.
     """
     kept: dict[tuple[str, str], Problem] = {}
     number = since_last = 0
     while len(kept) < count and since_last < max(BLOCK, 20 * len(kept)):
         try:
-            drawn = block(cell, split, seed, number)
+            for candidate in itertools.islice(_drawn(cell, split, seed, number), BLOCK):
+                key = unordered(candidate.a, candidate.b)
+                since_last = since_last + 1 if key in kept else 0
+                kept.setdefault(key, candidate)
+                if len(kept) == count:
+                    break
         except TaskError:
             break
-        for candidate in drawn:
-            key = unordered(candidate.a, candidate.b)
-            since_last = since_last + 1 if key in kept else 0
-            kept.setdefault(key, candidate)
         number += 1
-    return list(kept.values())[:count]
+    return list(kept.values())
 
 
 class Mixture(Sequence[Problem]):
@@ -150,23 +151,26 @@ def _order(count: int, split: Split, seed: int, number: int) -> list[int]:
 @lru_cache(maxsize=8192)
 def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
     """Problems number * BLOCK to (number + 1) * BLOCK of a cell's stream."""
+    return list(itertools.islice(_drawn(cell, split, seed, number), BLOCK))
+
+
+def _drawn(cell: Cell, split: Split, seed: int, number: int) -> Iterator[Problem]:
+    """The problems of a block one at a time, and more without an end; a problem is drawn when it is asked for."""
     task, length = cell
     name, solve, representation, tested = task.name, task.solve, task.representation.name, task.tested_lengths
-    problems: list[Problem] = []
     if split != "train" and length not in tested:
         raise TaskError(f"{task.key} has no {split} problems of length {length}")
     generator = philox(task.key, length, split, seed, number)
+    found = False
     for draws in itertools.count(1):
         for a, b in questions(task, length, generator):
             a_text = str(a)
             b_text = None if b is None else str(b)
             if split_of(representation, a_text, b_text, length, tested) == split:
-                problems.append(Problem(name, representation, a_text, b_text, str(solve(a, b)), length))
-                if len(problems) == BLOCK:
-                    return problems
-        if not problems and draws == _ROUNDS_WITHOUT_RESULT:
+                found = True
+                yield Problem(name, representation, a_text, b_text, str(solve(a, b)), length)
+        if not found and draws == _ROUNDS_WITHOUT_RESULT:
             raise TaskError(f"{task.key} has no {split} problems of length {length}")
-    raise AssertionError("unreachable")
 
 
 def questions(task: Task, length: int, generator: np.random.Philox) -> Iterator[tuple[Number, Number | None]]:

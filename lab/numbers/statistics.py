@@ -1,18 +1,35 @@
 """Intervals: every figure of the lab carries its n and one of these."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 
 class Estimate(NamedTuple):
+    """A value with its 95 % interval, and how many samples stand behind it."""
+
     value: float
     low: float
     high: float
     n: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name. What is infinite becomes None: JSON has no word for it."""
+        return {name: part if math.isfinite(part) else None for name, part in self._asdict().items()}
+
+    @classmethod
+    def from_json(cls, read: Mapping[str, Any]) -> Self:
+        """What `to_json` made; None is infinite again."""
+        value, low, high = (read[name] for name in ("value", "low", "high"))
+        return cls(
+            math.inf if value is None else value,
+            -math.inf if low is None else low,
+            math.inf if high is None else high,
+            read["n"],
+        )
 
 
 def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:

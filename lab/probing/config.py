@@ -57,6 +57,13 @@ class SumsConfig(Section):
 
 
 class ProbeConfig(RunConfig):
+    COMMAND = "probe"
+    SMOKE = (
+        "sums.per_length=8",
+        "sums.pairs=8",
+        "examples=1",
+    )
+
     subject: str
     """The model: a run directory, a folder of adapters, a hub name or an embedded model."""
     instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "surgery"])

@@ -130,6 +130,15 @@ class AdderTrainingConfig(Section):
 
 
 class AdderConfig(RunConfig):
+    COMMAND = "adder"
+    SMOKE = (
+        "group={seeds: 2}",
+        "training.max_steps=2",
+        "training.warmup_steps=1",
+        "training.evaluate_every=1",
+        "training.valid_problems=20",
+    )
+
     model: Annotated[ModelConfig, Field(discriminator="kind")]
     group: GroupConfig = GroupConfig()
     training: AdderTrainingConfig = AdderTrainingConfig()

@@ -19,7 +19,8 @@ from typing import Literal
 
 from lab.numbers.representations import Representation
 from lab.text.rule_following import ANSWER
-from lab.text.settings import Setting
+
+Setting = Literal["base", "chat", "api", "rule_following"]
 
 Reading = Literal["strict", "loose"]
 READINGS: tuple[Reading, ...] = ("strict", "loose")

@@ -17,17 +17,19 @@ from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import Task
 from lab.text.answers import Reading
-from lab.text.examples import Example
+from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
 from lab.text.prompts import around_operands
+from lab.text.wording import Wording
 
 _HINT = r"<\d+\.\d+>"
 _WORD = re.compile(rf"{_HINT}|[0-9./e]")
 
 
-class TextFormat:
+class TextFormat(Wording):
     def __init__(self, config: FormatConfig, tasks: Sequence[Task]) -> None:
         """Raises TaskError for tasks whose answers the format cannot carry (see `Notation`)."""
+        super().__init__()
         self.config = config
         self._notation = Notation(TokenizerConfig(), config, tasks)
 
@@ -41,14 +43,17 @@ class TextFormat:
         """Whether integers are written from the ones digit up."""
         return self._notation.ones_first
 
-    def example(self, problem: Problem, luck: int | None = None) -> Example:
-        """Prompt and completion; `luck` draws the first places of hints. Raises what `Notation.question` raises."""
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        """See `Wording`; `luck` draws the first places of hints. Raises what `Notation.question` raises."""
         before, between, after = around_operands(problem)
         words = self._notation.question(problem, luck)
         operator = words.index(f"<{task_of(problem).key}>")
         a, b = "".join(words[:operator]), "".join(words[operator + 1 : -1])
-        answer = "".join(self._notation.answer(problem, luck))
-        return Example(f"{before}{a}{between}{b}{after}", f" {answer}", problem)
+        return f"{before}{a}{between}{b}{after}"
+
+    def completion(self, problem: Problem, luck: int | None = None) -> str:
+        """See `Wording`."""
+        return " " + "".join(self._notation.answer(problem, luck))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """The answer, digits in their natural order, as `lab.text.answers.extract` has it, or None if there is none."""
@@ -66,9 +71,9 @@ class TextFormat:
         return _written(representation, self.config.reverse == "total", self.config.index_hints == "both")
 
 
-def opened(config: FormatConfig, tasks: Sequence[Task]) -> TextFormat | None:
-    """The format of a config, None where numbers are written as ever. Raises TaskError as `TextFormat` does."""
-    return None if config == FormatConfig() else TextFormat(config, tasks)
+def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
+    """The wording of a format: raw text if it leaves numbers as they are. Raises TaskError as `TextFormat` does."""
+    return Wording() if config == FormatConfig() else TextFormat(config, tasks)
 
 
 @functools.cache

@@ -23,12 +23,12 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import processes
-from lab.config.schema import RulesConfig, TrainingConfig
+from lab.config.schema import TrainingConfig
 from lab.errors import ConfigError, ModelError
 from lab.numbers.sampling import Cell
 from lab.runs import Run
 from lab.text.examples import IGNORED
-from lab.text.formats import TextFormat
+from lab.text.wording import Wording
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.problem_sets import ProblemSet, problem_set, validated
 
@@ -132,23 +132,20 @@ def training_sets(
     cells: list[Cell],
     seed: int,
     tokenizer: PreTrainedTokenizerBase,
-    rules: RulesConfig | None = None,
-    written: TextFormat | None = None,
+    wording: Wording,
     curriculum: int = 1,
     aligned: bool = False,
 ) -> TrainingSets:
-    """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window, and
-    ConfigError when the processes do not share a step out evenly.
+    """What a training sees; the arguments are those of `problem_set`. Validation has all lengths at once.
 
-    The rest is as `problem_set` has it; validation has all lengths at once.
+    Raises TaskError if nothing fits the wording's window, and ConfigError if the processes do not share a step out
+    evenly.
     """
     accumulated(config)
-    samples, valid_problems = config.max_steps * config.batch_size, config.valid_problems
+    samples, some, tested = config.max_steps * config.batch_size, config.valid_problems, validated(cells, seed)
     return TrainingSets(
-        problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size, written, curriculum, aligned),
-        problem_set(
-            validated(cells, seed), "valid", seed, valid_problems, tokenizer, rules, valid_problems, written, 1, aligned
-        ),
+        problem_set(cells, "train", seed, samples, tokenizer, wording, config.batch_size, curriculum, aligned),
+        problem_set(tested, "valid", seed, some, tokenizer, wording, together=some, aligned=aligned),
     )
 
 

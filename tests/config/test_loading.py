@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lab.config.loading import dump, help_text, load, parse_command_line, renewed
+from lab.config.describing import help_text
+from lab.config.loading import dump, load, renewed
 from lab.errors import ConfigError
 
 
@@ -386,29 +387,6 @@ def test_help_names_every_key_with_type_default_and_docstring():
         "weights: mapping of number = {}",
     ]:
         assert expected in lines
-
-
-@pytest.mark.parametrize("argv", [["--help"], ["c.yaml", "-h"]])
-def test_asking_for_help_prints_it_and_succeeds(capsys, argv):
-    with pytest.raises(SystemExit) as exit:
-        parse_command_line(Config, argv, "python -m lab.finetune", "Fine-tune a model.")
-    assert exit.value.code == 0
-    out = capsys.readouterr().out
-    assert out.startswith("usage: python -m lab.finetune config.yaml [key.sub=value ...]\n\nFine-tune a model.\n\n")
-    assert help_text(Config) in out
-
-
-@pytest.mark.parametrize("argv", [[], ["resume=true"], ["--config"]])
-def test_a_command_without_a_config_says_how_it_is_used(argv):
-    with pytest.raises(ConfigError) as error:
-        parse_command_line(Config, argv, "lab", "")
-    assert str(error.value) == "the first argument must be a config; usage: lab config.yaml [key.sub=value ...]"
-
-
-def test_a_command_line_loads_its_config(write):
-    assert parse_command_line(Config, [str(write(c="name: a")), "resume=true"], "lab", "") == Config(
-        name="a", resume=True
-    )
 
 
 def test_an_earlier_config_is_renewed_with_the_defaults_of_later_keys(write):

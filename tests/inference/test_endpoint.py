@@ -21,7 +21,7 @@ from lab.config.evaluation import EndpointConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.endpoint import EndpointEngine
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.text.settings import Message
+from lab.text.examples import Message
 
 KEY = "sk-not-for-other-eyes"
 HTML = "<html><head><title>Welcome to nginx!</title></head></html>"

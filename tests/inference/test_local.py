@@ -10,7 +10,7 @@ from lab.inference.local import LocalEngine, _Chooser
 from lab.numbers.sampling import Cell, problem
 from lab.numbers.tasks import TASKS
 from lab.text.prompts import prompt
-from lab.text.settings import Message
+from lab.text.examples import Message
 
 
 @pytest.fixture(scope="module")

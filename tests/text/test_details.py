@@ -15,6 +15,7 @@ from lab.config.evaluation import NupaConfig
 from lab.config.finetuning import DataConfig
 from lab.config.schema import Detail, RulesConfig
 from lab.errors import RuleError, TaskError
+from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import EASY, TASKS
 from lab.text.execution import Step, execute, target_of
@@ -22,6 +23,7 @@ from lab.text.liveness import Liveness
 from lab.text.rule_following import check_rules, completion, operands, rule
 from lab.text.rulebook import Rule, read_rule
 from lab.text.tracing import content, read, trace
+from lab.text.wording import RuleFollowing, Wording
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "full_traces.json"
 DETAILS = get_args(Detail)
@@ -128,6 +130,23 @@ def test_a_value_that_is_wrong_is_read_as_it_stands_and_what_follows_goes_on_fro
 def test_a_sum_at_each_detail(detail, expected):
     rules = RulesConfig(unit=1, detail=detail)
     assert completion(Problem("add", "integer", "28", "5", "33", 2), rules) == textwrap.dedent(expected)
+
+
+def test_an_answer_alone_is_read_as_a_direct_one_and_leaves_no_rule():
+    item, wording = Problem("add", "integer", "28", "5", "33", 2), RuleFollowing(RulesConfig(detail="answer"))
+    assert wording.prompt(item) == RuleFollowing().prompt(item)
+    assert {wording.extract(text, Integer, "strict") for text in ("33", " 33\n", "33.")} == {"33"}
+    assert wording.decided("33.", Integer)
+    assert not wording.decided("33", Integer)
+    assert wording.remarks("34", item) == {}
+    assert wording.surplus_tokens == Wording.surplus_tokens
+
+
+def test_a_response_is_compared_with_the_trace_of_its_detail():
+    item, rules = Problem("add", "integer", "28", "5", "33", 2), RulesConfig(unit=1, detail="values")
+    assert RuleFollowing(rules).remarks(completion(item, rules), item) == {"first_error": None}
+    slipped = completion(item, rules).replace("total=13", "total=12")
+    assert RuleFollowing(rules).remarks(slipped, item)["first_error"]["kind"] == "result"
 
 
 def test_functions_begin_with_their_names_and_conditions_show_what_they_took():

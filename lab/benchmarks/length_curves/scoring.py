@@ -4,6 +4,7 @@ The model reads and writes numbers in a notation of its own (lab/text/notation.p
 it writes: a completion is a number in that notation, or no answer.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,6 @@ from lab.benchmarks.benchmark import Sample
 from lab.benchmarks.samples import grouped
 from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
-from lab.inference.plain import PlainEngine
 from lab.numbers.metrics import METRICS, score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
 from lab.numbers.statistics import bootstrap_mean, wilson
@@ -61,8 +61,13 @@ class LengthCurves:
     def requests(self, engine: Engine) -> list[Request]:
         """A group a task and length, and a budget that its longest answer fits in, however that is cut into tokens.
 
-        Raises TaskError when the notation cannot write a problem.
+        They are formed once, as nothing in them depends on the engine. Raises TaskError when the notation cannot write
+        a problem.
         """
+        return self._requests
+
+    @functools.cached_property
+    def _requests(self) -> list[Request]:
         longest: dict[str, int] = {}
         for item in self.problems:
             # random groups may be of one digit each
@@ -78,9 +83,8 @@ class LengthCurves:
         """Raises ModelError or TaskError, in one line, when the model has no position ids for what it might write, or
         the notation no words for a problem.
         """
-        requests = self.requests(PlainEngine(model, tokenizer, 1))
-        prompts = [tokenizer.encode(str(request.prompt)) for request in requests]
-        longest, budget = max(prompts, key=len), max(request.max_tokens for request in requests)
+        prompts = [tokenizer.encode(str(request.prompt)) for request in self._requests]
+        longest, budget = max(prompts, key=len), max(request.max_tokens for request in self._requests)
         digit = tokenizer.convert_tokens_to_ids("1")
         model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         digits, config = max(len(item.answer) for item in self.problems), model.config

@@ -15,7 +15,7 @@ from lab.numbers.splits import unordered
 from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.numbers.taxonomy import INTEGER, OUTCOMES, classify, same_value
 from lab.text.answers import READINGS
-from lab.text.settings import Message
+from lab.text.examples import Message
 
 
 class Sum(NamedTuple):
