@@ -21,7 +21,6 @@ from lab.text.answers import Reading, Setting
 from lab.text.examples import Example, Message, Prompt
 from lab.text.trace_errors import first_error
 
-
 Solved: TypeAlias = Mapping[str, Sequence[Problem]]
 """Problems to show solved before a question, by the key of its task."""
 

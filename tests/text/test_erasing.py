@@ -4,9 +4,10 @@ import re
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lab.config.schema import RulesConfig
-from lab.numbers.sampling import task_of
+from lab.numbers.sampling import Cell, problem, task_of
 from lab.numbers.tasks import TASKS
 from lab.text.erasing import Written, erased, tokens_read
 from lab.text.execution import computed, execute, literal
@@ -14,8 +15,12 @@ from lab.text.liveness import names
 from lab.text.rule_following import operands, rule
 from lab.text.rulebook import calls_rule
 from lab.text.tracing import trace
-from test_details import problems
 
+problems = st.builds(
+    lambda key, index: problem(Cell(TASKS[key], 3), "train", 0, index),
+    st.sampled_from(list(TASKS)),
+    st.integers(0, 10_000),
+)
 ADD = rule(TASKS["add_integer"], RulesConfig(unit=1))
 
 
