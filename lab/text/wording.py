@@ -100,7 +100,6 @@ class ChatWording(Wording):
             text = text.partition("=")[2]
         return answers.extract(text, representation, reading)
 
-
 class ApiWording(ChatWording):
     """A chat after the paper's system message, which asks for the words "The answer is"."""
 
@@ -142,13 +141,13 @@ _ANNOUNCEMENT = re.compile("the answer is:?", re.IGNORECASE)
 
 
 class RuleFollowing(Wording):
-    """A rule in the prompt, and its execution before the answer."""
-
-    surplus_tokens = 64
+    """A rule in the prompt, and its execution before the answer; none of it at rules.detail=answer."""
 
     def __init__(self, rules: RulesConfig = rule_following.LAB_RULES) -> None:
         super().__init__()
         self.rules, self.window = rules, rules.window
+        self.traced = rules.detail != "answer"
+        self.surplus_tokens = 64 if self.traced else Wording.surplus_tokens
 
     def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
         return rule_following.prompt(problem, self.rules)
@@ -158,16 +157,20 @@ class RuleFollowing(Wording):
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """Only what follows "So the answer is" counts: no number of the working is an answer."""
+        if not self.traced:
+            return super().extract(text, representation, reading)
         _, ended, text = text.partition(rule_following.ANSWER)
         return answers.extract(text, representation, reading) if ended else None
 
     def decided(self, text: str, representation: Representation) -> bool:
-        return answers.decided(text.partition(rule_following.ANSWER)[2], representation)
+        return answers.decided(text.partition(rule_following.ANSWER)[2] if self.traced else text, representation)
 
     def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
-        """`first_error`: the first line that leaves the rule, or None."""
+        """`first_error`: the first line that leaves the rule, or None; without a trace there is nothing to say."""
+        if not self.traced:
+            return {}
         rule = rule_following.rule(task_of(problem), self.rules)
-        found = first_error(text, self.completion(problem), rule.text)
+        found = first_error(text, self.completion(problem), rule.text, self.rules.detail)
         return {"first_error": found and found._asdict()}
 
 
