@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped import tree_places
+from lab.models.swapped import couples, path_places, tree_places
 from lab.numbers.sampling import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
@@ -51,8 +51,8 @@ class PrefixTreeCollator:
         for (_, completion), path in zip(batch, tree.paths, strict=True):
             labels_1T[0, path[-len(completion) :]] = torch.tensor(completion)
         inputs = {
-            **tree.inputs(),
-            **tree_places(self.model, tree),
+            **(tree.tokens_and_depths() if couples(self.model) else tree.inputs()),
+            **(path_places(self.model, tree) if couples(self.model) else tree_places(self.model, tree)),
             "shift_labels": labels_1T,
             "labels": labels_1T,  # read by the trainer alone, to count what the loss is averaged over
         }

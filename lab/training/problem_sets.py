@@ -8,14 +8,17 @@ from typing import NamedTuple
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.pretraining import Variation
 from lab.config.schema import RulesConfig
 from lab.errors import TaskError
-from lab.numbers.sampling import Cell, Curriculum, Mixture, has_problems
+from lab.numbers.additions import vary
+from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import encode, example, tokens_needed
 from lab.text.formats import TextFormat
+from lab.text.templates import reworded
 
 
 class ProblemSet(NamedTuple):
@@ -36,12 +39,15 @@ def problem_set(
     written: TextFormat | None = None,
     curriculum: int = 1,
     aligned: bool = False,
+    variation: Variation | None = None,
+    templates: bool = False,
 ) -> ProblemSet:
     """The first `size` problems of the cells' mixture that fit the window, if rules are followed, or else the first.
 
     Of each `together` successive ones, those of a task stand side by side, so that their common prompt is shared.
     Without rules numbers may be `written` in a format, lengths may grow in the stages of a `curriculum`, and rows may
-    tell where digits of one place are (lab/text/aligned_digits.py).
+    tell where digits of one place are (lab/text/aligned_digits.py). Problems may be made harder by a `variation`, and be
+    asked in the words of many `templates` (lab/text/templates.py).
     Raises TaskError when no problem fits the window.
     """
     whole = Mixture(cells, split, seed, sys.maxsize)
@@ -54,10 +60,13 @@ def problem_set(
     ]
 
     def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
+        problems = [_varied(mixture[index], variation, seed, index) for index in rows["index"]]
         examples = [
-            written.example(mixture[index], index) if written else example(mixture[index], rules)
-            for index in rows["index"]
+            written.example(problem, index) if written else example(problem, rules)
+            for problem, index in zip(problems, rows["index"], strict=True)
         ]
+        if templates:
+            examples = [reworded(item, index) for item, index in zip(examples, rows["index"], strict=True)]
         encoded = [encode(item, tokenizer) for item in examples]
         columns: dict[str, list] = {
             "index": rows["index"],
@@ -70,6 +79,12 @@ def problem_set(
         return columns
 
     return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
+
+
+def _varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
+    if not variation or variation == Variation():
+        return item
+    return vary(item, variation.carries, variation.short_second, variation.nines, seed, index)
 
 
 def validated(cells: list[Cell], seed: int) -> list[Cell]:

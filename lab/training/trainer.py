@@ -23,8 +23,10 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import processes
+from lab.config.pretraining import Variation
 from lab.config.schema import RulesConfig, TrainingConfig
 from lab.errors import ConfigError, ModelError
+from lab.models.coupled import Paths
 from lab.numbers.sampling import Cell
 from lab.runs import Run
 from lab.text.examples import IGNORED
@@ -50,6 +52,7 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
         logits_to_keep=answers_A,
         use_cache=False,
         **{name: inputs[name] for name in ("place_ids", "kinds_BQK") if name in inputs},
+        **({"paths": Paths(*(inputs[name] for name in Paths._fields))} if "found_N" in inputs else {}),
     ).logits
     return cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
 
@@ -136,16 +139,31 @@ def training_sets(
     written: TextFormat | None = None,
     curriculum: int = 1,
     aligned: bool = False,
+    variation: Variation | None = None,
+    templates: bool = False,
 ) -> TrainingSets:
     """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window, and
     ConfigError when the processes do not share a step out evenly.
 
-    The rest is as `problem_set` has it; validation has all lengths at once.
+    The rest is as `problem_set` has it; validation has all lengths at once, no variation, and the benchmark's prompts.
     """
     accumulated(config)
     samples, valid_problems = config.max_steps * config.batch_size, config.valid_problems
     return TrainingSets(
-        problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size, written, curriculum, aligned),
+        problem_set(
+            cells,
+            "train",
+            seed,
+            samples,
+            tokenizer,
+            rules,
+            config.batch_size,
+            written,
+            curriculum,
+            aligned,
+            variation,
+            templates,
+        ),
         problem_set(
             validated(cells, seed), "valid", seed, valid_problems, tokenizer, rules, valid_problems, written, 1, aligned
         ),
