@@ -3,19 +3,17 @@
     python experiments/graft.py [rows=graft,plain] [seeds=0] [digits=8,16,20,50,100] [problems=100] [output=checkpoints]
                                 [results=experiments/results] [perplexity=true] [key=value ...]
 
-Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other; other arguments go to
-`lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py) and length, greedily, by
-the lab's own engine, in the held-out words of lab/text/templates.py in turn; and measures the perplexity of the
-docstrings of Python's library, of the tuned models and of the untouched one. What is measured is kept beside each model
-and is not measured again. Shows exact match (95 %, the wider of Student's over seeds and Wilson's over problems), and
-leaves a table and a figure.
+Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
+other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
+and length, greedily, by the lab's own engine, in the held-out words of lab/text/templates.py in turn; and measures the
+perplexity of docstrings of Python's library. What is measured is kept beside each model and is not measured again.
+Shows exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
 """
 
 import importlib
 import inspect
 import json
 import math
-import pkgutil
 import sys
 import time
 from collections.abc import Sequence
@@ -25,11 +23,11 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from lab.config.loading import load
 from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
-from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table
+from lab.drawing.tables import Cell, Shown, Table
 from lab.finetune import main as finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
@@ -135,8 +133,28 @@ def brief(found: dict[str, Any]) -> str:
 def documentation() -> str:
     """Docstrings of Python's library, in the order of its modules."""
     texts = []
-    for name in ("argparse", "asyncio.events", "collections", "csv", "datetime", "difflib", "email.message", "functools",
-                 "inspect", "json", "logging", "pathlib", "random", "re", "shutil", "statistics", "string", "textwrap", "threading", "unittest.mock"):
+    for name in (
+        "argparse",
+        "asyncio.events",
+        "collections",
+        "csv",
+        "datetime",
+        "difflib",
+        "email.message",
+        "functools",
+        "inspect",
+        "json",
+        "logging",
+        "pathlib",
+        "random",
+        "re",
+        "shutil",
+        "statistics",
+        "string",
+        "textwrap",
+        "threading",
+        "unittest.mock",
+    ):
         module = importlib.import_module(name)
         for _, item in sorted(inspect.getmembers(module, inspect.isclass)):
             texts += [text for member in vars(item).values() if (text := getattr(member, "__doc__", None))]
@@ -174,7 +192,9 @@ def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: 
                 curves[stratum].setdefault(row, {})[length] = estimate._asdict()
                 cells.append(Shown(estimate._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
             lines.append((row, str(len(models)), str(length), *cells, f"{100 * lowest:.1f}"))
-    title = f"SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), {problems} problems each"
+    title = (
+        f"SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), {problems} problems each"
+    )
     table = Table(title, ("row", "seeds", "digits", *STRATA, "lowest seed"), lines, 3)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     results.mkdir(parents=True, exist_ok=True)

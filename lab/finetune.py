@@ -62,7 +62,18 @@ def finetune(config: FinetuneConfig) -> None:
     sets = None
     if not trained:
         aligned = alignment != AlignmentConfig()
-        sets = training_sets(training, cells, seed, tokenizer, rules, written, data.curriculum, aligned, data.variation, data.templates == "many")
+        sets = training_sets(
+            training,
+            cells,
+            seed,
+            tokenizer,
+            rules,
+            written,
+            data.curriculum,
+            aligned,
+            data.variation,
+            data.templates == "many",
+        )
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))

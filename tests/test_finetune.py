@@ -225,13 +225,6 @@ def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(
     }
 
 
-def test_sums_are_trained_on_in_many_words_with_hard_cases_among_them(arguments, tmp_path):
-    swap = ["positions.kind=coupled", "format.reverse=total", "data.templates=many"]
-    main(arguments(*swap, "data.tasks=[add_integer]", "data.variation={carries: 0.5, nines: 0.5}"))
-    trained = load_file(tmp_path / "run" / "model" / "adapter_model.safetensors")
-    assert any(weight.any() for name, weight in trained.items() if "same_place" in name)
-
-
 def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
     swap = ["positions.same_place=true", "format.reverse=total", "training.bias_learning_rate=0.5"]
     main(arguments(*swap, "data.tasks=[add_integer]"))

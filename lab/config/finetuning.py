@@ -5,8 +5,17 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig
-from lab.config.pretraining import Variation
-from lab.config.schema import Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks, TrainingConfig, chosen
+from lab.config.schema import (
+    Lengths,
+    ModelConfig,
+    RulesConfig,
+    RunConfig,
+    Section,
+    Tasks,
+    TrainingConfig,
+    Variation,
+    chosen,
+)
 from lab.numbers.sampling import Cell
 
 

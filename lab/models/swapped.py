@@ -225,8 +225,8 @@ def couples(model: Any) -> bool:
 
 
 def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
-    """The arguments place_ids (B, Q), kinds_BQK and position_ids (B, Q) for the `last` tokens of rows of like length, all of them if it is
-    not given; those alone that the model wants."""
+    """The arguments place_ids (B, Q), kinds_BQK and position_ids (B, Q) for the `last` tokens of rows of like length,
+    all of them if it is not given; those alone that the model wants."""
     return step_places(model, rows, [last or len(row) for row in rows])
 
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.pretraining import Variation
-from lab.config.schema import RulesConfig
+from lab.config.schema import RulesConfig, Variation
 from lab.errors import TaskError
 from lab.numbers.additions import vary
 from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problems
@@ -46,8 +45,8 @@ def problem_set(
 
     Of each `together` successive ones, those of a task stand side by side, so that their common prompt is shared.
     Without rules numbers may be `written` in a format, lengths may grow in the stages of a `curriculum`, and rows may
-    tell where digits of one place are (lab/text/aligned_digits.py). Problems may be made harder by a `variation`, and be
-    asked in the words of many `templates` (lab/text/templates.py).
+    tell where digits of one place are (lab/text/aligned_digits.py). Problems may be made harder by a `variation`, and
+    be asked in the words of many `templates` (lab/text/templates.py).
     Raises TaskError when no problem fits the window.
     """
     whole = Mixture(cells, split, seed, sys.maxsize)

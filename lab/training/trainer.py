@@ -23,8 +23,7 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import processes
-from lab.config.pretraining import Variation
-from lab.config.schema import RulesConfig, TrainingConfig
+from lab.config.schema import RulesConfig, TrainingConfig, Variation
 from lab.errors import ConfigError, ModelError
 from lab.models.coupled import Paths
 from lab.numbers.sampling import Cell

@@ -186,7 +186,9 @@ def test_generation_with_a_cache_is_that_without(swapped):
             for _ in range(8):
                 chosen = model(expected, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)
                 expected = torch.cat([expected, chosen], 1)
-        found = model.generate(ids, max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0)
+        ones = torch.ones_like(ids)  # the text may begin with what pads others
+        settings: dict = {"max_new_tokens": 8, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+        found = model.generate(ids, attention_mask=ones, **settings)
         assert found.tolist() == expected.tolist()
 
 
