@@ -118,13 +118,17 @@ def pairs(words: Sequence[str], last: int, neighbours: int) -> Pairs:
         elif word and number.tokens[0]:
             numbers.append(number.end())
             number = _Number()
-        following.append(_following(number, numbers))
+        if token >= len(words) - last:
+            following.append(_following(number, numbers))
     own = [_NOWHERE] * len(words)
     for count, done in enumerate([*numbers, number], 1):
+        form, lowest = done.form, done.lowest or 0
         for part, tokens in enumerate(done.tokens):
-            for index, token in enumerate(tokens):
-                own[token] = done.spot(count, done.form, done.lowest or 0, part, index)
-    return Pairs(_kinds(following[-last:], own, neighbours), torch.tensor(own).view(-1, 3)[:, 1] > 0)
+            _, what, place = done.spot(count, form, lowest, part, 0)
+            for token in tokens:
+                own[token] = _Spot(count, what, place)
+                place += 1
+    return Pairs(_kinds(following, own, neighbours), torch.tensor(own).view(-1, 3)[:, 1] > 0)
 
 
 def _following(number: _Number, before: Sequence[_Number]) -> _Spot:
