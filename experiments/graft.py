@@ -43,7 +43,9 @@ from lab.text.templates import HELD_OUT, worded
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
-ROWS = {"graft": [], "plain": ["positions={kind: original}"]}
+ORDINARY = "format.reverse=answer"
+PLAIN = "positions={kind: original}"
+ROWS = {"graft": [], "plain": [PLAIN], "graft, ordinary order": [ORDINARY], "plain, ordinary order": [ORDINARY, PLAIN]}
 TOGETHER = 1600
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def trained(row: str, seed: int, output: Path, changes: Sequence[str]) -> Path:
-    name = f"graft_{row}_{seed}"
+    name = f"graft_{row.replace(', ', '-').replace(' ', '-')}_{seed}"
     config = load(FinetuneConfig, CONFIG, [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}"])
     if config.run_status() != "finished":
         asked = [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}", "resume=true"]
@@ -165,7 +167,7 @@ def documentation() -> str:
 @torch.inference_mode()
 def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
     """Of passages of documentation; and of those among them without a digit."""
-    tokens = tokenizer.encode(documentation())
+    tokens = tokenizer.encode(documentation(), add_special_tokens=False)
     total = {"all": 0.0, "without digits": 0.0}
     count = dict.fromkeys(total, 0)
     for start in range(0, min(len(tokens) - PASSAGE, PASSAGES * PASSAGE), PASSAGE):

@@ -197,6 +197,7 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
             "format.reverse=total",
             "training.share_prefixes=false",
         ],
+        pytest.param(["positions.kind=coupled", "format.reverse=answer"], marks=pytest.mark.slow),
         pytest.param(["positions={kind: alibi, places: 40}", "format.reverse=integer"], marks=pytest.mark.slow),
         pytest.param(
             ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
@@ -207,7 +208,15 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
             ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"], marks=pytest.mark.slow
         ),
     ],
-    ids=["same place", "coupled", "places in alibi", "two digits", "hints", "aligned heads"],
+    ids=[
+        "same place",
+        "coupled",
+        "coupled, only answers reversed",
+        "places in alibi",
+        "two digits",
+        "hints",
+        "aligned heads",
+    ],
 )
 def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(arguments, swap, tmp_path):
     from lab.evaluate import main as evaluate

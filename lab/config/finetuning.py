@@ -196,8 +196,9 @@ class FinetuneConfig(RunConfig):
             raise ValueError("positions.locality is of positions.kind=coupled")
         if coupled or self.positions.same_place:
             key = "positions.kind=coupled" if coupled else "positions.same_place"
-            if self.format.reverse != "total":
-                raise ValueError(f"{key} is of numbers from their lowest digit up: use format.reverse=total")
+            if self.format.reverse not in ("total", "answer"):
+                what = f"{key} is of answers from their lowest digit up"
+                raise ValueError(f"{what}: use format.reverse=total, or answer")
             if self.tokenizer.digits.kind == "k_digit":
                 raise ValueError(f"{key} is of one digit a token: use tokenizer.digits.kind=one_digit")
         adds = [item.key for item in chosen(self.data.tasks)] == ["add_integer"] and self.data.style == "direct"

@@ -67,6 +67,13 @@ class _Number:
             self.separators, self.digits, self.tokens = self.separators[:-1], self.digits[:-1], self.tokens[:-1]
         return self
 
+    def turned(self) -> "_Number":
+        """The same with its lowest digit first."""
+        self.separators = self.separators[::-1]
+        self.digits = [part[::-1] for part in reversed(self.digits)]
+        self.tokens = [part[::-1] for part in reversed(self.tokens)]
+        return self
+
     @property
     def form(self) -> str:
         """The separator that tells what a number is; none of integers."""
@@ -107,8 +114,9 @@ def kinds(words: Sequence[str]) -> torch.Tensor:
     return pairs(words, len(words), NEIGHBOURS).kinds_QK
 
 
-def pairs(words: Sequence[str], last: int, neighbours: int) -> Pairs:
-    """Of the last tokens of a row, with biases that reach so many places to both sides."""
+def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = False) -> Pairs:
+    """Of the last tokens of a row, with biases that reach so many places to both sides. `ordinary`: whether numbers end
+    in their lowest digit, all but the one that is being written."""
     numbers: list[_Number] = []
     following: list[_Spot] = []
     number = _Number()
@@ -116,7 +124,7 @@ def pairs(words: Sequence[str], last: int, neighbours: int) -> Pairs:
         if (word.isascii() and word.isdigit()) or (word in _SEPARATORS and word and number.tokens[0]):
             number.take(token, word)
         elif word and number.tokens[0]:
-            numbers.append(number.end())
+            numbers.append(number.end().turned() if ordinary else number.end())
             number = _Number()
         if token >= len(words) - last:
             following.append(_following(number, numbers))

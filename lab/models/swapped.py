@@ -63,6 +63,8 @@ class SwappedLlama(LlamaForCausalLM):
         if self.coupled:
             config._attn_implementation = PATH_ATTENTION
             self._bound(swap.locality)
+        self.ordinary = False
+        """Whether numbers are written in ordinary order, all but answers."""
         self.new_tokens: list[int] = []
         self._digits: tuple[int, ...] = ()
         self._words: tuple[str, ...] = ()
@@ -109,7 +111,8 @@ class SwappedLlama(LlamaForCausalLM):
 
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
         """Of the `last` tokens, all if it is not given, and all tokens (Q, T): see `same_place`, and `coupled.hide`."""
-        kinds_QT, digits_T = pairs([self._words[token] for token in tokens], last or len(tokens), self.neighbours)
+        words = [self._words[token] for token in tokens]
+        kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary)
         return hide(kinds_QT, digits_T) if self.coupled else kinds_QT
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:

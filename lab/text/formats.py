@@ -63,7 +63,7 @@ class TextFormat:
         return match is not None and match.end() < len(text)
 
     def _pattern(self, representation: Representation) -> re.Pattern[str]:
-        return _written(representation, self.config.reverse == "total", self.config.index_hints == "both")
+        return _written(representation, self.config.reverse in ("total", "answer"), self.config.index_hints == "both")
 
 
 def opened(config: FormatConfig, tasks: Sequence[Task]) -> TextFormat | None:

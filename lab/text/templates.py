@@ -31,10 +31,10 @@ HELD_OUT = (
     "My grandmother had {a} beans in one jar and {b} in the other; when she poured them into one, there were",
     "If you take {a} and increase it by {b}, you get",
     "total = {a} + {b}\nprint(total)  #",
-    "We know that 75 + 31 = 07. By the same method, {a} + {b} =",
+    "We know that 41 + 14 = 55. By the same method, {a} + {b} =",
     "Dear Tom, please check the invoice of the 3 rooms: {a} and {b} add up to",
 )
-"""Words of no training problem. Small numbers in templates are written ones digit first, as all numbers are."""
+"""Words of no training problem. """
 
 
 def worded(template: str, item: Example) -> Example:

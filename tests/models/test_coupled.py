@@ -20,9 +20,9 @@ def test_positions_are_causal_and_know_no_length(before, digits, after):
     assert found[len(before) + 1 + digits :] == text_positions([*before, "+", "8", "+", *after])[len(before) + 2 :]
 
 
-def seen(text: str, window: int) -> str:
+def seen(text: str, window: int, ordinary: bool = False) -> str:
     """What the last token of a text sees; what is hidden is written as a dot."""
-    kinds_QK, digits_K = pairs(list(text), 1, window)
+    kinds_QK, digits_K = pairs(list(text), 1, window, ordinary)
     row = hide(kinds_QK, digits_K)[0]
     return "".join("." if kind == HIDDEN else word for word, kind in zip(text, row.tolist(), strict=True))
 
@@ -33,6 +33,12 @@ def test_a_token_sees_text_itself_and_the_digits_of_the_place_that_comes_next():
     assert seen("is 4321 + 98765 = 32", 1) == "is .321 + .876. = .2"
     assert seen("is 4321 + 98765 = 3208", 1) == "is ...1 + ...65 = ...8"
     assert seen("is 4321 and", 1) == "is 43.. and"
+
+
+def test_numbers_as_people_write_them_are_seen_from_their_ends():
+    assert seen("is 1234 + 56789 =", 0, ordinary=True) == "is ...4 + ....9 ="
+    assert seen("is 1234 + 56789 = 32", 1, ordinary=True) == "is 123. + .678. = .2"
+    assert seen("is 12.34 + 567.8 = 4", 0, ordinary=True) == "is ...3. + ....8 = 4"
 
 
 def test_numbers_beyond_the_last_two_are_hidden():
