@@ -10,8 +10,6 @@ perplexity of docstrings of Python's library. What is measured is kept beside ea
 Shows exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
 """
 
-import importlib
-import inspect
 import json
 import math
 import sys
@@ -38,6 +36,8 @@ from lab.numbers.representations import Integer
 from lab.numbers.statistics import seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
+from lab.text.documentation import HELD_OUT as DOCUMENTED
+from lab.text.documentation import documentation
 from lab.text.formats import TextFormat
 from lab.text.templates import HELD_OUT, worded
 
@@ -132,42 +132,10 @@ def brief(found: dict[str, Any]) -> str:
     return str(found)
 
 
-def documentation() -> str:
-    """Docstrings of Python's library, in the order of its modules."""
-    texts = []
-    for name in (
-        "argparse",
-        "asyncio.events",
-        "collections",
-        "csv",
-        "datetime",
-        "difflib",
-        "email.message",
-        "functools",
-        "inspect",
-        "json",
-        "logging",
-        "pathlib",
-        "random",
-        "re",
-        "shutil",
-        "statistics",
-        "string",
-        "textwrap",
-        "threading",
-        "unittest.mock",
-    ):
-        module = importlib.import_module(name)
-        for _, item in sorted(inspect.getmembers(module, inspect.isclass)):
-            texts += [text for member in vars(item).values() if (text := getattr(member, "__doc__", None))]
-        texts += [text for _, item in sorted(inspect.getmembers(module, inspect.isfunction)) if (text := item.__doc__)]
-    return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(texts) if len(text) > 200)
-
-
 @torch.inference_mode()
 def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
     """Of passages of documentation; and of those among them without a digit."""
-    tokens = tokenizer.encode(documentation(), add_special_tokens=False)
+    tokens = tokenizer.encode(documentation(DOCUMENTED), add_special_tokens=False)
     total = {"all": 0.0, "without digits": 0.0}
     count = dict.fromkeys(total, 0)
     for start in range(0, min(len(tokens) - PASSAGE, PASSAGES * PASSAGE), PASSAGE):

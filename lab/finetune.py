@@ -42,6 +42,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.text.formats import opened
     from lab.training.alignment import AlignedLoss, check_heads
     from lab.training.collation import PrefixTreeCollator
+    from lab.training.replay import ReplayLoss
     from lab.training.trainer import train, training_sets
 
     quiet_libraries()
@@ -83,7 +84,7 @@ def finetune(config: FinetuneConfig) -> None:
             collate = PrefixTreeCollator(training.share_prefixes, model).of_rows
             beside = {swaps.FILE: config.swap.model_dump_json(indent=2)}
             rates = {"same_place": training.bias_learning_rate}
-            loss = AlignedLoss(alignment)
+            loss = ReplayLoss(training.replay, tokenizer, AlignedLoss(alignment))
             train(tuned, tokenizer, training, sets, seed, run, collate, loss, beside=beside, rates=rates)
             del tuned, model, engine, collate  # of a large model there is room for one
             model, tokenizer = swaps.load(config.model, config.swap)

@@ -140,8 +140,18 @@ class AlignmentConfig(Section):
         return heads
 
 
+class ReplayConfig(Section):
+    """Ordinary text beside the problems, on which the model should stay what it was (lab/training/replay.py)."""
+
+    tokens: int = Field(default=0, ge=0)
+    """Of text with each forward pass; 0 for none."""
+    weight: float = Field(default=1, gt=0)
+    """Of the divergence from the untouched model, beside the mean loss of an answer's token."""
+
+
 class FinetuningConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
+    replay: ReplayConfig = ReplayConfig()
     bias_learning_rate: float = Field(default=0.3, gt=0)
     """Of positions.same_place, on the schedule of the rest: a score is about one, a weight a hundredth of it."""
     share_prefixes: bool = True

@@ -22,11 +22,12 @@ class PrefixTreeCollator:
         self.share_prefixes, self.model = share_prefixes, model
 
     def of_rows(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """The same of the rows of a ProblemSet; where they tell of aligned digits, first_at and second_at (P, 2): nodes
-        that predict a digit, and the nodes of the digits of its place."""
+        """The same of the rows of a ProblemSet, and the index of the first; where they tell of aligned digits, first_at
+        and second_at (P, 2): nodes that predict a digit, and the nodes of the digits of its place."""
         tree, paths = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
         if "place_ids" in tree:
             tree["place_ids"] = self._drawn(tree["place_ids"], rows[0]["index"])
+        tree["index"] = torch.tensor(rows[0]["index"])
         for side in ("first_at", "second_at") if "first_at" in rows[0] else ():
             tree[side] = torch.tensor(
                 [

@@ -201,7 +201,8 @@ def check_that_it_reads_back(tokenizer: TokenizerConfig, format: FormatConfig, i
     made_of = task_of(item)
     writer = Notation(tokenizer, format, [made_of])
     assert writer.read(writer.answer(item, luck), made_of.answer) == item.answer
-    reader = Notation(tokenizer, format.model_copy(update={"index_hints": "none"}), [made_of])
+    asked = {"index_hints": "none"} | ({"reverse": "none"} if format.reverse == "answer" else {})
+    reader = Notation(tokenizer, format.model_copy(update=asked), [made_of])
     numbers = [(item.a, made_of.representation)]
     if item.b is not None and made_of.second is not None:
         numbers.append((item.b, made_of.second))
