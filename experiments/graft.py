@@ -46,7 +46,7 @@ CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
 ORDINARY = "format.reverse=answer"
 PLAIN = "positions={kind: original}"
 ROWS = {"graft": [], "plain": [PLAIN], "graft, ordinary order": [ORDINARY], "plain, ordinary order": [ORDINARY, PLAIN]}
-TOGETHER = 1600
+TOGETHER = 10_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Of documentation: how many, and of how many tokens."""

@@ -1,11 +1,17 @@
 """How long may numbers be for their rule, followed, to fit a window of 2,000 tokens? (Number Cookbook, Table 19)
 
     python experiments/rule_lengths.py [samples]
+    python experiments/rule_lengths.py long_products
 
 Prompt and response together, counted with Llama-3's tokenizer (up to three digits a token) and SmolLM2's (one). A
 length fits when all of its `samples` (20) training problems do; beside it stand the paper's table and what its released
 rules were measured to fit (all, median and any of 12 samples, Llama-3's tokenizer), both from table19.csv. Writes
 experiments/results/rule_lengths.md and .png; 10 minutes on one core, without a model.
+
+The lab's rules of fractions multiply and divide in one line, where the released ones of sub and multiply go digit by
+digit (that of add has one line too). `long_products` counts the rules of experiments/long_products/, which go digit by
+digit in all three; beside that they show the functions they call and work out the greatest common divisor, which the
+released ones do not. Writes experiments/results/rule_lengths_fractions.md.
 """
 
 import csv
@@ -29,17 +35,39 @@ from lab.text.examples import example, tokens_needed
 
 HERE = Path(__file__).parent
 RULES = RulesConfig()
+LONG_PRODUCTS = RulesConfig(folder=HERE / "long_products")
+FRACTIONS = ("add_fraction", "sub_fraction", "multiply_hard_fraction")
+SAMPLES = 20
 SUMMARIES: dict[str, Callable] = {"all": max, "median": median, "any": min}
 
 
+def fractions(samples: int) -> None:
+    tokenizer, published = load_vocabulary("llama-3"), read_published()
+    rows = []
+    for key in FRACTIONS:
+        counts = [
+            longest_fitting(TASKS[key], samples, lambda item, own=own: tokens_needed(example(item, own), tokenizer))
+            for own in (LONG_PRODUCTS, RULES)
+        ]
+        released = "/".join(published[key][f"released_{name}"] for name in SUMMARIES)
+        rows.append((key, published[key]["paper"], released, *("/".join(map(str, found)) for found in counts)))
+    columns = ("task", "Table 19", "released rules", "ours, digit by digit", "ours")
+    table = Table(f"Longest fractions whose rule fits {RULES.window} tokens of Llama-3", columns, rows, names=1)
+    (HERE / "results" / "rule_lengths_fractions.md").write_text(table.markdown())
+    print(table.markdown())
+
+
+def read_published() -> dict[str, dict[str, str]]:
+    with (HERE / "table19.csv").open(newline="") as file:
+        return {row["task"]: row for row in csv.DictReader(file)}
+
+
 def main(samples: int) -> None:
-    quiet_libraries()
     tokenizers = {
         "Llama-3": load_vocabulary("llama-3"),
         "SmolLM2": AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct")),
     }
-    with (HERE / "table19.csv").open(newline="") as file:
-        published = {row["task"]: row for row in csv.DictReader(file)}
+    published = read_published()
     rows = []
     for key, task in TASKS.items():
         base = key.replace("_easy", "").replace("_hard", "")
@@ -105,4 +133,8 @@ def draw(rows: list[tuple[str, ...]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 20)
+    quiet_libraries()
+    if sys.argv[1:] == ["long_products"]:
+        fractions(SAMPLES)
+    else:
+        main(int(sys.argv[1]) if sys.argv[1:] else SAMPLES)

@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 import sys
@@ -7,12 +8,14 @@ import pytest
 
 from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
 from lab.config.cost import CostConfig
+from lab.config.describing import help_text
 from lab.config.evaluation import EvaluateConfig
-from lab.config.finetuning import FinetuneConfig
+from lab.config.finetuning import DataConfig, FinetuneConfig
 from lab.config.loading import dump, load
-from lab.config.pretraining import PretrainConfig
+from lab.config.pretraining import PretrainConfig, PretrainingDataConfig
 from lab.config.schema import RunConfig, chosen
-from lab.numbers.sampling import Cell
+from lab.numbers.sampling import Cell, block
+from lab.numbers.tasks import TASKS
 from lab.probing.config import ProbeConfig
 from lab.smallest_adder.config import AdderConfig
 from lab.sweeping.cells import trials
@@ -20,6 +23,7 @@ from lab.sweeping.config import SweepConfig
 from lab.text.notation import Notation
 
 ROOT = Path(__file__).parents[1]
+COMMANDS = (FinetuneConfig, PretrainConfig, EvaluateConfig, CostConfig, ProbeConfig, SweepConfig, AdderConfig)
 FILES = sorted((ROOT / "configs").glob("*.yaml"))
 SWEEPS = sorted((ROOT / "configs" / "sweeps").glob("*.yaml"))
 
@@ -60,6 +64,28 @@ def test_every_cell_of_a_shipped_sweep_is_a_config_of_its_command_and_its_direct
             assert LengthCurves(problems, notation).requests(None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("digits", [1, 2, 3])
+def test_a_task_is_the_one_that_its_key_names_whatever_is_drawn_of_it(digits):
+    data = PretrainingDataConfig(tasks=["multiply_easy_integer"], factor_digits=digits)
+    assert all(TASKS[cell.task.key] is cell.task for cell in data.cells)
+    drawn = {len(item.b or "") for cell in data.cells[3:] for item in block(cell, "train", 0, 0)}
+    assert max(drawn) == digits
+
+
+@pytest.mark.parametrize("schema", COMMANDS, ids=lambda schema: schema.__name__)
+def test_no_key_has_two_defaults(schema):
+    """Those of a section are its own: whoever sets one of its keys keeps what the help says of the others."""
+    for line in help_text(schema).splitlines():
+        key, _, default = line.partition(" = ")
+        if ": mapping" in key and default.startswith("{"):
+            assert set(json.loads(default.partition(" [")[0])) <= {"kind"}, line
+
+
+def test_to_train_on_longer_hard_tasks_leaves_the_easy_ones_as_they_are():
+    data = DataConfig.model_validate({"lengths": {"hard": (1, 9)}})
+    assert (data.lengths.hard, data.lengths.easy) == ((1, 9), DataConfig().lengths.easy)
+
+
 def test_the_papers_config_is_the_papers_setting():
     config = load(FinetuneConfig, ROOT / "configs" / "llama_lora.yaml", [])
     assert config.model.name == "meta-llama/Llama-3.1-8B"
@@ -95,4 +121,4 @@ def test_a_command_starts_as_the_readme_says(command):
     help_ = [sys.executable, "-m", f"lab.{command}", "--help"]
     done = subprocess.run(help_, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"usage: python -m lab.{command} config.yaml")
+    assert done.stdout.startswith(f"usage: lab {command} CONFIG")

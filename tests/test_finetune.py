@@ -77,10 +77,11 @@ def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, c
         ("data.lengths.hard=[5, 2]", "should be [shortest, longest]"),
         ("training.max_step=5", "did you mean max_steps"),
         ("training.max_steps=five", "training.max_steps"),
-        ("training.micro_batch_size=3", "micro_batch_size should divide batch_size"),
-        ("model.name=nowhere/at-all", "use configs/smollm2_lora.yaml"),
+        ("training.micro_batch_size=3", "micro_batch_size=3 should divide batch_size=4"),
+        ("model.name=nowhere/at-all", "the model hub cannot be reached; a model that needs no hub is smollm2"),
         ("model.device=cuda", "no CUDA device"),
         ("adapter.targets=[no_such_layer]", "no_such_layer"),
+        ("adapter.rank=97", "no layer of adapter.targets is wider than 64"),
         ("name=a/b", "should be the name of a folder"),
     ],
 )

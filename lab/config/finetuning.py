@@ -8,6 +8,7 @@ from lab.config.notation import FormatConfig
 from lab.config.schema import (
     Lengths,
     ModelConfig,
+    Rate,
     RulesConfig,
     RunConfig,
     Section,
@@ -15,6 +16,7 @@ from lab.config.schema import (
     TrainingConfig,
     Variation,
     chosen,
+    wrong,
 )
 from lab.numbers.sampling import Cell
 
@@ -23,7 +25,7 @@ class LoraConfig(Section):
     """Low-rank adapters (Hu et al. 2022) on the linear layers."""
 
     kind: Literal["lora"] = "lora"
-    rank: int = Field(default=128, ge=1)
+    rank: int = Field(default=128, ge=1, le=16384)
     alpha: float = Field(default=32, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: list[str] = Field(default=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
@@ -96,10 +98,17 @@ class Swap(Section):
         return self.format.index_hints != "none"
 
 
+class TrainedLengths(Lengths):
+    """The paper's by default: the ranges S and M."""
+
+    hard: tuple[int, int] = (1, 8)
+    easy: tuple[int, int] = (1, 20)
+
+
 class DataConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
-    lengths: Lengths = Lengths(hard=(1, 8), easy=(1, 20))
+    lengths: TrainedLengths = TrainedLengths()
     """Lengths to train on; the default is the paper's, the ranges S and M."""
     style: Literal["direct", "rule_following"] = "direct"
     """The answer alone, or a rule in the prompt and its execution before the answer (section 4); also in the test."""
@@ -152,7 +161,7 @@ class ReplayConfig(Section):
 class FinetuningConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
     replay: ReplayConfig = ReplayConfig()
-    bias_learning_rate: float = Field(default=0.3, gt=0)
+    bias_learning_rate: Rate = 0.3
     """Of positions.same_place, on the schedule of the rest: a score is about one, a weight a hundredth of it."""
     share_prefixes: bool = True
     """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
@@ -171,6 +180,21 @@ class EvaluationConfig(Section):
 
 
 class FinetuneConfig(RunConfig):
+    COMMAND = "finetune"
+    SMOKE = (
+        "model.name=smollm2-135m-instruct",
+        "model.quantization=none",
+        "adapter.rank=4",
+        "training.max_steps=2",
+        "training.warmup_steps=1",
+        "training.log_every=1",
+        "training.evaluate_every=1",
+        "training.valid_problems=4",
+        "training.batch_size=4",
+        "training.micro_batch_size=4",
+        "evaluation.problems_per_range=1",
+    )
+
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()
     tokenizer: TextTokenizerConfig = TextTokenizerConfig()
@@ -183,9 +207,10 @@ class FinetuneConfig(RunConfig):
     @model_validator(mode="after")
     def _something_to_measure(self) -> Self:
         if not self.data.lengths.tested(self.data.tasks):
-            raise ValueError("data.lengths holds no length that is validated; numbers of 1 or 2 digits only train")
-        if not self.test_cells:
-            raise ValueError("evaluation.lengths holds no length at which one of data.tasks is tested")
+            raise wrong(
+                "data.lengths", "data.lengths holds no length that is validated; numbers of 1 or 2 digits only train"
+            )
+        self.evaluation.lengths.check_tested(self.data.tasks, "evaluation.lengths", "data.tasks")
         return self
 
     @model_validator(mode="after")

@@ -12,8 +12,8 @@ class TokenizerConfig(Section):
 
     kind: Literal["aligned", "left", "mixed", "random"] = "aligned"
     """aligned: groups of `digits` counted from the ones digit, or from the point in decimals. left: counted from the
-    left of every part. mixed: byte-pair merges of one to `digits` digits, as irregular as GPT-2's. random: groups of
-    one to `digits`, drawn anew each time that a sample is seen."""
+    left of every part as it is written. mixed: byte-pair merges of one to `digits` digits, as irregular as GPT-2's.
+    random: groups of one to `digits`, drawn anew each time that a sample is seen."""
     digits: int = Field(default=1, ge=1, le=4)
     """Of a group at most; the vocabulary has all strings of so many digits."""
 

@@ -89,8 +89,8 @@ def estimate(found: Mapping[str, Any] | None) -> list[float | int | None] | None
     """[value, low, high, n], rounded to what a chart can show; None where there is no finite value."""
     if not found or not math.isfinite(found["value"]):
         return None
-    rounded = [round(found[key], 4) if math.isfinite(found[key]) else None for key in ("value", "low", "high")]
-    return [*rounded, found["n"]]
+    parts = [found[key] for key in ("value", "low", "high")]
+    return [*(None if part is None or not math.isfinite(part) else round(part, 4) for part in parts), found["n"]]
 
 
 def _nupa(series: Series, summary: Mapping[str, Any]) -> Series:

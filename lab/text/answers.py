@@ -14,12 +14,15 @@ A match is as long as the grammar allows. Digits are ASCII; a signed exponent is
 scientific number (the released code drops the sign).
 """
 
+import functools
 import re
 from typing import Literal
 
 from lab.numbers.representations import Representation
+from lab.text.number_search import NumberSearch
 from lab.text.rule_following import ANSWER
-from lab.text.settings import Setting
+
+Setting = Literal["base", "chat", "api", "rule_following"]
 
 Reading = Literal["strict", "loose"]
 READINGS: tuple[Reading, ...] = ("strict", "loose")
@@ -39,8 +42,9 @@ def extract(text: str, representation: Representation, reading: Reading, setting
         text = text[announced.end() :]
     elif setting != "base" and reading == "loose" and "=" in text:
         text = text.partition("=")[2]
-    pattern = representation.pattern
-    match = pattern.match(text.strip()) if reading == "strict" else pattern.search(text)
+    match = (
+        representation.pattern.match(text.strip()) if reading == "strict" else _anywhere(representation).search(text)
+    )
     return match.group() if match else None
 
 
@@ -52,7 +56,7 @@ def decided(text: str, representation: Representation, setting: Setting = "base"
     if setting == "rule_following":
         text = text.partition(ANSWER)[2]
     text, _ = without_thoughts(text)
-    match = representation.pattern.search(text)
+    match = _anywhere(representation).search(text)
     return match is not None and match.end() < len(text)
 
 
@@ -66,3 +70,8 @@ def without_thoughts(text: str) -> tuple[str, str]:
     if not opened and not (closed and "<think>" not in before):
         return text, ""
     return after, before.lstrip().removeprefix("<think>")
+
+
+@functools.cache
+def _anywhere(representation: Representation) -> NumberSearch:
+    return NumberSearch("[0-9]", representation.pattern.pattern.removeprefix("[0-9]+"))

@@ -6,8 +6,8 @@
 Number Cookbook (arXiv 2411.03766), section 3.3 and appendix A.4: digits may go into groups, be reversed, be padded with
 zeros and have their places before them. What its released code does otherwise:
 
-- Groups are cut at their true places first, and then reversed. The released code reversed first, so that aligned groups
-  were counted from the wrong end. Byte pairs alone are merged in the reversed digits: they know no places.
+- Aligned groups are cut at their true places first, and then reversed. The released code reversed first, so that they
+  were counted from the wrong end. The other kinds know no places: they cut the digits as they are written.
 - A part is read back by joining its groups and reversing the whole. The released code reversed decimals once more for
   each token, which scrambled those of three tokens and more; Table 16 shows it for every reversal of decimals.
 - One operator a task, and separators that tell ".", "/" and "e" apart. The released code had one token for each.
@@ -168,8 +168,8 @@ class Notation:
         written: list[list[str]] = []
         for index, (digits, alignment) in enumerate(zip(parts, representation.alignment, strict=True)):
             turned = turn and alignment in self._reversed
-            if turned and kind == "mixed":  # the mirror image of a learned group need not be learned
-                cut = _mirrored(groups(digits[::-1], kind, size, alignment))
+            if turned and kind != "aligned":
+                cut = _mirrored(groups(digits[::-1], kind, size, alignment, random))
             else:
                 cut = groups(digits, kind, size, alignment, random)
             hints = None if starts is None else self._hints_of(cut, index, alignment, starts[index])

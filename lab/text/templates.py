@@ -4,9 +4,10 @@ A template is what stands before the first number, between the two, and after th
 they are written, reversed for instance, so that a template goes with every format of integers.
 """
 
-from lab.numbers.sampling import philox
+from lab.numbers.sampling import Problem, philox
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
+from lab.text.wording import Wording
 
 TRAINING = (
     "{a} + {b} =",
@@ -44,7 +45,14 @@ def worded(template: str, item: Example) -> Example:
     return Example(template.format(a=a, b=b), item.completion, item.problem)
 
 
-def reworded(item: Example, index: int) -> Example:
-    """An example in words that are drawn by its index: the benchmark's or those of a training template."""
-    choice = philox("template", index).random_raw() % (len(TRAINING) + 1)
-    return item if choice == len(TRAINING) else worded(TRAINING[choice], item)
+class ManyTemplates(Wording):
+    """The numbers of another wording, in its own words or in those of a training template, as luck has it."""
+
+    def __init__(self, wording: Wording) -> None:
+        super().__init__()
+        self.wording = wording
+
+    def example(self, problem: Problem, luck: int | None = None) -> Example:
+        item = self.wording.example(problem, luck)
+        choice = len(TRAINING) if luck is None else philox("template", luck).random_raw() % (len(TRAINING) + 1)
+        return item if choice == len(TRAINING) else worded(TRAINING[choice], item)

@@ -9,6 +9,7 @@ from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import TASKS
 from lab.text.examples import example
 from lab.text.formats import TextFormat, opened
+from tests.text.linear import ATOMS, assert_linear
 
 SUM = Problem("add", "integer", "1234", "89", "1323", 4)
 DECIMAL = Problem("add", "float", "12.5", "3.25", "15.75", 2)
@@ -93,3 +94,20 @@ def test_a_number_in_another_form_than_the_answers_is_no_answer():
 def test_a_format_that_cannot_carry_a_task_is_refused():
     with pytest.raises(TaskError, match="pad=all"):
         TextFormat(FormatConfig(pad="all"), [TASKS["add_scientific"], TASKS["sig_integer"]])
+
+
+@pytest.mark.parametrize("reading", ["strict", "loose"])
+@pytest.mark.parametrize(
+    "format",
+    [
+        FormatConfig(reverse="total"),
+        FormatConfig(reverse="each", index_hints="both"),
+        FormatConfig(reverse="total", index_hints="both"),
+    ],
+)
+def test_reading_takes_time_in_proportion_to_the_text(format, reading):
+    own = TextFormat(format, [TASKS["add_float"], TASKS["add_scientific"]])
+    for atom in ATOMS:
+        for representation in (Float, Scientific):
+            assert_linear(lambda text, form=representation: own.extract(text, form, reading), atom, 2**14, seconds=2)
+            assert_linear(lambda text, form=representation: own.decided(text, form), atom, 2**16, seconds=0.3)

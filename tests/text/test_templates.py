@@ -5,9 +5,9 @@ import pytest
 from lab.config.notation import FormatConfig
 from lab.numbers.additions import addition
 from lab.numbers.tasks import TASKS
-from lab.text.examples import example
 from lab.text.formats import TextFormat
-from lab.text.templates import HELD_OUT, TRAINING, reworded, worded
+from lab.text.templates import HELD_OUT, TRAINING, ManyTemplates, worded
+from lab.text.wording import Wording
 
 REVERSED = TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
 
@@ -20,9 +20,11 @@ def test_numbers_stay_as_they_are_written():
 
 
 def test_every_word_is_drawn_and_a_draw_is_the_samples_own():
-    item = example(addition("uniform", 3, 0, 0))
-    drawn = [reworded(item, index).prompt for index in range(400)]
-    assert drawn == [reworded(item, index).prompt for index in range(400)]
+    item = Wording().example(addition("uniform", 3, 0, 0))
+    many = ManyTemplates(Wording())
+    drawn = [many.example(item.problem, luck).prompt for luck in range(400)]
+    assert drawn == [many.example(item.problem, luck).prompt for luck in range(400)]
+    assert many.example(item.problem) == item
     assert set(drawn) == {item.prompt, *(worded(template, item).prompt for template in TRAINING)}
 
 

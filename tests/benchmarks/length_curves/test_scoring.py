@@ -46,6 +46,15 @@ def test_the_budget_holds_every_answer_however_it_is_cut(kind):
         assert request.prompt.endswith(" =")
 
 
+def test_a_question_is_written_once_however_often_it_is_asked(monkeypatch):
+    written = []
+    question = Notation.question
+    monkeypatch.setattr(Notation, "question", lambda *given: written.append(given) or question(*given))
+    benchmark = LengthCurves(unseen_problems([Cell(ADD, 4)], 0, 6), PLAIN)
+    assert benchmark.requests(None) == benchmark.requests(None)  # type: ignore[arg-type]
+    assert len(written) == 6
+
+
 def test_no_length_is_tested_with_problems_that_were_trained_on_where_that_can_be():
     for length in (3, 10, 20, 25):
         tested = {(item.a, item.b) for item in unseen_problems([Cell(ADD, length)], 0, 100)}

@@ -3,13 +3,17 @@ from collections import Counter, defaultdict
 import pytest
 
 from lab.benchmarks.benchmark import Subset, measure
-from lab.benchmarks.nupa.scoring import ENOUGH, SURPLUS_TOKENS, Nupa, pick_problems, solved_examples
+from lab.benchmarks.nupa.figures import nupa_by_range
+from lab.benchmarks.nupa.scoring import ENOUGH, SURPLUS_TOKENS, Nupa, out_of_reach, pick_problems, solved_examples
 from lab.benchmarks.nupa.tables import all_tables, change_table, changes
+from lab.config.evaluation import NupaConfig
 from lab.config.schema import RulesConfig
 from lab.errors import RunError, TaskError
 from lab.inference.engine import GREEDY, Completion
+from lab.numbers.metrics import METRICS
 from lab.numbers.sampling import Cell
 from lab.numbers.splits import split_of
+from lab.numbers.statistics import wilson
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
 from lab.text import rule_following
@@ -252,6 +256,53 @@ def test_digits_are_only_called_well_learned_where_every_length_was_asked_often_
         assert (summary is not None) == enough
         if summary:
             assert summary["well_learned"] == summary["well_learned_contiguous"] == 6
+
+
+@pytest.mark.parametrize(
+    ("tasks", "enough"),
+    [
+        (["add_integer"], "120 for tasks of up to 20 digits"),
+        (["max_float"], "800 for tasks of up to 100 digits"),
+        (["max_float", "add_fraction"], "120 for tasks of up to 20 digits and 800 for tasks of up to 100 digits"),
+    ],
+)
+def test_a_config_with_too_few_problems_for_digits_is_told_how_many_are_enough(tasks, enough):
+    told = out_of_reach(NupaConfig(tasks=tasks))
+    assert f"benchmark.problems_per_range should be {enough} (now 100)" in told
+    most = max(int(word) for word in enough.split() if int(word.isdigit() and word) > 100)
+    for per_range in (most - 1, most):
+        config = NupaConfig(tasks=tasks, problems_per_range=per_range)
+        counts = Counter((p.task, p.length) for p in pick_problems(config.cells(), 0, per_range))
+        assert (out_of_reach(config) == "") == (per_range == most)
+        assert (min(counts.values()) >= ENOUGH) == (per_range == most)
+    assert "now 800 with limit=9" in out_of_reach(NupaConfig(problems_per_range=800), limit=9)
+
+
+def test_where_there_are_fewer_test_problems_than_digits_need_all_of_them_are_enough():
+    problems = pick_problems([Cell(TASKS["to_float_fraction"], 1)], 0, 100)
+    assert 1 < len(problems) < ENOUGH
+    for asked, reached in ((problems, 1), (problems[1:], None)):
+        benchmark = Nupa(asked)
+        samples = [
+            {"index": i, "api_error": "", **p._asdict(), **benchmark.score(i, Oracle(asked).answer(i))}
+            for i, p in enumerate(asked)
+        ]
+        digits = benchmark.summarize(samples)["to_float_fraction"]["digits"]["strict"]["exact_match"]
+        assert (digits and digits["well_learned"]) == reached
+
+
+def test_where_one_problem_was_asked_no_metric_is_certain(tmp_path):
+    problems = pick_problems([Cell(TASKS["max_fraction"], 9)], 0, 1)
+    benchmark = Nupa(problems)
+    with Run.open(tmp_path / "run", "name: run\n") as run:
+        summary = benchmark.summarize(measure(benchmark, Oracle(problems), run))
+        run.write_json("summary", summary)
+    strict = summary["max_fraction"]["ranges"]["L"]["strict"]
+    assert strict["digit_match"] == strict["exact_match"] == wilson(1, 1)._asdict()
+    assert strict["dlength"] == {"value": 0.0, "low": None, "high": None, "n": 1}
+    assert "| max_fraction | model |  |  | 0.0 |" in all_tables({"model": summary})["dlength_strict"].markdown()
+    for metric in METRICS:
+        nupa_by_range({"model": summary}, metric, "strict", "one problem", tmp_path / "one.png")
 
 
 def test_an_example_is_never_one_of_the_questions():

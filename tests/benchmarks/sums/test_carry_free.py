@@ -11,7 +11,7 @@ from lab.config.evaluation import CarryFreeConfig
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.taxonomy import classify
 from lab.runs import Run
-from lab.text.settings import Message
+from lab.text.examples import Message
 
 TWENTY_AND_64 = Sum("20", "64")
 

@@ -5,9 +5,12 @@ from collections.abc import Set
 import pytest
 
 from lab.benchmarks.benchmark import Benchmark, measure
+from lab.benchmarks.sums.figures import accuracy_by_digits
 from lab.benchmarks.sums.scoring import Sum
+from lab.benchmarks.sums.tables import all_tables
 from lab.benchmarks.sums.two_integers import FORMAT_FAILURES, TwoIntegers
 from lab.config.evaluation import TwoIntegersConfig
+from lab.drawing.tables import NOT_MEASURED
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.taxonomy import classify
 from lab.runs import Run
@@ -87,6 +90,7 @@ def test_an_ascii_integer_of_the_right_value_is_a_success(text):
     assert score(item, text) == {
         "strict": {"given": text.strip(), "success": True},
         "loose": {"given": text.strip(), "success": True},
+        "final": {"given": text.strip(), "success": True},
         "outcome": "correct",
         "format_failure": None,
         "wrong_sum": None,
@@ -180,6 +184,7 @@ def test_figures_are_counted_by_hand_and_an_api_error_is_in_the_count_of_its_own
     assert (summary["asked"], summary["answered"], summary["api_errors"]) == (5, 4, 1)
     assert (summary["success_rate"]["strict"]["value"], summary["success_rate"]["strict"]["n"]) == (1 / 4, 4)
     assert summary["success_rate"]["loose"]["value"] == 2 / 4
+    assert summary["success_rate"]["final"]["value"] == 2 / 4
     of_asked = summary["success_rate_of_asked"]
     assert (of_asked["strict"]["value"], of_asked["loose"]["value"], of_asked["loose"]["n"]) == (1 / 5, 2 / 5, 5)
     assert summary["outcomes"] == {
@@ -218,3 +223,22 @@ def test_where_nothing_was_answered_there_is_no_rate(tmp_path):
     assert summary["seconds"] == {"mean": None, "median": None, "total": 0}
     assert summary["by_digits"] == {}
     assert adding.summarize([])["success_rate_of_asked"] == {"strict": None, "loose": None}
+
+
+def test_the_third_reading_stands_beside_the_others_in_tables_and_a_run_without_it_does_too(tmp_path):
+    adding = benchmark(Sum("500000000", "512915637"), Sum("12", "13"))
+    samples = measure(adding, Fixed("The sum is **1,012,915,637**.", "25"), Run.open(tmp_path / "run", "name: x\n"))
+    new = adding.summarize(samples)
+    assert [new["success_rate"][reading]["value"] for reading in ("strict", "loose", "final")] == [1 / 2, 1 / 2, 1]
+    for sample in samples:
+        del sample["final"]
+    old = adding.summarize(samples)
+    assert list(old["success_rate"]) == ["strict", "loose"]
+    assert old["success_rate"]["strict"] == new["success_rate"]["strict"]
+    tables = all_tables({"new": new, "old": old})
+    shown = dict(zip(tables["success"].columns, zip(*tables["success"].rows, strict=True), strict=True))
+    assert str(shown["final %"][0]).startswith("100")
+    assert shown["final %"][1] == NOT_MEASURED
+    assert "new, final %" in tables["by_digits"].columns
+    accuracy_by_digits({"new": new, "old": old}, "both", tmp_path / "accuracy.png")
+    assert (tmp_path / "accuracy.png").is_file()
