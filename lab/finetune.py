@@ -51,6 +51,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.text.wording import RuleFollowing
     from lab.training.alignment import AlignedLoss, check_heads
     from lab.training.collation import PrefixTreeCollator
+    from lab.training.replay import ReplayLoss
     from lab.training.trainer import train, training_sets
 
     data, alignment = config.data, config.training.alignment
@@ -71,7 +72,10 @@ def finetune(config: FinetuneConfig) -> None:
     sets = None
     if not trained:
         aligned = alignment != AlignmentConfig()
-        sets = training_sets(training, cells, seed, tokenizer, wording, data.curriculum, aligned)
+        templates = data.templates == "many"
+        sets = training_sets(
+            training, cells, seed, tokenizer, wording, data.curriculum, aligned, data.variation, templates
+        )
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
@@ -81,7 +85,7 @@ def finetune(config: FinetuneConfig) -> None:
             collate = PrefixTreeCollator(training.share_prefixes, model).of_rows
             beside = {swaps.FILE: config.swap.model_dump_json(indent=2)}
             rates = {"same_place": training.bias_learning_rate}
-            loss = AlignedLoss(alignment)
+            loss = ReplayLoss(training.replay, tokenizer, AlignedLoss(alignment))
             train(tuned, tokenizer, training, sets, seed, run, collate, loss, beside=beside, rates=rates)
             del tuned, model, engine, collate  # of a large model there is room for one
             model, tokenizer = swaps.load(config.model, config.swap)

@@ -34,8 +34,8 @@ def schema_of(path: Path) -> type[RunConfig]:
     extended = re.search("^extends: (.*)$", text, re.MULTILINE)
     if extended:
         return schema_of(path.parent / extended[1])
-    own = {"benchmark": EvaluateConfig, "rule_following": CostConfig, "format": PretrainConfig}
-    own |= {"instruments": ProbeConfig, "group": AdderConfig}
+    own = {"adapter": FinetuneConfig, "benchmark": EvaluateConfig, "rule_following": CostConfig}
+    own |= {"format": PretrainConfig, "instruments": ProbeConfig, "group": AdderConfig}
     return next((schema for key, schema in own.items() if f"\n{key}:" in text), FinetuneConfig)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.schema import LONGEST, Rate, RunConfig, Section, Tasks, TrainingConfig, chosen, wrong
+from lab.config.schema import LONGEST, Rate, RunConfig, Section, Tasks, TrainingConfig, Variation, chosen, wrong
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import LONGEST_SHORT_FACTOR, shorter_second
 
@@ -87,17 +87,6 @@ class ScratchConfig(Section):
         if isinstance(self.locality, list) and len(self.locality) != heads:
             raise ValueError(f"locality has {len(self.locality)} slopes, and size={self.size} has {heads} heads")
         return self
-
-
-class Variation(Section):
-    """Makes training problems of integer addition harder than uniform digits are."""
-
-    carries: float = Field(default=0, ge=0, le=1)
-    """Share of problems in which digits of the second number are 9 minus those of the first, at a rate of its own."""
-    short_second: float = Field(default=0, ge=0, le=1)
-    """Share of problems whose second number has any length from 1 up, instead of half the first one's."""
-    nines: float = Field(default=0, ge=0, le=1)
-    """Share of problems whose first number is all nines, so that a carry runs through all of it."""
 
 
 class PretrainingDataConfig(Section):

@@ -125,6 +125,17 @@ class RulesConfig(Section):
             raise ValueError(f"rules.detail={self.detail} is of {key}=rule_following: without it no trace is scored")
 
 
+class Variation(Section):
+    """Makes training problems of integer addition harder than uniform digits are."""
+
+    carries: float = Field(default=0, ge=0, le=1)
+    """Share of problems in which digits of the second number are 9 minus those of the first, at a rate of its own."""
+    short_second: float = Field(default=0, ge=0, le=1)
+    """Share of problems whose second number has any length from 1 up, instead of half the first one's."""
+    nines: float = Field(default=0, ge=0, le=1)
+    """Share of problems whose first number is all nines, so that a carry runs through all of it."""
+
+
 class TrainingConfig(Section):
     """What every training has, of adapters or of a whole model."""
 

@@ -69,7 +69,7 @@ class TextFormat(Wording):
         return match is not None and match.end() < len(text)
 
     def _written(self, representation: Representation) -> NumberSearch:
-        return _written(representation, self.config.reverse == "total", self.config.index_hints == "both")
+        return _written(representation, self.config.reverse in ("total", "answer"), self.config.index_hints == "both")
 
 
 def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:

@@ -100,6 +100,7 @@ class ChatWording(Wording):
             text = text.partition("=")[2]
         return answers.extract(text, representation, reading)
 
+
 class ApiWording(ChatWording):
     """A chat after the paper's system message, which asks for the words "The answer is"."""
 

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.schema import Variation
 from lab.errors import TaskError
-from lab.numbers.sampling import Cell, Curriculum, Mixture, has_problems
+from lab.numbers.additions import vary
+from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
@@ -34,6 +36,7 @@ def problem_set(
     together: int = 1,
     curriculum: int = 1,
     aligned: bool = False,
+    variation: Variation | None = None,
 ) -> ProblemSet:
     """The first `size` problems of the cells' mixture, or the first that fit the window, if the wording has one.
 
@@ -47,6 +50,7 @@ def problem_set(
         together: among so many successive problems, those of a task stand side by side, so that they share a prompt.
         curriculum: stages in which lengths grow; only for wordings without a window.
         aligned: whether rows tell which digits have the same place (lab/text/aligned_digits.py).
+        variation: hard cases among the problems, of integer addition alone.
 
     Raises TaskError if no problem fits the window.
     """
@@ -60,7 +64,8 @@ def problem_set(
     ]
 
     def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
-        examples = [wording.example(mixture[index], index) for index in rows["index"]]
+        problems = [_varied(mixture[index], variation, seed, index) for index in rows["index"]]
+        examples = [wording.example(item, index) for item, index in zip(problems, rows["index"], strict=True)]
         encoded = [encode(item, tokenizer) for item in examples]
         columns: dict[str, list] = {
             "index": rows["index"],
@@ -73,6 +78,12 @@ def problem_set(
         return columns
 
     return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
+
+
+def _varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
+    if not variation or variation == Variation():
+        return item
+    return vary(item, variation.carries, variation.short_second, variation.nines, seed, index)
 
 
 def validated(cells: list[Cell], seed: int) -> list[Cell]:

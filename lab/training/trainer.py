@@ -21,11 +21,13 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import processes
-from lab.config.schema import TrainingConfig
+from lab.config.schema import TrainingConfig, Variation
 from lab.errors import ConfigError, DivergedError, RunError
+from lab.models.coupled import Paths
 from lab.numbers.sampling import Cell
 from lab.runs import Run
 from lab.text.examples import IGNORED
+from lab.text.templates import ManyTemplates
 from lab.text.wording import Wording
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.checkpoints import last_checkpoint, undamaged
@@ -50,6 +52,7 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
         logits_to_keep=answers_A,
         use_cache=False,
         **{name: inputs[name] for name in ("place_ids", "kinds_BQK") if name in inputs},
+        **({"paths": Paths(*(inputs[name] for name in Paths._fields))} if "found_N" in inputs else {}),
     ).logits
     return cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
 
@@ -179,8 +182,11 @@ def training_sets(
     wording: Wording,
     curriculum: int = 1,
     aligned: bool = False,
+    variation: Variation | None = None,
+    templates: bool = False,
 ) -> TrainingSets:
-    """What a training sees; the arguments are those of `problem_set`. Validation has all lengths at once.
+    """What a training sees; the arguments are those of `problem_set`, and whether problems are put in many `templates`
+    (lab/text/templates.py). Validation has all lengths at once, no variation, and the wording's own words.
 
     Raises TaskError if nothing fits the wording's window, and ConfigError if the processes do not share a step out
     evenly.
@@ -188,7 +194,18 @@ def training_sets(
     accumulated(config)
     samples, some, tested = config.max_steps * config.batch_size, config.valid_problems, validated(cells, seed)
     return TrainingSets(
-        problem_set(cells, "train", seed, samples, tokenizer, wording, config.batch_size, curriculum, aligned),
+        problem_set(
+            cells,
+            "train",
+            seed,
+            samples,
+            tokenizer,
+            ManyTemplates(wording) if templates else wording,
+            config.batch_size,
+            curriculum,
+            aligned,
+            variation,
+        ),
         problem_set(tested, "valid", seed, some, tokenizer, wording, together=some, aligned=aligned),
     )
 

@@ -21,7 +21,7 @@ from lab.text.scratch_tokenizer import build_tokenizer
 _HINT = re.compile(r"<(\d)\.(\d+)>")
 
 KINDS: tuple[Kind, ...] = ("aligned", "left", "mixed", "random")
-REVERSALS = ("none", "integer", "decimal", "each", "total")
+REVERSALS = ("none", "integer", "decimal", "each", "total", "answer")
 PADS = ("none", "operands", "all")
 HINTS = ("none", "question", "both")
 
@@ -117,6 +117,7 @@ def test_groups_are_counted_from_the_ones_digit_and_from_the_point(item, kind, l
         ("decimal", "123 . 54 <add_float> 6 . 19 807 = 130 . 19 851"),
         ("each", "321 . 54 <add_float> 6 . 19 807 = 031 . 19 851"),
         ("total", "54 . 321 <add_float> 19 807 . 6 = 19 851 . 031"),
+        ("answer", "123 . 45 <add_float> 6 . 708 91 = 19 851 . 031"),
     ],
 )
 def test_each_reversal_keeps_groups_at_their_places(reverse, line):
@@ -218,7 +219,8 @@ def check_that_it_reads_back(tokenizer: TokenizerConfig, format: FormatConfig, i
     made_of = task_of(item)
     writer = Notation(tokenizer, format, [made_of])
     assert writer.read(writer.answer(item, luck), made_of.answer) == item.answer
-    reader = Notation(tokenizer, format.model_copy(update={"index_hints": "none"}), [made_of])
+    asked = {"index_hints": "none"} | ({"reverse": "none"} if format.reverse == "answer" else {})
+    reader = Notation(tokenizer, format.model_copy(update=asked), [made_of])
     numbers = [(item.a, made_of.representation)]
     if item.b is not None and made_of.second is not None:
         numbers.append((item.b, made_of.second))
@@ -261,7 +263,7 @@ def test_the_characters_are_those_of_the_text_turned_around_as_a_whole_or_part_b
     for place, side in enumerate(alignment):
         if format.reverse == "each" or format.reverse == {"right": "integer", "left": "decimal"}[side]:
             parts[2 * place] = parts[2 * place][::-1]
-    expected = text[::-1] if format.reverse == "total" else "".join(parts)
+    expected = text[::-1] if format.reverse in ("total", "answer") else "".join(parts)
     assert "".join(without_hints(writer.answer(item, luck))) == expected
 
 

@@ -78,19 +78,6 @@ def test_every_line_of_a_trace_is_true(key):
         assert untrue_lines(item, RulesConfig()) == []
 
 
-@pytest.mark.parametrize("key", ["add_fraction", "sub_fraction", "multiply_hard_fraction"])
-def test_fractions_digit_by_digit_are_right_and_show_no_product_of_two_long_numbers(key):
-    rules = RulesConfig(folder=RULES.parents[2] / "experiments" / "long_products")
-    for item in some(key, (1, 3, 6), 2):
-        text = rule_following.completion(item, rules)
-        assert text.endswith(f"\nSo the answer is {item.answer}.")
-        assert untrue_lines(item, rules) == []
-        multiplied = re.findall(r"product = (\d+) \* (\d+)", text)
-        assert multiplied
-        assert all(len(digit) == 1 for _, digit in multiplied)
-        assert not re.search(r"(numerator|denominator|x|y) = \d+ \* \d+", text)
-
-
 def test_the_check_of_lines_sees_a_false_one(monkeypatch):
     item = problem(Cell(TASKS["add_integer"], 4), "train", 0, 0)
     told = rule_following.completion(item)

@@ -1,10 +1,13 @@
 import pytest
 from transformers import AutoTokenizer
 
-from lab.config.schema import RulesConfig
+from lab.config.notation import FormatConfig
+from lab.config.schema import RulesConfig, Variation
 from lab.errors import TaskError
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
+from lab.text.formats import TextFormat
+from lab.text.templates import ManyTemplates
 from lab.text.wording import RuleFollowing, Wording
 from lab.training.problem_sets import problem_set
 
@@ -56,3 +59,16 @@ def test_a_window_too_small_for_any_problem_is_an_error_of_one_line(tokenizer):
     with pytest.raises(TaskError, match=r"fits data\.rules\.window=300: the shortest of 128 needs \d+ tokens") as error:
         problem_set(CELLS, "train", 0, 8, tokenizer, RuleFollowing(RulesConfig(window=300)))
     assert "\n" not in str(error.value)
+
+
+def test_sums_are_asked_in_many_words_with_hard_cases_among_them(tokenizer):
+    cells, written = [Cell(TASKS["add_integer"], 5)], TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
+    hard = Variation(nines=1)
+    rows = texts(problem_set(cells, "train", 0, 64, tokenizer, written).examples, tokenizer)
+    varied = problem_set(cells, "train", 0, 64, tokenizer, ManyTemplates(written), variation=hard).examples
+    asked = texts(varied, tokenizer)
+    assert sum("99999" in prompt for prompt, _ in asked) > 50
+    assert not any("99999" in prompt for prompt, _ in rows)
+    assert any(prompt.startswith("Q: ") for prompt, _ in asked)
+    again = problem_set(cells, "train", 0, 64, tokenizer, ManyTemplates(written), variation=hard).examples
+    assert texts(again, tokenizer) == asked
