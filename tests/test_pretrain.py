@@ -117,7 +117,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     [
         (
             ["model.encoding=rope", "model.positions.kind=abacus"],
-            "abacus tells places, not order: use encoding=learned",
+            "abacus gives places, not order: use encoding=learned",
         ),
         (["model.encoding=alibi", "model.locality=0.5"], "locality goes with encoding=rope or learned, not with"),
         (["model.locality=-1"], "greater than or equal to 0"),
@@ -139,7 +139,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             [*COUPLED, "model.positions.through_point=true"],
             "from its end: use format.reverse=total and format.pad=all",
         ),
-        ([*COUPLED, "format.reverse=none"], "counts digits as they are written, so digits of one place only agree"),
+        ([*COUPLED, "format.reverse=none"], "counts digits as they are written, so digits of the same place only get the same count"),
         (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope looks at no position ids"),
         (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
         (
