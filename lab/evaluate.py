@@ -1,13 +1,14 @@
-"""Measure a model on NUPA or one of its sister benchmarks, and lay runs side by side.
+"""Measure a model on NUPA or a related benchmark, and compare runs.
 
-A model is a local one (embedded, a checkpoint, a run directory, a hub name), one in vLLM, or any OpenAI-compatible
-endpoint. Every answer is on disk as soon as it has come (vLLM's in batches); a run that was killed goes on with
-resume=true and asks only for what is missing, questions that an endpoint failed to answer included.
+The model is a local one (embedded, a checkpoint, a run directory, or a hub name), a model in vLLM, or any
+OpenAI-compatible endpoint. Every answer is written to disk as soon as it arrives (in batches with vLLM). If a run is
+killed, resume=true continues it and asks only the questions without an answer, including those that an endpoint failed
+to answer.
 
-    python -m lab.evaluate config.yaml [key.sub=value ...]     measure; leaves a run directory
-    python -m lab.evaluate RUN [RUN ...] [out=FOLDER]          compare runs, and with the paper's legible rows
-    python -m lab.evaluate config.yaml [...] --export FOLDER   write the NUPA problems of a config: JSON and parquet
-    python -m lab.evaluate --lm-eval-tasks                     the folder of tasks for lm-evaluation-harness
+    python -m lab.evaluate config.yaml [key.sub=value ...]     measure, and write a run directory
+    python -m lab.evaluate RUN [RUN ...] [out=FOLDER]          compare runs with each other and with the paper
+    python -m lab.evaluate config.yaml [...] --export FOLDER   write the NUPA problems of a config as JSON and parquet
+    python -m lab.evaluate --lm-eval-tasks                     print the folder of tasks for lm-evaluation-harness
 """
 
 import sys
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def check_inputs(config: EvaluateConfig) -> None:
-    """Before a model is loaded: raises LabError when a file or folder that the config names cannot be used."""
+    """Raises LabError if a file or folder in the config cannot be used. Call it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
     if not isinstance(config.benchmark, NupaConfig):
@@ -93,12 +94,12 @@ def evaluate(config: EvaluateConfig) -> None:
             print(benchmark.note)
         unanswered = len(samples) - len(answered(samples))
         if unanswered:
-            print(f"{unanswered} of {len(samples)} questions were never answered; resume=true asks them again")
+            print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
         print(f"run directory: {run.path}")
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Print the runs' tables side by side; with out=FOLDER write all tables and figures there."""
+    """Print the tables of the runs side by side; with out=FOLDER, also write all tables and figures there."""
     from tempfile import TemporaryDirectory
 
     from lab.benchmarks import compare as report
@@ -106,7 +107,7 @@ def compare(arguments: Sequence[str]) -> None:
     named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
     out = Path(named[-1]) if named else None
     if out and (not named[-1] or (out.exists() and (not out.is_dir() or (out / "config.yaml").exists()))):
-        raise ConfigError(f"out={named[-1]}: give the name of a folder that is new, or not a run directory")
+        raise ConfigError(f"out={named[-1]}: give a new folder, or one that is not a run directory")
     paths = [Path(argument) for argument in arguments if not argument.startswith("out=")]
     summaries = report.collect(paths)
     show([report.settings(paths)])
@@ -119,13 +120,14 @@ def compare(arguments: Sequence[str]) -> None:
 
 
 def export(arguments: list[str]) -> None:
+    """Write the problems of a NUPA config to the new folder after --export."""
     place = arguments.index("--export")
     folder = Path(arguments[place + 1] if place + 1 < len(arguments) else "")
     if folder == Path("") or folder.exists():
-        raise ConfigError("--export FOLDER: give the name of a folder that does not exist yet")
+        raise ConfigError("--export FOLDER: give a folder that does not exist yet")
     config = read_config(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
     if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
-        raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
+        raise ConfigError("--export: benchmark.kind should be nupa, without benchmark.published")
     quiet_libraries()
     from lab.benchmarks.benchmark import evenly
     from lab.benchmarks.nupa.files import write_dataset, write_published

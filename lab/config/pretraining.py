@@ -113,14 +113,14 @@ class PretrainingDataConfig(Section):
     @model_validator(mode="after")
     def _variation_of_additions(self) -> Self:
         if self.variation != Variation() and [task.key for task in chosen(self.tasks)] != ["add_integer"]:
-            raise ValueError("variation is of integer addition: use tasks=[add_integer], or leave it out")
+            raise ValueError("variation needs integer addition: use tasks=[add_integer], or leave it out")
         return self
 
     @model_validator(mode="after")
     def _factor_of_products(self) -> Self:
         short = self.factor_digits < LONGEST_SHORT_FACTOR
         if short and [task.key for task in chosen(self.tasks)] != ["multiply_easy_integer"]:
-            raise ValueError("factor_digits is of multiply_easy_integer alone: use tasks=[multiply_easy_integer]")
+            raise ValueError("factor_digits needs multiply_easy_integer: use tasks=[multiply_easy_integer]")
         return self
 
     @property

@@ -74,8 +74,7 @@ def chosen(names: Tasks) -> list[Task]:
 
 
 class Lengths(Section):
-    """The fewest and the most digits, both included. Hard tasks have at most 20 digits, easy ones at most 100 (A.1.6).
-    """
+    """The fewest and the most digits, both included. Hard tasks have at most 20 digits, easy ones 100 (A.1.6)."""
 
     hard: tuple[int, int] = (1, 20)
     easy: tuple[int, int] = (1, 100)
