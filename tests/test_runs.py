@@ -362,7 +362,7 @@ def test_a_replacement_that_fails_leaves_the_old_file(path, monkeypatch):
 def test_an_interrupt_is_told_how_the_run_goes_on(path, resume, how):
     with pytest.raises(KeyboardInterrupt) as raised, Run.open(path, CONFIG, resume=resume):
         raise KeyboardInterrupt
-    assert raised.value.__notes__ == [f"the same command{how} goes on"]
+    assert raised.value.__notes__ == [f"the same command{how} continues the run"]
 
 
 def test_what_a_disk_refuses_is_the_error_that_is_told(path, monkeypatch):
