@@ -53,8 +53,8 @@ class LocalEngine(TokenizingEngine):
         self.row_passes = 0
         """Forward passes so far, each counted once for every unfinished request in it; reading a prompt is one pass."""
         self.written = 0
-        """Tokens of completions so far. `written / row_passes` is the tokens that a request gets from a pass, which is 1
-        without speculation."""
+        """Tokens of completions so far. `written / row_passes` is the tokens that a request gets from a pass: 1 without
+        speculation."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
@@ -240,7 +240,7 @@ class _GrowingText:
 
 
 class _Chooser:
-    """Draws the tokens of one request from its own random stream, so that they do not depend on the rest of the batch."""
+    """Draws the tokens of one request from its own random stream, so they do not depend on the rest of the batch."""
 
     def __init__(self, sampling: Sampling, index: int) -> None:
         self.temperature, self.top_p = sampling.temperature, sampling.top_p

@@ -1,4 +1,4 @@
-"""Records how much an engine computes. The records are on disk with the completions, so a resumed run has all of them."""
+"""Records how much an engine computes. The records are on disk with the completions, so a resumed run has them all."""
 
 from collections.abc import Iterator, Sequence, Set
 

@@ -22,7 +22,7 @@ from lab.text.examples import encode_prompt
 
 
 class PlainEngine(TokenizingEngine):
-    """Greedy generation in batches, which are in the order of the requests and have the budget of their longest request.
+    """Greedy generation in batches. They are in the order of the requests and have the budget of their longest request.
 
     No request leaves a batch early. Tokens after its end, after its budget, or after its answer is decided are cut off
     afterwards. Completions therefore equal those of `LocalEngine`; only their cost differs.
@@ -112,8 +112,8 @@ class _Clock(StoppingCriteria):
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
     def shares(self, counts: Sequence[int]) -> list[float]:
-        """Seconds of each request. The time of a pass is divided equally among the requests that were unfinished then, as
-        in `LocalEngine`, or among all if none was.
+        """Seconds of each request. The time of a pass is divided equally among the requests that were unfinished then,
+        as in `LocalEngine`, or among all if none was.
 
         `counts`: how many tokens each request wrote.
         """

@@ -39,7 +39,7 @@ class PromptReader:
         self._states: States = []
 
     def read(self, chosen: Sequence[int], cache: RaggedCache) -> torch.Tensor:
-        """The logits after each chosen prompt, (len(chosen), V). Stores the states of the prompts in rows of the cache."""
+        """The logits after each chosen prompt, (len(chosen), V). Stores the prompts' states in the cache's rows."""
         logits, row = [], 0
         for start, members in itertools.groupby(chosen, self.starts.__getitem__):
             rests = [self.prompts[i][len(start) :] for i in members]

@@ -21,11 +21,10 @@ _MOST_DOUBLINGS = 30
 
 
 class Throttle:
-    """All times are those of the event loop, in seconds."""
+    """Lets requests to an endpoint start. All times are those of the event loop, in seconds."""
 
     def __init__(self, concurrency: int, longest_wait: float) -> None:
-        """`concurrency`: the most requests in flight. `longest_wait`: the most seconds of a pause, without its random
-        part."""
+        """`concurrency`: most requests in flight. `longest_wait`: the most seconds of a pause, before jitter."""
         self._most, self._longest_wait = concurrency, longest_wait
         self.places = float(concurrency)
         """How many requests may be in flight; rounded down when it is used."""
@@ -39,7 +38,7 @@ class Throttle:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[float]:
-        """Waits for a free place and for the end of the pause, then occupies the place. Yields the time of its start."""
+        """Waits for a free place and for the end of the pause, and occupies the place. Yields the time of its start."""
         while self._in_flight >= int(self.places):
             self._freed.clear()
             await self._freed.wait()

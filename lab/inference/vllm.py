@@ -17,8 +17,8 @@ from lab.text.examples import encode_prompt
 
 class VllmEngine(TokenizingEngine):
     def __init__(self, config: VllmConfig) -> None:
-        """Raises ModelError, in one line, if vLLM is not installed or cannot load the model, or if the model has swapped
-        tokens or positions, which vLLM would ignore."""
+        """Raises ModelError, in one line, if vLLM is not installed or cannot load the model, or if the model has
+        swapped tokens or positions, which vLLM would ignore."""
         for folder in (Path(config.model), Path(config.model) / "model"):
             if recorded(folder).of_model:
                 raise ModelError(f"{config.model} has swapped tokens or positions (swap.json): use engine.kind=local")
