@@ -7,6 +7,7 @@ from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.cost.scoring import Variant, cache_bytes, equal_memory_batch, summarize
 from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
+from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 
 ROOT = Path(__file__).parents[1]
@@ -108,7 +109,7 @@ def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_me
         ("direct.name=nowhere/at_all", "cannot be reached"),
         (
             "lengths={hard: [1, 2], easy: [1, 2]}",
-            "holds no length at which one of tasks is tested: get_digit_integer at 3-100",
+            "holds no length at which one of tasks is tested: get_digit_integer at 5-100",
         ),
         ("speculation=0", "speculation"),
         ("direct.device=auto", "only there can seconds be compared"),

@@ -123,9 +123,14 @@ class Sample:
         return self.question.length
 
     @property
+    def reading(self) -> Reading:
+        """The strict reading, or the only one; an answer that never came is none."""
+        return next(iter(self.readings.values()), Reading(None, False, 0.0, 0))
+
+    @property
     def right(self) -> bool:
         """Exact match in the strict reading, or in the only one."""
-        return next(iter(self.readings.values())).exact_match
+        return self.reading.exact_match
 
     def to_json(self) -> dict[str, Any]:
         readings = {name: reading.to_json() for name, reading in self.readings.items()}

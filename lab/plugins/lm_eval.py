@@ -1,6 +1,6 @@
 """The benchmarks as tasks of lm-evaluation-harness: the same questions, the same scores.
 
-    FOLDER=$(python -m lab.evaluate --lm-eval-tasks)
+    FOLDER=$(lab list lm-eval)
     lm_eval --model hf --model_args pretrained=MODEL --include_path $FOLDER --tasks nupa_add_integer,nupa_max_float
 
 nupa_<task>      the 53 tasks of lab/numbers/tasks.py, as raw text to go on from (the base setting)
