@@ -6,6 +6,17 @@
     VOCAB_SIZE        an int, at most 256
     MAX_OUTPUT_LEN    an int, at most 30
 
+What is judged is what build_model()'s module computes: one pass over one sequence, written down as a graph. Beside the
+challenge's rules (self-attention, causal, 99 % right) these bounds hold:
+
+    numbers in its code              at most LITERALS different ones, beside those that everybody knows
+    an attention carries             at most CARRIED numbers to a position, and one more for every four parameters
+    after an attention follow        at most BENDS activations and norms in a row, STEPS operations of arithmetic
+    in the other precision           as many answers stay right (a float32 model in float64, a float64 one in float32)
+
+Self-attention is a softmax over the tokens, or exponentials that are divided by their sum; linear attention counts if
+it is written with its weights (queries times keys, then times values), not as a running sum.
+
 This file reads the source alone; nothing of a submission is run here.
 """
 
@@ -19,6 +30,13 @@ LARGEST_VOCABULARY = 256
 LONGEST_OUTPUT = 30
 LONGEST_PROMPT = 35
 DIGITS = 10
+
+LITERALS = 10
+CARRIED = 2
+PARAMETERS_FOR_ONE_MORE = 4
+BENDS = 8
+STEPS = 64
+RIGHT_IN_OTHER_PRECISION = 0.9
 
 CATEGORIES = ("trained", "hand-coded")
 
