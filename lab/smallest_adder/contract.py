@@ -85,6 +85,13 @@ def _names_category(line: str) -> bool:
     return line.strip().lower().startswith("category:")
 
 
+def seeds(source: str) -> int | None:
+    """Out of how many seeds the best was taken, as a line "Seeds: 40" of the docstring says."""
+    lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
+    said = [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith("seeds:")]
+    return int(said[-1]) if said and said[-1].isdecimal() and len(said[-1]) < 10 else None
+
+
 def exported(tree: ast.Module) -> set[str]:
     """The names that a file binds at its top level, in blocks such as `if` and `try` as well."""
     names: set[str] = set()

@@ -41,7 +41,13 @@ class Node(NamedTuple):
         def filled(part: Any) -> Any:
             return values[part] if isinstance(part, Value) else part
 
-        return tree_leaves(self.function(*tree_map(filled, self.args), **tree_map(filled, self.kwargs)))
+        function = copied if self.name == "copy" else self.function
+        return tree_leaves(function(*tree_map(filled, self.args), **tree_map(filled, self.kwargs)))
+
+
+def copied(to: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """torch's own has no rule for `vmap`."""
+    return numbers.to(to.dtype).expand(to.shape)
 
 
 class Tensor(NamedTuple):
@@ -136,8 +142,8 @@ def _arguments(sent: Any) -> Any:
         return [_arguments(part) for part in sent]
     if isinstance(sent, dict) and sent.keys() == {"value"}:
         return Value(sent["value"])
-    if isinstance(sent, dict) and sent.keys() == {"dtype"}:
-        return NUMBER_TYPES[sent["dtype"]]
+    if isinstance(sent, dict) and sent.keys() == {"type"}:
+        return NUMBER_TYPES[sent["type"]]
     return {str(name): _arguments(part) for name, part in sent.items()} if isinstance(sent, dict) else sent
 
 

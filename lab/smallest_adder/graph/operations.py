@@ -65,7 +65,7 @@ def operation(name: str) -> tuple[str, Any, Kind]:
     """
     library, _, rest = name.partition(".")
     base, _, overload = rest.partition(".")
-    base = base.removesuffix("_copy") if base not in OPERATIONS else base
+    base = base if base in OPERATIONS else base.removesuffix("_copy").removesuffix("_")
     base = _SAME_AS.get(base, base)
     if library != "aten" or base not in OPERATIONS:
         raise ValueError(f"{name.removeprefix('aten.')}: not among the operations that a model may be made of")

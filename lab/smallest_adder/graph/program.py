@@ -17,6 +17,8 @@ from lab.smallest_adder.graph.graph import IDS, Graph, Node
 MOST_AT_ONCE = 1024
 NUMBERS_AT_ONCE = 1 << 22
 
+torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # a slow operation is no news to who verifies
+
 OTHER_PRECISION = {
     torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
     torch.float64: torch.float32, torch.complex64: torch.complex128, torch.complex128: torch.complex64,

@@ -7,6 +7,7 @@ Shapes: T tokens, V tokens in the vocabulary.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import torch
@@ -27,12 +28,15 @@ class Tape(TorchDispatchMode):
         self.nodes: list[list[Any]] = []
         self.outside: dict[int, torch.Tensor] = {}
         self._seen: dict[int, tuple[int, torch.Tensor]] = {}
+        self._values = count()
         self._number(ids)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         settings = {name: value for name, value in (kwargs or {}).items() if name not in OF_NO_ACCOUNT}
         written = [str(func), self._plainly(args), self._plainly(settings)]
         out = func(*args, **(kwargs or {}))
+        for changed in tree_leaves(out) if func._schema.is_mutable else ():
+            self._seen.pop(id(changed), None)  # in place: another value from here on
         made = [self._number(leaf) for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
         self.nodes.append([*written, made])
         return out
@@ -45,12 +49,14 @@ class Tape(TorchDispatchMode):
             made = self._number(tensor)
             self.nodes.append(["aten.view.default", [{"value": IDS}, list(tensor.shape)], {}, [made]])
             return made
-        self.outside[len(self._seen)] = tensor
-        return self._number(tensor)
+        made = self._number(tensor)
+        self.outside[made] = tensor
+        return made
 
     def _number(self, tensor: torch.Tensor) -> int:
-        # the tensor is kept, so that no later one has its id
-        return self._seen.setdefault(id(tensor), (len(self._seen), tensor))[0]
+        if id(tensor) not in self._seen:
+            self._seen[id(tensor)] = (next(self._values), tensor)  # which is kept, so that no later one has its id
+        return self._seen[id(tensor)][0]
 
     def _is_the_list_of_ids(self, tensor: torch.Tensor) -> bool:
         """Whether a model that takes a plain list has made a tensor of it."""
@@ -61,7 +67,7 @@ class Tape(TorchDispatchMode):
         if isinstance(value, torch.Tensor):
             return {"value": self.value(value)}
         if isinstance(value, torch.dtype):
-            return {"dtype": str(value).removeprefix("torch.")}
+            return {"type": str(value).removeprefix("torch.")}
         if isinstance(value, list | tuple):
             return [self._plainly(part) for part in value]
         if isinstance(value, dict):
