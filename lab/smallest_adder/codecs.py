@@ -66,7 +66,9 @@ class Writing(NamedTuple):
             key = _key(digits, places[-1])
             named = " and ".join(map(digit_name, places[-1])) or "no digit"
             tables.append(dict(zip(key.tolist(), prompts[:, position].tolist(), strict=True)))
-            if any(tables[-1][k] != token for k, token in zip(key.tolist(), prompts[:, position].tolist(), strict=True)):
+            if any(
+                tables[-1][k] != token for k, token in zip(key.tolist(), prompts[:, position].tolist(), strict=True)
+            ):
                 raise NotCopied(f"token {position} is not a function of {named} alone")
             if places[-1] and len(set(tables[-1].values())) < len(tables[-1]):
                 raise NotCopied(f"token {position} does not tell {named}: it is made of them, not a copy")
@@ -123,13 +125,18 @@ class Reading(NamedTuple):
                 for place in np.flatnonzero(places_of([answer]) != places_of([before[which]])):
                     found[place].add(position)
         positions, tables = [], []
-        seen = [*zip(rows.tolist(), answers, strict=True), *((swap[2], answer) for swap, answer in zip(swaps, after))]
+        seen = [
+            *zip(rows.tolist(), answers, strict=True),
+            *((swap[2], answer) for swap, answer in zip(swaps, after, strict=True)),
+        ]
         for place, several in enumerate(found):
             if len(several) > 1:
                 needed = ", ".join(map(str, sorted(several)))
                 raise NotCopied(f"decimal place {place} of the answer depends on the generated tokens {needed}; on one")
-            positions.append(min(several, default=None))
-            tables.append(_table(place, positions[-1], seen))
+            # a place that no swap has changed is the same everywhere, or zero after a stop
+            position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
+            positions.append(position)
+            tables.append(table)
         return cls(positions, tables, stops)
 
     def answers(self, outputs: np.ndarray) -> np.ndarray:
@@ -206,13 +213,18 @@ def _swaps(base: np.ndarray, rows: np.ndarray, stops: set[int]) -> list[tuple[in
     return swaps
 
 
-def _table(place: int, position: int | None, seen: Sequence[tuple[list[int], int | str]]) -> dict[int, int]:
-    """The digit of a place for each token of a position. Raises NotCopied if there are two for one."""
-    table: dict[int, int] = {}
+def _table(
+    place: int, positions: Sequence[int | None], seen: Sequence[tuple[list[int], int | str]]
+) -> tuple[int | None, dict[int, int]]:
+    """The first of the positions whose token tells the digit of a place, and the digit for each token.
+
+    Raises NotCopied if there is none.
+    """
     rows = [(row, answer) for row, answer in seen if type(answer) is int]
-    for (row, _), digits in zip(rows, places_of([answer for _, answer in rows]), strict=True):
-        token = row[position] if position is not None else 0
-        if table.setdefault(token, int(digits[place])) != digits[place]:
-            source = f"generated token {position}" if position is not None else "nothing"
-            raise NotCopied(f"decimal place {place} of the answer is not a function of {source} alone")
-    return table
+    digits = places_of([answer for _, answer in rows])[:, place].tolist()
+    for position in positions:
+        tokens = [row[position] if position is not None else 0 for row, _ in rows]
+        table = dict(zip(tokens, digits, strict=True))
+        if all(table[token] == digit for token, digit in zip(tokens, digits, strict=True)):
+            return position, table
+    raise NotCopied(f"decimal place {place} of the answer is not a function of one generated token")

@@ -45,7 +45,18 @@ p { color: var(--soft); }
 
 def board(verdicts: Mapping[str, Verdict]) -> Table:
     """Verdicts by name; those that qualify first, by parameters and by date."""
-    columns = ("rank", "name", "category", "layers", "parameters", "literals", "right, % (95 %)", "n", "tokens", "seeds")
+    columns = (
+        "rank",
+        "name",
+        "category",
+        "layers",
+        "parameters",
+        "literals",
+        "right, % (95 %)",
+        "n",
+        "tokens",
+        "seeds",
+    )
     columns += ("papers", "trainable", "bits", "by data_ptr", "verified")
     rows = []
     for rank, (name, verdict) in enumerate(sorted(verdicts.items(), key=_order), start=1):
@@ -56,7 +67,15 @@ def board(verdicts: Mapping[str, Verdict]) -> Table:
         )
         content = verdict["content"]
         looks = "" if content is None else f"{content:.4f}"
-        figures = (size, literals, _share(verdict), f"{verdict['problems']:,}", looks, verdict["seeds"] or "", *others)
+        figures = (
+            size,
+            literals,
+            _share(verdict),
+            f"{verdict['problems']:,}",
+            looks,
+            str(verdict["seeds"] or ""),
+            *others,
+        )
         first = str(rank) if verdict["qualified"] else "-"
         rows.append((first, _line(name), verdict["category"], _layers(verdict), *figures, verdict["verified"]))
     good = frozenset(place for place, row in enumerate(rows) if row[0] != "-")

@@ -57,7 +57,7 @@ def _written(node: Node, sizes: set[int], learned: bool) -> Iterable[float]:
         numbers = [leaf for leaf in tree_leaves(given) if _is_number(leaf)]
         whole = any(word in str(schema[name].type) for word in ("int", "Int"))
         if not whole:
-            yield from (float(n) for n in numbers if node.kind is not Kind.MAKE or n not in _parts(sizes))
+            yield from (float(n) for n in numbers if learned or n not in _parts(sizes))
         elif learned and node.name in ("expand", "repeat"):
             yield from (float(number) for number in numbers if number not in sizes and number != -1)
         elif learned and node.name in ("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"):
@@ -117,7 +117,12 @@ def _described(tensor: torch.Tensor, waves: int) -> list[float]:
 
 def _diagonal(tensor: torch.Tensor) -> bool:
     """Whether it is the same along its diagonals, as masks are."""
-    return tensor.ndim > 1 and tensor.shape[-1] > 2 and tensor.shape[-2] > 2 and bool((tensor[..., 1:, 1:] == tensor[..., :-1, :-1]).all())
+    return (
+        tensor.ndim > 1
+        and tensor.shape[-1] > 2
+        and tensor.shape[-2] > 2
+        and bool((tensor[..., 1:, 1:] == tensor[..., :-1, :-1]).all())
+    )
 
 
 def _segments(line: list[float]) -> list[float]:
@@ -131,10 +136,7 @@ def _segments(line: list[float]) -> list[float]:
         while end < len(line) and _near(line[end], line[end - 1] + step):
             end += 1
         told.append(line[place])
-        if end - place > 2 or end == len(line):
-            place = end
-        else:
-            place += 1
+        place = end if end - place > 2 else place + 1
     return told
 
 

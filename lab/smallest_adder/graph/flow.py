@@ -10,6 +10,8 @@ Shapes: T tokens.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
+
 from lab.smallest_adder.graph.graph import IDS, Graph, Node
 from lab.smallest_adder.graph.operations import CONTRACTIONS, PRODUCTS, SOFTMAXES, Kind
 
@@ -45,7 +47,7 @@ def flow_of(graph: Graph) -> Flow:
     for node in graph.nodes:
         inputs = node.inputs
         here = max((level.get(value, 0) for value in inputs), default=0)
-        bent = max((bends.get(value, 0) for value in inputs), default=0)
+        bent = max((bends.get(value, 0) for value in inputs if level.get(value, 0) == here), default=0)
         carried = [value for value in inputs if value in carrying]
         others = [value for value in inputs if value not in carrying and value not in node.results]
         if carried and node.results[0] not in found:
@@ -58,7 +60,7 @@ def flow_of(graph: Graph) -> Flow:
                 width[here] = width.get(here, 0) + numbers
             else:
                 carrying.update(node.results)
-        bends.update(dict.fromkeys(node.results, bent + (node.kind is Kind.BEND)))
+        bends.update(dict.fromkeys(node.results, bent + _bends(node)))
         level.update(dict.fromkeys(node.results, here))
         steps[here] = steps.get(here, 0) + (node.kind in (Kind.SUM, Kind.BEND))
     attended = graph.downstream(set(found))
@@ -73,6 +75,10 @@ def flow_of(graph: Graph) -> Flow:
         max(after, default=0),
         max((count for layer, count in steps.items() if layer), default=0),
     )
+
+
+def _bends(node: Node) -> bool:
+    return node.kind is Kind.BEND and node.function is not torch.ops.aten.pow.Tensor_Scalar  # squares, as in norms
 
 
 def _keys(graph: Graph, size: int) -> bool:

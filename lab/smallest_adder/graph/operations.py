@@ -67,9 +67,7 @@ def operation(name: str) -> tuple[str, Any, Kind]:
     base, _, overload = rest.partition(".")
     base = base if base in OPERATIONS else base.removesuffix("_copy").removesuffix("_")
     base = _SAME_AS.get(base, base)
-    if library != "aten" or base not in OPERATIONS:
+    overload = "default" if overload == "memory_format" else overload
+    if library != "aten" or base not in OPERATIONS or overload not in getattr(torch.ops.aten, base).overloads():
         raise ValueError(f"{name.removeprefix('aten.')}: not among the operations that a model may be made of")
-    packet = getattr(torch.ops.aten, base)
-    found = overload if overload in packet.overloads() else "default"
-    kind = Kind.STEP if "mode" in overload else OPERATIONS[base]
-    return base, getattr(packet, found), kind
+    return base, getattr(getattr(torch.ops.aten, base), overload), Kind.STEP if "mode" in overload else OPERATIONS[base]

@@ -74,4 +74,6 @@ def size_after_attention(trial: Trial) -> str:
         if found > most:
             raise Objection(f"{found} {what}; at most {most}")
     flow = trial.flows[-1]
-    return f"attention carries {flow.width} numbers; {flow.bends} activations and norms in a row, {flow.steps} operations"
+    return (
+        f"attention carries {flow.width} numbers; {flow.bends} activations and norms in a row, {flow.steps} operations"
+    )

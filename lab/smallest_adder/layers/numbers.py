@@ -25,7 +25,9 @@ def numbers_in_the_code(trial: Trial) -> str:
         trial.counts = count(whole.tensors, whole.storages, len(found))
     if len(found) > contract.LITERALS:
         raise Objection(f"{len(found)} different numbers in the code of a pass; at most {contract.LITERALS}")
-    return f"{len(found)} numbers in the code: {', '.join(f'{number:g}' for number in sorted(found))}" if found else "none"
+    return (
+        f"{len(found)} numbers in the code: {', '.join(f'{number:g}' for number in sorted(found))}" if found else "none"
+    )
 
 
 def parameters_matter(trial: Trial) -> str:
@@ -49,8 +51,10 @@ def _replaced(trial: Trial, seed: int | None) -> dict[int, torch.Tensor]:
     found = dict(graph.storages)
     for storage in counted:
         whole = found[storage]
-        noise = torch.randn(len(whole), generator=generator) if whole.is_floating_point() else torch.randint(
-            0, 10, (len(whole),), generator=generator
+        noise = (
+            torch.randn(len(whole), generator=generator)
+            if whole.is_floating_point()
+            else torch.randint(0, 10, (len(whole),), generator=generator)
         )
         found[storage] = torch.zeros_like(whole) if seed is None else noise.to(whole.dtype)
     return found

@@ -89,9 +89,14 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
         try:
             with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tape:
                 logits = torch.func.functionalize(lambda ids, given=given: first(model(_either(ids, given))))(tensor)
-            if logits.ndim < 1 or logits.shape[-1] != vocabulary or logits.numel() not in (
-                vocabulary,
-                vocabulary * len(ids),
+            if (
+                logits.ndim < 1
+                or logits.shape[-1] != vocabulary
+                or logits.numel()
+                not in (
+                    vocabulary,
+                    vocabulary * len(ids),
+                )
             ):
                 raise TypeError(f"logits of shape {tuple(logits.shape)} for {len(ids)} ids and VOCAB_SIZE {vocabulary}")
             return tape, tape.value(logits)
