@@ -16,7 +16,7 @@ from lab.smallest_adder.graph.program import Program, confirmed, written_after
 from lab.smallest_adder.problems import Pair, practice
 from lab.smallest_adder.trace.child import Child, Clock, Limits, Misbehaved, integers, plain
 
-PRACTICE = 1_500
+PRACTICE = 1_000
 
 COLLAPSED = 0.1
 """The largest share of right answers that is left of a model whose weights, or whose attention, were taken away."""

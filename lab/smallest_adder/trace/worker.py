@@ -112,17 +112,17 @@ class Worker:
 
     def on_trace(self, pieces: list[bytes], ids: list[int], vocabulary: int) -> dict[str, Any]:
         """The model's pass over the ids, and all that it has registered or taken from elsewhere."""
+        own = {id(tensor): (name, kind, tensor) for name, kind, tensor in registered(self.model)}
         tape, logits = written_down(self.model, ids, vocabulary)
-        own = dict((id(tensor), (name, kind)) for name, kind, tensor in registered(self.model))
         used = {id(tensor): value for value, tensor in tape.outside.items()}
         storages: dict[int, int] = {}
         tensors = []
-        for tensor in [tensor for *_, tensor in registered(self.model)] + list(tape.outside.values()):
+        for tensor in [*(tensor for *_, tensor in own.values()), *tape.outside.values()]:
             whole = tensor.untyped_storage()
             if whole.data_ptr() not in storages:
                 storages[whole.data_ptr()] = len(pieces)
                 pieces.append(torch.empty(0, dtype=torch.uint8).set_(whole).numpy().tobytes())
-            name, kind = own.get(id(tensor), ("", "constant"))
+            name, kind, _ = own.get(id(tensor), ("", "constant", None))
             tensors.append(
                 {
                     "value": used.get(id(tensor)),
@@ -140,7 +140,7 @@ class Worker:
 
 
 def registered(model: torch.nn.Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """(name, "parameter" or "buffer", tensor), tied tensors under each of their names.
+    """(name, "parameter" or "buffer", tensor).
 
     Read from where torch keeps them: a submission's class could answer `named_parameters` with less.
     """
