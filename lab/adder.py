@@ -91,8 +91,8 @@ def leaderboard(options: argparse.Namespace) -> None:
 
     from lab.errors import LabError
     from lab.smallest_adder.leaderboard import board, write
-    from lab.smallest_adder.trace.child import Limits
     from lab.smallest_adder.stored import submissions, verdict_of
+    from lab.smallest_adder.trace.child import Limits
 
     verdicts = {}
     for name, path in submissions(options.folders):

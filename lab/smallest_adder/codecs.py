@@ -1,4 +1,4 @@
-"""`encode` and `decode` as tables: what they do is learned from problems for practice, and the lab does it from then on.
+"""`encode` and `decode` as tables: what they do is learned from problems for practice; the lab does it from then on.
 
 A token of the prompt must be a function of at most two of the twenty digits, one to one, so that no sum and no carry is
 in it; a decimal place of the answer, of one generated token. Both functions of the submission are gone after that: they

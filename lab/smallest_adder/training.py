@@ -8,8 +8,8 @@ import torch
 from lab.numbers.statistics import Estimate, wilson
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.groups import Batch, Group, train_group
-from lab.smallest_adder.problems import PUBLIC_SEED, problems
 from lab.smallest_adder.models import build
+from lab.smallest_adder.problems import PUBLIC_SEED, problems
 from lab.smallest_adder.rows import digits_of, rows
 from lab.smallest_adder.submission import submission
 

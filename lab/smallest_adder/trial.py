@@ -3,7 +3,7 @@
 Shapes: B sequences, T tokens, A positions with logits, V tokens in the vocabulary.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ class Trial:
         return self.reading.drafts(sums, self.outputs[self.good], self.sums[self.good])
 
     def confirmed(self, prompts: np.ndarray, drafts: np.ndarray) -> np.ndarray:
-        return confirmed(self.programs[0], prompts, drafts).all(-1)
+        return np.all(confirmed(self.programs[0], prompts, drafts), axis=-1)
 
     @property
     def right(self) -> int:

@@ -17,7 +17,7 @@ VERSION = 3
 PROVES = (
     "Qualified means: the graph that this file's model computes is a small causal transformer by the rules in "
     "lab/smallest_adder/contract.py, adds, and has as many numbers as it says. It does not mean that the numbers were "
-    "learned, nor how many were tried; and what an architecture knows by itself, its form and its period, is not counted."
+    "learned, nor how many were tried; what an architecture knows by itself, its form and its period, is not counted."
 )
 
 

@@ -9,7 +9,7 @@ from lab.smallest_adder.graph.graph import Tensor
 
 
 def described(tensor: torch.Tensor, kind: str = "parameter", trainable: bool = True) -> Tensor:
-    layout = (tensor.storage_offset(), list(tensor.shape), list(tensor.stride()))
+    layout = (int(tensor.storage_offset()), list(tensor.shape), list(tensor.stride()))
     storage = tensor.untyped_storage().data_ptr()
     return Tensor(None, "", kind, trainable, str(tensor.dtype).removeprefix("torch."), storage, *layout)
 

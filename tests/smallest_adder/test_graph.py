@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +22,13 @@ IDS = [3, 1, 2, 0, 3, 1]
 VOCABULARY = 4
 
 
+Forward = Callable[[Any, torch.Tensor], torch.Tensor]
+
+
 class Model(nn.Module):
     """An embedding of five numbers a token, and what a test does with it."""
 
-    def __init__(self, forward: Callable[[nn.Module, torch.Tensor], torch.Tensor]) -> None:
+    def __init__(self, forward: Forward) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.randn(VOCABULARY, 5, generator=torch.Generator().manual_seed(0)))
         self.run = forward
@@ -40,7 +44,7 @@ def graph_of(model: nn.Module, ids: list[int], vocabulary: int) -> Graph:
     return read_graph(worker.on_trace(pieces, ids, vocabulary), pieces, len(ids))
 
 
-def small(forward: Callable[[nn.Module, torch.Tensor], torch.Tensor]) -> Graph:
+def small(forward: Forward) -> Graph:
     return graph_of(Model(forward), IDS, VOCABULARY)
 
 
@@ -76,7 +80,7 @@ def test_many_sequences_through_the_graph_give_what_the_model_gives(config):
 
 
 def test_what_is_written_in_place_is_another_value_from_then_on():
-    def forward(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
         x = torch.zeros(1, len(IDS), 5)
         x[..., 1:4] += model.table[ids][..., 1:4]
         before = x.sum(-1, keepdim=True)
@@ -145,9 +149,15 @@ def test_ramps_masks_and_waves_are_no_weights(made):
 
 @pytest.mark.parametrize(
     ("made", "numbers"),
-    [(lambda: 3.7, {3.7}), (lambda: torch.tensor(3.7), {3.7}), (lambda: 12_345.0, {12_345}), (lambda: torch.ones(37).sum(), {37}),
-     (lambda: torch.arange(99.0)[77] , {99, 77}), (lambda: torch.tensor([3.7, 5.1]).sum(), {3.7, 5.1, 8.8})],
-)  # fmt: skip
+    [
+        (lambda: 3.7, {3.7}),
+        (lambda: torch.tensor(3.7), {3.7}),
+        (lambda: 12_345.0, {12_345}),
+        (lambda: torch.ones(37).sum(), {37}),
+        (lambda: torch.arange(99.0)[77], {99, 77}),
+        (lambda: torch.tensor([3.7, 5.1]).sum(), {3.7, 5.1, 8.8}),
+    ],
+)
 def test_numbers_in_the_code_count_however_they_are_made(made, numbers):
     found = literals(small(lambda model, ids: logits(model, model.table[ids]) * made()), VOCABULARY)
     assert {round(number, 5) for number in found} == numbers
@@ -180,7 +190,7 @@ def test_without_a_softmax_over_the_tokens_there_is_no_attention(forward):
 
 
 def test_bends_in_a_row_and_steps_after_attention_are_counted():
-    def forward(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
         x = model.table[ids].relu().relu().relu()
         x = x + attended(model, ids)
         return logits(model, x.relu().tanh() + 1)

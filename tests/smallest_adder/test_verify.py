@@ -27,7 +27,7 @@ CHEATS = {
     "parameter_taken_apart": "arithmetic",
     "rounds_by_adding": "precision",
     "two_in_one": "precision",
-    "python_integers": "numbers in the code",
+    "python_integers": "graph",
     "numpy": "numbers in the code",
     "weights_in_text": "numbers in the code",
     "weights_as_scalars": "numbers in the code",
@@ -40,7 +40,6 @@ CHEATS = {
     "closure": "numbers in the code",
     "global": "numbers in the code",
     "forges": "numbers in the code",
-    "stack": "graph",
     "seed": "graph",
     "lying_shape": "graph",
     "patches_harness": "interface",
@@ -52,12 +51,12 @@ CHEATS = {
     "sum_in_prompt": "encode copies",
     "carries_in_prompt": "encode copies",
     "shared_dictionary": "accuracy",
-    "memorised_public_test": "accuracy",
+    "memorised_public_test": "graph",
     "reads_the_draft": "causality",
     "not_causal": "causality",
 }
 
-HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56}
+HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56, "stack": 56}
 """What deceives a harness that runs the model as it comes, and its parameters: its graph is an honest one."""
 
 MISBEHAVIOURS = {

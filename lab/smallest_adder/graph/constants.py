@@ -13,7 +13,6 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, Value
-from lab.smallest_adder.graph.operations import Kind
 from lab.smallest_adder.graph.program import Program
 
 MOST_TO_DESCRIBE = 6
@@ -24,7 +23,7 @@ SMALL = 64
 """Whole numbers up to it say which part of a tensor is meant; beyond it they are sizes, or weights."""
 
 
-class Unregistered(ValueError):
+class Unregistered(ValueError):  # noqa: N818
     """A tensor of numbers that are neither parameters nor described by a few."""
 
 
@@ -33,10 +32,10 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
     counted = {tensor.storage for tensor in graph.tensors if tensor.counts}
     own = {value for value, tensor in graph.leaves.items() if tensor.storage in counted}
     learned = graph.downstream({IDS, *own})
-    sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in graph.shapes[value]}
+    sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in graph.shape(value)}
     fixed = Program(graph).fixed
     told: set[float] = set()
-    for value, tensor in graph.leaves.items():
+    for value in graph.leaves:
         if value not in own:
             told.update(_described(fixed[value], waves=MOST_TO_DESCRIBE))
     for node in graph.nodes:
@@ -83,7 +82,7 @@ def _parts(sizes: set[int]) -> set[int]:
 
 
 def _described(tensor: torch.Tensor, waves: int) -> list[float]:
-    """A few numbers that describe a tensor; `waves` is how many waves may be among its lines, 0 for as many as you like.
+    """A few numbers that describe a tensor; `waves` is how many of its lines may be waves, 0 for as many as you like.
 
     Raises Unregistered if it takes more.
     """

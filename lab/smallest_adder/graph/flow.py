@@ -56,7 +56,7 @@ def flow_of(graph: Graph) -> Flow:
             if node.name in CONTRACTIONS:
                 mixes += node.results
                 here, bent = here + 1, 0
-                numbers = graph.shapes[node.results[0]].numel() // graph.tokens if others or len(carried) == 1 else 0
+                numbers = graph.shape(node.results[0]).numel() // graph.tokens if others or len(carried) == 1 else 0
                 width[here] = width.get(here, 0) + numbers
             else:
                 carrying.update(node.results)
@@ -88,15 +88,15 @@ def _keys(graph: Graph, size: int) -> bool:
 def _is_softmax(graph: Graph, node: Node) -> bool:
     if node.name not in SOFTMAXES:
         return False
-    shape = graph.shapes[node.results[0]]
+    shape = graph.shape(node.results[0])
     return len(shape) > 1 and _keys(graph, shape[node.args[1]])
 
 
 def _is_exponential(graph: Graph, node: Node) -> bool:
-    shape = graph.shapes[node.results[0]]
+    shape = graph.shape(node.results[0])
     return node.name in ("exp", "exp2") and len(shape) > 1 and _keys(graph, shape[-1]) and _keys(graph, shape[-2])
 
 
 def _is_linear(graph: Graph, node: Node) -> bool:
-    shape = graph.shapes[node.results[0]]
+    shape = graph.shape(node.results[0])
     return node.name in ("mm", "bmm") and len(shape) > 1 and shape[-1] == shape[-2] == graph.tokens

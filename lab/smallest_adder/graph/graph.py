@@ -7,7 +7,7 @@ Shapes: T tokens, V tokens in the vocabulary.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -27,7 +27,7 @@ class Value(int):
 
 class Node(NamedTuple):
     name: str
-    function: Callable
+    function: Any
     kind: Kind
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
@@ -81,7 +81,8 @@ class Graph(NamedTuple):
     logits: int
     tensors: Sequence[Tensor]
     storages: Mapping[int, torch.Tensor]
-    shapes: Mapping[int, torch.Size]
+    blank: Mapping[int, torch.Tensor]
+    """Every value, without its numbers."""
 
     @property
     def tokens(self) -> int:
@@ -90,6 +91,9 @@ class Graph(NamedTuple):
     @property
     def leaves(self) -> dict[int, Tensor]:
         return {tensor.value: tensor for tensor in self.tensors if tensor.value is not None}
+
+    def shape(self, value: int) -> torch.Size:
+        return self.blank[value].shape
 
     def downstream(self, sources: set[int]) -> set[int]:
         """The values that depend on any of `sources`, and these."""
@@ -116,7 +120,7 @@ def read_graph(sent: Any, pieces: Sequence[bytes], tokens: int) -> Graph:
     kept = [tensor if tensor in used else tensor._replace(value=None) for tensor in tensors]
     ids = [1, tokens] if sent["batch"] is True else [tokens]
     graph = Graph(ids, nodes[::-1], sent["logits"], kept, storages, {})
-    return graph._replace(shapes=_shapes(graph))
+    return graph._replace(blank=_blank(graph))
 
 
 def _tensors(sent: Any, pieces: Sequence[bytes]) -> tuple[list[Tensor], dict[int, torch.Tensor]]:
@@ -147,8 +151,8 @@ def _arguments(sent: Any) -> Any:
     return {str(name): _arguments(part) for name, part in sent.items()} if isinstance(sent, dict) else sent
 
 
-def _shapes(graph: Graph) -> dict[int, torch.Size]:
-    """Of every value; found without computing it. Raises ValueError if one is too large."""
+def _blank(graph: Graph) -> dict[int, torch.Tensor]:
+    """Every value on torch's device without memory. Raises ValueError if one is too large."""
     values = {IDS: torch.empty(tuple(graph.ids), dtype=torch.int64, device="meta")}
     for value, tensor in graph.leaves.items():
         values[value] = tensor.of(graph.storages[tensor.storage]).to("meta")
@@ -158,4 +162,4 @@ def _shapes(graph: Graph) -> dict[int, torch.Size]:
         values.update(zip(node.results, results, strict=True))
         if any(math.prod(result.shape) > LARGEST_VALUE for result in results):
             raise ValueError(f"{node.name}: a value of over {LARGEST_VALUE:,} numbers")
-    return {number: value.shape for number, value in values.items()}
+    return values

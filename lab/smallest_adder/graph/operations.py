@@ -28,8 +28,8 @@ _NAMES = {
         arange full zeros ones empty scalar_tensor zeros_like ones_like full_like empty_like new_zeros new_ones new_full
         new_empty eye linspace new_empty_strided empty_strided""",
     Kind.SUM: """
-        add sub rsub mul div neg mm bmm addmm baddbmm mv dot addmv sum mean cumsum cumprod prod addcmul addcdiv lerp linear
-        convolution scatter_add index_add true_divide einsum _trilinear addr outer""",
+        add sub rsub mul div neg mm bmm addmm baddbmm mv dot addmv sum mean cumsum cumprod prod addcmul addcdiv lerp
+        linear convolution scatter_add index_add true_divide einsum _trilinear addr outer""",
     Kind.BEND: """
         exp exp2 expm1 log log2 log10 log1p sigmoid tanh relu gelu silu softplus elu leaky_relu hardtanh hardswish
         hardsigmoid mish erf sin cos tan atan atan2 sinh cosh polar pow square sqrt rsqrt reciprocal abs maximum minimum
@@ -49,12 +49,26 @@ CONTRACTIONS = ("mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addmv", "sum", "m
 PRODUCTS = (*CONTRACTIONS, "mul", "div", "addcmul", "addcdiv", "lerp")
 
 _SAME_AS = {"_unsafe_view": "reshape", "view": "reshape", "_reshape_alias": "reshape", "lift_fresh": "alias",
-            "unsafe_split": "split", "empty": "zeros", "empty_like": "zeros_like", "new_empty": "new_zeros"}  # fmt: skip
+            "unsafe_split": "split", "empty": "zeros", "empty_like": "zeros_like",
+            "new_empty": "new_zeros"}  # fmt: skip
 """By what an operation is done here: views of any layout, and nothing that was in memory before."""
 
 NUMBER_TYPES = {
     name: getattr(torch, name)
-    for name in "float16 bfloat16 float32 float64 int8 uint8 int16 int32 int64 bool complex64 complex128".split()
+    for name in [
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "int8",
+        "uint8",
+        "int16",
+        "int32",
+        "int64",
+        "bool",
+        "complex64",
+        "complex128",
+    ]
 }
 
 

@@ -17,7 +17,8 @@ from lab.smallest_adder.graph.graph import IDS, Graph, Node
 MOST_AT_ONCE = 1024
 NUMBERS_AT_ONCE = 1 << 22
 
-torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # a slow operation is no news to who verifies
+# a slow operation is no news to those who verify
+torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # pyright: ignore[reportAttributeAccessIssue]
 
 OTHER_PRECISION = {
     torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
@@ -50,7 +51,7 @@ class Program:
         with torch.no_grad():
             self._do([node for node in nodes if not moving.intersection(node.results)], self.fixed)
         self.nodes = [node for node in nodes if moving.intersection(node.results)]
-        largest = max(graph.shapes[value].numel() for value in moving)
+        largest = max(graph.shape(value).numel() for value in moving)
         self.at_once = max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // max(1, largest)))
 
     def logits(self, ids_BT: np.ndarray) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Whether a model is a transformer: attention moves information between positions, backwards alone, and nothing else does.
+"""Whether a model is a transformer: attention moves information between positions, from earlier ones, and nothing else.
 
 Shapes: B sequences, T tokens, V tokens in the vocabulary.
 """
@@ -48,7 +48,7 @@ def self_attention(trial: Trial) -> str:
     """Stops models without attention, and those that do as well when attention looks everywhere alike.
 
     A model that adds must find the digits that it adds. It is also measured whether what it finds depends on the
-    tokens: if no weight ever changes, attention is a fixed causal convolution, and the architecture holds the algorithm.
+    tokens: if no weight ever changes, attention is a fixed causal convolution: the architecture holds the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
         raise Objection("no softmax over the tokens is computed: no self-attention")
@@ -107,7 +107,7 @@ def _look(trial: Trial, program: Program, flow: Flow) -> int:
     logits_BAV, before = program.run(same_BT, watch)
     frozen = {value: before[value] for value in flow.mixes}
     changed_BAV, after = program.run(changed_BT, watch, frozen)
-    extra = {program.graph.shapes[weights][-1] - tokens for weights in flow.weights}
+    extra = {program.graph.shape(weights)[-1] - tokens for weights in flow.weights}
     for row, place in enumerate(places.tolist()):
         here = {place, *(place + more for more in extra)}
         for value in flow.scores:

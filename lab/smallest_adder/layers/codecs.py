@@ -1,4 +1,4 @@
-"""What `encode` and `decode` may do: write digits down and read them, not add them. Here they are turned into tables."""
+"""What `encode` and `decode` may do: write digits down and read them, not add them. Here they become tables."""
 
 import numpy as np
 

@@ -1,21 +1,23 @@
 """What the model computes: a graph of allowed operations, the same whatever the tokens are."""
 
+import torch
+
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.flow import flow_of
-from lab.smallest_adder.graph.graph import IDS, Graph, read_graph
+from lab.smallest_adder.graph.graph import Graph, read_graph
 from lab.smallest_adder.graph.operations import Kind
 from lab.smallest_adder.trial import Objection, Trial, Unusable
 
 
 def graph(trial: Trial) -> str:
-    """Stops what is no fixed computation of allowed operations: Python and libraries beside torch, tables, random numbers.
+    """Stops what is no fixed computation of allowed operations: Python, libraries beside torch, random numbers.
 
     The pass over a prompt for practice is written down once, and is the model from here on. In a transformer tokens
     are data and never decide what is computed, so nothing of it is lost.
     """
     start = trial.prompts.shape[1]
     whole = _traced(trial, start + trial.length - 1)
-    rows = whole.shapes[whole.logits].numel() // trial.vocabulary
+    rows = whole.shape(whole.logits).numel() // trial.vocabulary
     shorter = [] if rows > 1 else [_traced(trial, start + more) for more in range(trial.length - 1)]
     trial.graphs = [*shorter, whole]
     if len({tuple(node.name for node in graph.nodes) for graph in trial.graphs}) > 1:
@@ -41,19 +43,19 @@ def arithmetic(trial: Trial) -> str:
     Tokens and positions may be compared, to mask or look something up; what has weights in it is smooth or has hinges.
     """
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):
-        counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
-        real = graph.downstream(counted) | flow.attended
+        real = graph.downstream({value for value, tensor in graph.leaves.items() if tensor.counts}) | flow.attended
         for node in graph.nodes:
-            if real.intersection(node.inputs):
-                if node.kind is Kind.STEP:
-                    raise Objection(f"{node.name} of what is learned or attended to: {node.kind.value}")
-                if node.name == "_to_copy" and _becomes_whole(node.kwargs.get("dtype")):
-                    raise Objection("what is learned or attended to becomes whole numbers")
+            given = real.intersection(node.inputs)
+            if given and node.kind is Kind.STEP:
+                raise Objection(f"{node.name} of what is learned or attended to: {node.kind.value}")
+            whole = [value for value in given if _is_whole(graph.blank[value].dtype) and value not in graph.leaves]
+            if whole:
+                raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
     return "nothing learned or attended to is rounded or compared"
 
 
-def _becomes_whole(dtype: object) -> bool:
-    return dtype is not None and not (getattr(dtype, "is_floating_point", False) or getattr(dtype, "is_complex", False))
+def _is_whole(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
 
 
 def size_after_attention(trial: Trial) -> str:

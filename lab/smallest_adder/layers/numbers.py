@@ -5,7 +5,6 @@ import torch
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.constants import Unregistered, literals
 from lab.smallest_adder.graph.counting import count
-from lab.smallest_adder.graph.graph import IDS
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial
 
 

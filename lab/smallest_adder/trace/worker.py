@@ -1,8 +1,8 @@
 """A submission in a process of its own, seen from inside: loads it, once confined, and answers questions about it.
 
-A question is JSON {"question": name, "stamp": text, ...}; an answer is {"value": ...} or {"error": text} and repeats the
-stamp. A model is answered with {"value": graph, "bytes": sizes}, and that many pieces follow: the numbers it takes from
-outside. Nothing here is trusted: whatever comes out is judged as the submission's own.
+A question is JSON {"question": name, "stamp": text, ...}; an answer is {"value": ...} or {"error": text} and repeats
+the stamp. A model is answered with {"value": graph, "bytes": sizes}, and that many pieces follow: the numbers it
+takes from outside. Nothing here is trusted: whatever comes out is judged as the submission's own.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""nanoGPT's block, dropout, a tied head and all, which gives the last position's logits alone: legitimate, but never trained."""
+"""nanoGPT, which gives the last position alone: legitimate, but never trained."""
 
 import math
 
@@ -41,7 +41,7 @@ class Decoder(nn.Module):
         self.wte.weight = self.lm_head.weight
 
     def forward(self, idx, targets=None):
-        b, t = idx.size()
+        t = idx.size(1)
         assert t <= 40, "too long"
         x = self.drop(self.wte(idx) + self.wpe(torch.arange(0, t, dtype=torch.long, device=idx.device)))
         x = x + self.attn(self.ln_1(x))

@@ -1,4 +1,4 @@
-"""Learned biases by clipped distance, a learned sink, segments told by token: legitimate, but never trained."""
+"""Biases by clipped distance, a learned sink, segments by token: legitimate, but never trained."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Norms before and after, queries and keys normed, logits capped, one block used twice: legitimate, but never trained."""
+"""Norms before and after, queries and keys too, one block used twice: legitimate, but never trained."""
 
 import torch
 from torch import nn
