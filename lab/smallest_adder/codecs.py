@@ -136,7 +136,7 @@ class Reading(NamedTuple):
             # a place that no swap has changed is the same everywhere, or zero after a stop
             position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
             positions.append(position)
-            tables.append(table)
+            tables.append(dict.fromkeys(stops, 0) | table)
         return cls(positions, tables, stops)
 
     def answers(self, outputs: np.ndarray) -> np.ndarray:

@@ -58,7 +58,7 @@ def _written(node: Node, sizes: set[int], learned: bool) -> Iterable[float]:
         if not whole:
             yield from (float(n) for n in numbers if learned or n not in _parts(sizes))
         elif learned and node.name in ("expand", "repeat"):
-            yield from (float(number) for number in numbers if number not in sizes and number != -1)
+            yield from (float(number) for number in numbers if number not in _parts(sizes) and number != -1)
         elif learned and node.name in ("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"):
             products = {one * other for one in sizes for other in sizes}
             yield from (float(n) for n in numbers if SMALL < abs(n) < 1 << 40 and abs(n) not in products)
@@ -74,7 +74,8 @@ def _familiar(number: float, sizes: set[int]) -> bool:
     size = abs(number)
     if abs(math.log10(size) - round(math.log10(size))) < 1e-7 or any(abs(size - known) < 1e-6 for known in FAMILIAR):
         return True
-    return any(abs(size**-power - part) < 1e-4 * part for power in (2, 4) for part in _parts(sizes))
+    powers = (-4, -2) if number.is_integer() else (-4, -2, 2, 4)
+    return any(abs(size**power - part) < 1e-4 * part for power in powers for part in _parts(sizes))
 
 
 def _parts(sizes: set[int]) -> set[int]:

@@ -2,8 +2,8 @@
 
 Seccomp (a list of the system calls that are allowed; all others fail): no file is opened for writing, made, moved or
 deleted, no socket is opened, no program, process or thread started, no signal sent, no limit changed. Landlock, if the
-kernel has it: no file is read outside Python's own folders, no other process's memory is looked at. Limits on memory and
-processor time.
+kernel has it: no file is read outside Python's own folders, no other process's memory is looked at. Limits on memory
+and processor time.
 
 Applied after torch was imported, so a submission still computes and imports modules. Seccomp needs
 Linux on x86-64 or 64-bit ARM; without it there is no confinement worth the name.
