@@ -26,8 +26,6 @@ class Flow(NamedTuple):
     values: Sequence[int]
     """What weights are multiplied with."""
     mixes: Sequence[int]
-    attended: set[int]
-    """All that depends on weights."""
     width: int
     """The most numbers that the attentions of one layer carry to a position."""
     bends: int
@@ -70,7 +68,6 @@ def flow_of(graph: Graph) -> Flow:
         scores,
         list(dict.fromkeys(values)),
         mixes,
-        attended,
         max(width.values()),
         max(after, default=0),
         max((count for layer, count in steps.items() if layer), default=0),

@@ -95,11 +95,11 @@ class Graph(NamedTuple):
     def shape(self, value: int) -> torch.Size:
         return self.blank[value].shape
 
-    def downstream(self, sources: set[int]) -> set[int]:
-        """The values that depend on any of `sources`, and these."""
+    def downstream(self, sources: set[int], by_shape: bool = True) -> set[int]:
+        """The values that depend on any of `sources`, and these; with `by_shape` if they need but its shape, too."""
         found = set(sources)
         for node in self.nodes:
-            if found.intersection(node.inputs):
+            if found.intersection(node.inputs) and (by_shape or node.kind is not Kind.MAKE):
                 found.update(node.results)
         return found
 

@@ -43,7 +43,8 @@ def arithmetic(trial: Trial) -> str:
     Tokens and positions may be compared, to mask or look something up; what has weights in it is smooth or has hinges.
     """
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):
-        real = graph.downstream({value for value, tensor in graph.leaves.items() if tensor.counts}) | flow.attended
+        counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
+        real = graph.downstream(counted | flow.weights.keys(), by_shape=False)
         for node in graph.nodes:
             given = real.intersection(node.inputs)
             if given and node.kind is Kind.STEP:
