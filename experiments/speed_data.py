@@ -13,13 +13,14 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from hashlib import sha256
 
-from lab.config.finetuning import DataConfig
+from lab.config.finetuning import DataConfig, TrainedLengths
 from lab.config.schema import Lengths
 from lab.numbers.metrics import score
 from lab.numbers.sampling import BLOCK, Cell, block
 from lab.numbers.tasks import TASKS
 from lab.text.answers import extract
-from lab.text.examples import Example, example
+from lab.text.examples import Example
+from lab.text.wording import Wording
 
 LENGTHS = Lengths(hard=(1, 8), easy=(1, 20))
 
@@ -35,7 +36,7 @@ def per_second(job) -> float:
 
 
 def examples(cells: list[Cell], seed: int) -> list[Example]:
-    return [example(problem) for cell in cells for problem in block(cell, "train", seed, 0)]
+    return [Wording().example(problem) for cell in cells for problem in block(cell, "train", seed, 0)]
 
 
 def obvious_additions(cells: list[Cell], seed: int) -> list[str]:
@@ -67,7 +68,7 @@ def obvious_additions(cells: list[Cell], seed: int) -> list[str]:
 
 
 def main() -> None:
-    cells = DataConfig(lengths=LENGTHS).cells
+    cells = DataConfig(lengths=TrainedLengths(hard=LENGTHS.hard, easy=LENGTHS.easy)).cells
     additions = [
         Cell(TASKS[f"add_{name}"], n) for name in ("integer", "float", "fraction", "scientific") for n in range(1, 9)
     ]

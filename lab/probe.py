@@ -9,28 +9,29 @@ attention patterns that opens offline. Instruments that have finished are not ru
 import sys
 from collections.abc import Sequence
 
-from lab.config.loading import parse_command_line
+from lab.command import read_config
 from lab.errors import exit_cleanly
+from lab.models.sources import check_name
 from lab.probing.config import ProbeConfig
 from lab.progress import quiet_libraries
-from lab.runs import Run
 
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(ProbeConfig, arguments, "python -m lab.probe", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config = read_config(ProbeConfig, arguments, "lab probe", __doc__ or "")
+    config.check_run()
+    check_name(config.subject, "subject")
     probe(config)
 
 
 def probe(config: ProbeConfig) -> None:
+    quiet_libraries()
     from lab.probing import page as probing
     from lab.probing.bridge import open_model
     from lab.probing.instruments import INSTRUMENTS, Session
     from lab.probing.measured import Measured
 
-    quiet_libraries()
     session = Session(open_model(config.subject, config.sums.template), config)
     with config.open_run() as run:
         run.record_environment(device=str(session.subject.device))

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.benchmarks.nupa.scoring import Nupa, pick_problems
+from lab.benchmarks.nupa.problems import pick_problems
+from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.opening import open_benchmark
+from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
@@ -66,7 +68,7 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
             "problem_seed": problem_seed,
             "index": index,
             "prompt": request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content,
-            **opened.facts(index),
+            **facts(opened.question(index)),
         }
         for index, request in enumerate(opened.requests(Untokenized()))
     ]

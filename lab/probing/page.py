@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table
+from lab.numbers.statistics import Estimate
 from lab.probing.measured import Measured
 
 _ROWS = 200
@@ -147,7 +148,7 @@ def _finite(array: np.ndarray) -> list[Any]:
 def _cell(value: float, low: float, high: float) -> Cell:
     if np.isnan(value):
         return NOT_MEASURED
-    return Shown({"value": value, "low": low, "high": high}, "{:.2f} ({:.2f}-{:.2f})", 1)
+    return Shown(Estimate(value, low, high, 0), "{:.2f} ({:.2f}-{:.2f})", 1)
 
 
 def _script(value: Any) -> str:
