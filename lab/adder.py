@@ -7,9 +7,9 @@
 `train` trains a small adder, or a group of them of which the best is kept, and writes it as a submission
 (<output>/<name>/submission.py). A run that was cut short goes on with resume=true and ends as if nothing had happened.
 
-`verify` tries a submission, one Python file, on the challenge's problems and validation layers. It exits with 0 when
-the submission qualifies, 1 when it does not, 2 when there is nothing to try. The file is untrusted code: it runs
-confined, in processes of its own.
+`verify` tries a submission, one Python file, on the challenge's problems and validation layers. It exits with 0 if the
+submission qualifies, 1 if it does not, 2 if there is nothing to try. The file is untrusted code: it runs confined, in a
+process of its own, which writes its model down as a graph; the graph is judged and scored outside.
 
 `leaderboard` does so with every submission below the given folders that has no verdict yet, and writes leaderboard.md
 and leaderboard.html.
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     verifying = commands.add_parser("verify", help="does a submission qualify, and why not")
     verifying.add_argument("submission", type=Path)
     verifying.add_argument("--seed", type=int, help="of the 10,000 random pairs; drawn when not given (2025 is public)")
-    verifying.add_argument("--seconds", type=int, default=600, help="that each of its processes may take (600)")
+    verifying.add_argument("--seconds", type=int, default=600, help="that the whole trial may take (600)")
     verifying.add_argument(
         "--plain-loop", action="store_true", help="every problem token by token, however long it takes"
     )
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     listing = commands.add_parser("leaderboard", help="every submission's verdict, in one table")
     listing.add_argument("folders", type=Path, nargs="*", default=[Path("checkpoints")], metavar="FOLDER")
     listing.add_argument("--out", type=Path, default=Path("leaderboard"), help="where it is written (leaderboard)")
-    listing.add_argument("--seconds", type=int, default=600, help="that each process of one may take (600)")
+    listing.add_argument("--seconds", type=int, default=600, help="that each trial may take (600)")
     listing.set_defaults(run=leaderboard)
     # its arguments are those of a config: none is an option, so that --help too comes to `read_config`
     training = commands.add_parser(
@@ -76,7 +76,7 @@ def verify(options: argparse.Namespace) -> None:
     from lab.smallest_adder.contract import read_submission
 
     source = read_submission(options.submission)
-    from lab.smallest_adder.sandbox import Limits
+    from lab.smallest_adder.trace.child import Limits
     from lab.smallest_adder.verify import verify as verify_source
 
     limits = Limits(seconds=options.seconds, confined=not options.unconfined)
@@ -90,8 +90,8 @@ def leaderboard(options: argparse.Namespace) -> None:
 
     from lab.errors import LabError
     from lab.smallest_adder.leaderboard import board, write
-    from lab.smallest_adder.sandbox import Limits
     from lab.smallest_adder.stored import submissions, verdict_of
+    from lab.smallest_adder.trace.child import Limits
 
     verdicts = {}
     for name, path in submissions(options.folders):
@@ -110,6 +110,8 @@ def leaderboard(options: argparse.Namespace) -> None:
 
 
 def show(verification: "Verification") -> None:
+    from lab.smallest_adder.verify import PROVES
+
     words = {True: "passed", False: "FAILED", None: "-"}
     for verdict in verification.verdicts:
         print(f"{words[verdict.passed]:7} {verdict.layer:20} {verdict.reason}")
@@ -117,19 +119,24 @@ def show(verification: "Verification") -> None:
     counts = verification.counts
     if counts:
         print(f"parameters   {counts.parameters:,} by the challenge's rule ({counts.bits:,} bits)")
+        print(f"literals     {counts.literals:,} more numbers in the code, which the rule does not count")
         print(
-            f"             {counts.trainable:,} trainable; {counts.buffers_free:,} with buffers free, as papers count"
+            f"             {counts.trainable:,} trainable; {counts.buffers_free:,} with buffers free, as papers count;"
+            f" {counts.by_data_ptr:,} by the public verifier"
         )
-        print(f"             {counts.by_data_ptr:,} by the public verifier; {counts.literals:,} numbers in the source")
+    if verification.content is not None:
+        looks = "depends on tokens" if verification.content > 1e-6 else "by position alone: a fixed causal convolution"
+        print(f"attention    {looks} (a weight changes by up to {verification.content:.4f} between problems)")
     print(f"accuracy     {verification.right:,} of {verification.problems:,} (seed {verification.seed})")
     if verification.additions_per_second:
         print(f"speed        {verification.additions_per_second:,.0f} additions/s")
     print(f"confinement  {', '.join(verification.confinement)}{_open(verification.confinement)}")
+    print(f"\n{PROVES}")
     print("qualified" if verification.qualified else "not qualified")
 
 
 def _open(confinement: Sequence[str]) -> str:
-    from lab.smallest_adder.confinement import lacks
+    from lab.smallest_adder.trace.confinement import lacks
 
     return "".join(f"; it could {harm}" for harm in lacks(confinement))
 

@@ -26,6 +26,7 @@ from lab.site.gather import Record
 from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
 from lab.smallest_adder import leaderboard as adders
+from lab.smallest_adder.stored import known
 
 MARK = '<meta name="generator" content="the number lab">'
 """What tells a site of ours, which may be replaced, from a folder that is not to be touched."""
@@ -207,14 +208,14 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
     """Of the runs' submissions, and of those that lie in the folder of the log."""
+    places = [(record, record.name, record.run.path / "submission.py") for record in records]
     its_own = Record(Run(log), "experiments")
-    places = [(record, record.name, "submission.verdict") for record in records]
-    places += [(its_own, path.stem.removesuffix(".verdict"), path.stem) for path in sorted(log.glob("*.verdict.json"))]
+    places += [(its_own, path.stem, path) for path in sorted(log.glob("*.py"))]
     verdicts = {}
-    for record, name, stored in places:
-        if (record.run.path / f"{stored}.json").is_file():
-            with record.noting(f"{stored}.json"):
-                verdict = record.run.read_json(stored)
+    for record, name, path in places:
+        verdict = known(path) if path.is_file() else None
+        if verdict:
+            with record.noting(path.name):
                 adders.board({name: verdict})  # a stored one may hold anything
                 verdicts[name] = verdict
     return [(adders.board(verdicts), adders.NOTE), (adders.published(), adders.SOURCE)] if verdicts else []

@@ -1,10 +1,11 @@
 """A process gives up, for good, all that a submission has no need of, and says what it could give up here.
 
 Seccomp (a list of the system calls that are allowed; all others fail): no file is opened for writing, made, moved or
-deleted, no socket is opened, no program or process started, no signal sent. Landlock, where the kernel has it: no file
-is read outside Python's own folders, no other process's memory is looked at. Limits on memory and processor time.
+deleted, no socket is opened, no program, process or thread started, no signal sent, no limit changed. Landlock, if the
+kernel has it: no file is read outside Python's own folders, no other process's memory is looked at. Limits on memory
+and processor time.
 
-Applied after torch was imported, so a submission still computes, starts threads, and imports modules. Seccomp needs
+Applied after torch was imported, so a submission still computes and imports modules. Seccomp needs
 Linux on x86-64 or 64-bit ARM; without it there is no confinement worth the name.
 """
 
@@ -17,7 +18,7 @@ import signal
 import struct
 import sys
 import sysconfig
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 # fmt: off
 ALLOWED = {
@@ -35,7 +36,6 @@ ALLOWED = {
 # fmt: on
 """Reading, writing to what is open, memory, time, threads' locks, asking who and where one is."""
 
-CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE3 = 435
 OPEN = {"x86_64": ((257, 2), (2, 1)), "aarch64": ((56, 2),)}
 """System calls that open files, and the place of the flags among their arguments."""
@@ -44,7 +44,6 @@ PRLIMIT = {"x86_64": 302, "aarch64": 261}
 SECCOMP = {"x86_64": 317, "aarch64": 277}
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-THREAD = 0x10000
 OWNER = 0x8
 """In fcntl's commands: those that have signals sent to another process."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | 0o20000000
@@ -86,6 +85,7 @@ def confine(memory: int, seconds: int, strictly: bool = True) -> list[str]:
         for limit, value in (
             (resource.RLIMIT_CORE, 0),
             (resource.RLIMIT_FSIZE, 0),
+            (resource.RLIMIT_NPROC, 0),
             (resource.RLIMIT_AS, memory),
             (resource.RLIMIT_CPU, seconds),
         ):
@@ -153,10 +153,9 @@ def _filter_calls(libc: ctypes.CDLL) -> None:
     program += [(LOAD, 0, 0, number)]
     for call in ALLOWED[machine]:
         program += [(EQUAL, 0, 1, call), (RETURN, 0, 0, ALLOW)]
-    program += [(EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, UNKNOWN)]  # its flags cannot be seen: libc falls back to clone
-    program += _on_bits(CLONE[machine], argument(0), THREAD, if_any=ALLOW, if_none=REFUSE)
+    program += [(EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, UNKNOWN)]  # libc falls back to clone, which is refused
     program += _on_bits(FCNTL[machine], argument(1), OWNER, if_any=REFUSE, if_none=ALLOW)
-    program += _on_bits(PRLIMIT[machine], argument(0), 0xFFFFFFFF, if_any=REFUSE, if_none=ALLOW)  # its own limits
+    program += _reads_own_limits(PRLIMIT[machine], argument)
     for call, flags in OPEN[machine]:
         program += _on_bits(call, argument(flags), WRITING, if_any=REFUSE, if_none=ALLOW)
     program += [(RETURN, 0, 0, REFUSE)]
@@ -166,6 +165,13 @@ def _filter_calls(libc: ctypes.CDLL) -> None:
     all_threads = 1
     if libc.syscall(SECCOMP[machine], 1, all_threads, whole):
         raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def _reads_own_limits(call: int, argument: Callable[[int], int]) -> list[tuple[int, int, int, int]]:
+    """Allow `call` (prlimit) for this very process and with no new limit; go on at any other call."""
+    words = (argument(0), argument(2), argument(2) + 4)  # the process; both halves of the new limit's address
+    checks = [step for word in words for step in ((LOAD, 0, 0, word), (EQUAL, 1, 0, 0), (RETURN, 0, 0, REFUSE))]
+    return [(EQUAL, 0, len(checks) + 1, call), *checks, (RETURN, 0, 0, ALLOW)]
 
 
 def _on_bits(call: int, argument: int, bits: int, if_any: int, if_none: int) -> list[tuple[int, int, int, int]]:
