@@ -11,7 +11,15 @@ ROOT = Path(__file__).parents[1]
 SMALL = ["training.max_steps=2", "training.batch_size=4", "training.micro_batch_size=4", "training.log_every=1"]
 SMALL += ["training.evaluate_every=2", "training.valid_problems=4", "evaluation.lengths=[3]"]
 SMALL += ["evaluation.problems_per_length=2", "evaluation.while_training=[]"]
-FEW = ["sums.per_length=12", "sums.pairs=8", "sums.lengths=[3, 5]", "sums.trained=3", "sums.column=1", "examples=1"]
+FEW = [
+    "sums.per_length=12",
+    "sums.pairs=8",
+    "sums.probed=64",
+    "sums.lengths=[3, 5]",
+    "sums.trained=3",
+    "sums.column=1",
+    "examples=1",
+]
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,9 @@ class SumsConfig(Section):
     stratum: Literal["uniform", "carries", "nines_short", "nines"] = "uniform"
     """Of the sums at each length (lab/numbers/additions.py)."""
     per_length: int = Field(default=100, ge=8)
+    probed: int = Field(default=2000, ge=8)
+    """Sums that probes are trained and tested on: many more than the stream is wide, and than there are pairs of
+    digits, or the control on operands alone looks worse than it is."""
     pairs: int = Field(default=100, ge=8)
     """Pairs of sums that differ in the carry into `column`."""
 

@@ -29,7 +29,9 @@ from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums
 
 _STRONGEST = 6
-"""Heads that are patched token by token, and in pairs."""
+"""Heads that are patched token by token and in pairs, and senders of paths."""
+_NEGLIGIBLE = 0.05
+"""Effect of a head that may be a control."""
 
 
 class Session:
@@ -38,10 +40,10 @@ class Session:
     def __init__(self, subject: Subject, config: ProbeConfig) -> None:
         self.subject, self.config, self.batch_size = subject, config, config.batch_size
 
-    def sums_of(self, length: int) -> Sums:
-        drawn = (
-            addition(self.config.sums.stratum, length, self.config.seed, i) for i in range(self.config.sums.per_length)
-        )
+    def sums_of(self, length: int, count: int | None = None) -> Sums:
+        """`count`: as many as the config says for each length where not given."""
+        asked = self.config.sums
+        drawn = (addition(asked.stratum, length, self.config.seed, i) for i in range(count or asked.per_length))
         return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
 
     @cached_property
@@ -51,6 +53,10 @@ class Session:
     @cached_property
     def trained(self) -> Sums:
         return self.sums_of(self.config.sums.trained)
+
+    @cached_property
+    def probed(self) -> Sums:
+        return self.sums_of(self.config.sums.trained, self.config.sums.probed)
 
     @cached_property
     def same_layout(self) -> Sums:
@@ -64,6 +70,21 @@ class Session:
         """Pairs that differ in nothing but the carry into the column."""
         asked = self.config.sums
         return carry_only(asked.trained, asked.column - 1, asked.pairs, self.config.seed)
+
+    @cached_property
+    def competence(self) -> list[Measured]:
+        """Can the subject add at all? By length; to be read before anything else."""
+        return [*surgery.vanilla(self.subject, self.by_length, self.batch_size)]
+
+    @cached_property
+    def head_effects(self) -> np.ndarray:
+        """Of each head at all tokens, the larger of both ways, (layers, heads)."""
+        effect = patching.patch_heads(self.subject, self.pairs).effect.value[..., 0]
+        return np.nan_to_num(np.abs(effect)).max(0)
+
+    def strongest_heads(self, count: int) -> list[tuple[int, int]]:
+        places = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
+        return [divmod(int(place), self.subject.heads) for place in places]
 
     @cached_property
     def aligned(self) -> list[Aligned]:
@@ -148,8 +169,7 @@ def _patching(session: Session) -> list[Measured]:
     """All heads at all tokens at once; token by token only the strongest, as a large model has many of either."""
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
-    anywhere = np.nan_to_num(np.abs(heads.effect.value[..., 0])).max(0)
-    strongest = [divmod(int(place), subject.heads) for place in np.argsort(-anywhere, axis=None)[:_STRONGEST]]
+    strongest = session.strongest_heads(_STRONGEST)
     components = [Component("head", layer, head) for layer, head in strongest]
     axes = {"head": list(map(str, components)), "place": patching.PLACES}
     patches = [patching.Patch((component,), place) for component in components for place in patching.PLACES]
@@ -167,14 +187,22 @@ def _attribution(session: Session) -> list[Measured]:
 
 
 def _path_patching(session: Session) -> list[Measured]:
-    heads = dict.fromkeys(Component("head", one.layer, one.head) for one in session.aligned)
-    into = path_patching.receivers(session.subject)
-    return [*path_patching.patch_paths(session.subject, session.pairs, list(heads), into)] if heads else []
+    """From the heads and MLPs whose patches do most; controls are heads whose patches do nothing to speak of."""
+    subject, pairs = session.subject, session.pairs
+    mlps = np.nan_to_num(np.abs(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value[..., 0])).max(
+        0
+    )
+    effects = {Component("mlp", layer): float(mlps[layer]) for layer in range(subject.layers)}
+    every = [Component("head", layer, head) for layer in range(subject.layers) for head in range(subject.heads)]
+    effects |= {head: float(session.head_effects[head.layer, head.head]) for head in every}
+    senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
+    outside = [head for head in every if effects[head] < _NEGLIGIBLE]
+    return [*path_patching.patch_paths(subject, pairs, senders, path_patching.receivers(subject), outside or None)]
 
 
 def _probes(session: Session) -> list[Measured]:
     columns = range(session.config.sums.trained)
-    found = probes.probe(session.subject, session.trained, columns=columns, batch_size=session.batch_size)
+    found = probes.probe(session.subject, session.probed, columns=columns, batch_size=session.batch_size)
     return [part._replace(name=f"probe: {part.name.replace('_', ' ')}") for part in found]
 
 
