@@ -109,20 +109,18 @@ class Contrast:
     def check_competence(self, batch_size: int) -> None:
         """Raises ModelError when neither way of the carry changes what the subject says, since there is then nothing
         that a patch could bring about: two passes, before the many of a sweep."""
-        rows = [slice(start, start + batch_size) for start in range(0, len(self), batch_size)]
-        runs = [Runs(self, some, [], []) for some in rows]
-        corrupt_B, clean_B = (
-            torch.cat(parts).cpu().numpy() for parts in zip(*((r.corrupt_B, r.clean_B) for r in runs))
-        )
-        gap = self._gap(corrupt_B, clean_B)
+        starts = range(0, len(self), batch_size)
+        runs = (Runs(self, slice(start, start + batch_size), [], []) for start in starts)
+        margins = [(run.corrupt_B, run.clean_B) for run in runs]
+        gap = self._gap(*(torch.cat(parts).cpu().numpy() for parts in zip(*margins, strict=True)))
         if not (gap.low > 0).any():
             shown = ", ".join(
                 f"{way}: {value:.2g} ({low:.2g} to {high:.2g})"
                 for way, value, low, high in zip(WAYS, gap.value, gap.low, gap.high, strict=True)
             )
             raise ModelError(
-                f"{self.subject.name}: the carry into column {self.column} changes nothing that it says (logits, {shown}), "
-                "so no patch can; it should be a model that can add these numbers"
+                f"{self.subject.name}: the carry into column {self.column} changes nothing that it says "
+                f"(logits, {shown}), so no patch can; it should be a model that can add these numbers"
             )
 
     def _gap(self, corrupt_B: np.ndarray, clean_B: np.ndarray) -> Measured:

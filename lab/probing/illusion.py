@@ -1,19 +1,19 @@
 """Is a direction that exchanges a carry the carry? Three tests of a subspace beyond its interchange rate.
 
-Interchange along v moves the stream by v (v . difference). The rate says what the move does, not what v is: all of v but
-a small part may be what nothing downstream reads, kept there by correlation alone (the illusion of Makelov, Lange and
-Nanda 2023, arXiv 2311.17030). On a hand-made adder DAS finds such a v at 96 %, with |cos| .17 to the carry: most of v is
-a_{k-1} + b_{k-1} - s_{k-1}, which has been read before. Its value, v . difference, tells where it comes from, since the
-difference is a sum of what components wrote (`writes`):
+Interchange along v moves the stream by v (v . difference). The rate says what the move does, not what v is: all of v
+but a small part may be what nothing downstream reads, kept there by correlation alone (the illusion of Makelov, Lange
+and Nanda 2023, arXiv 2311.17030). On a hand-made adder DAS finds such a v at 96 %, with |cos| .17 to the carry: most of
+it is a_{k-1} + b_{k-1} - s_{k-1}, which has been read before. The value v . difference tells where it comes from, since
+the difference is a sum of what components wrote (`writes`):
 
     effect    of each component's write alone: it is exchanged at this place, all else stays; what does nothing is not
               read from here on
     unread    share of the value that was written by components which do nothing even all together
     computed  share that was written by MLPs, and by heads behind an MLP or whose attention changes with the digits; the
               rest is digits that were copied. At a site before the carry exists there is only the rest
-
-    gradient  share of v, squared, within the span of the margin's gradients at the place. Where weights are smooth it is
-              small for an illusion; behind a ReLU that is switched off it may be small for the truth, so it decides nothing
+    gradient  share of v, squared, within the span of the margin's gradients at the place. Where weights are smooth it
+              is small for an illusion; behind a ReLU that is switched off it is small for the truth too: it is shown,
+              and decides nothing
 
 All is measured with pairs that differ in nothing but the carry (`pairs.carry_only`). `mended` is v without what is
 unread: its projection on the span of the other components' writes.
@@ -119,8 +119,11 @@ def examine(
     batch_size: int = 64,
     seed: int = 0,
 ) -> Evidence:
-    """Evidence for a subspace at a place. `test`: cross-digit pairs that it was not learned from; `wrote`: `read_writes`
-    of the place; `compared`: other bases by name. Raises ModelError when the basis is not orthonormal."""
+    """Evidence for a subspace at a place.
+
+    `test`: cross-digit pairs that it was not learned from; `wrote`: `read_writes` of the place; `compared`: other bases
+    by name. Raises ModelError when the basis is not orthonormal.
+    """
     check_basis(basis_DR, subject.width)
     mended_DR = _mended(basis_DR, wrote)
     rates = _rates(subject, test, place, basis_DR, batch_size)

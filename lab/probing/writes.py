@@ -48,8 +48,10 @@ def written(subject: Subject, component: Component, run: Mapping[str, torch.Tens
 
 
 def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
-    """Raises ModelError unless what each layer's attention adds is the sum of its heads' writes and a constant: so it is
-    not with adapters that are not merged, nor where a norm follows attention."""
+    """Raises ModelError unless what each layer's attention adds is the sum of its heads' writes and a constant.
+
+    It is not where adapters are not merged, and where a norm follows attention.
+    """
     for layer in range(subject.layers):
         total_BTD = run[f"blocks.{layer}.hook_attn_out"].float()
         rest_BTD = total_BTD - _per_head(subject, layer, run).sum(2)
