@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def probe(config: ProbeConfig) -> None:
     from lab.probing import page as probing
     from lab.probing.bridge import open_model
+    from lab.probing.charts import table
     from lab.probing.instruments import INSTRUMENTS, Session
     from lab.probing.measured import Measured
 
@@ -41,7 +42,7 @@ def probe(config: ProbeConfig) -> None:
                 print(f"{name} ...", flush=True)
                 run.write_json(stored, [part.to_json() for part in INSTRUMENTS[name](session)])
             found += [Measured.from_json(part) for part in run.read_json(stored)]
-        run.write_text("tables.md", "\n\n".join(f"{t.title}\n\n{t.markdown()}" for t in map(probing.table, found)))
+        run.write_text("tables.md", "\n\n".join(f"{t.title}\n\n{t.markdown()}" for t in map(table, found)))
         attention = [probing.Attention(*part) for part in session.attention()]
         page = probing.page(f"{config.name}: {config.subject}", session.facts, found, attention)
         run.write_text("page.html", page)

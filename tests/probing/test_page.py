@@ -3,8 +3,9 @@ import re
 
 import numpy as np
 
+from lab.probing.charts import figure, table
 from lab.probing.measured import Measured
-from lab.probing.page import Attention, figure, page, table
+from lab.probing.page import Attention, page
 
 SAMPLES = np.array([[[0.0, 1.0], [1.0, np.nan]], [[1.0, 1.0], [1.0, np.nan]]])
 TWO_AXES = Measured.share("a share", {"layer": [0, 1], "site": ["pre", "post"]}, SAMPLES)
