@@ -27,11 +27,12 @@ from lab.probing.alignment import (
     queries,
     target_at,
 )
+from lab.probing.benchmark.known import FieldSums
 from lab.probing.bridge import bridge
 from lab.probing.positions import NotatedSums, Sums, Written
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
-from tests.probing.known_adders import FixedSums, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 GENERATOR = np.random.default_rng(0)
 LENGTHS = {
@@ -109,7 +110,7 @@ def test_a_digit_is_foreign_unless_it_is_of_the_column_the_one_below_or_the_last
 @settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 99_999), st.integers(0, 99_999)), min_size=1, max_size=3),
-    st.sampled_from([Characters(), Characters(ones_first=True), FixedSums()]),
+    st.sampled_from([Characters(), Characters(ones_first=True), FieldSums()]),
 )
 def test_every_token_up_to_the_query_is_of_one_target(numbers, writer):
     sums = Sums.of(writer, numbers)

@@ -5,9 +5,10 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing import illusion as lab
+from lab.probing.benchmark.known import KnownAdder
 from lab.probing.interchange import Place, das
 from lab.probing.pairs import carry_only, cross_digit
-from tests.probing.known_adders import KnownAdder, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 TEST = cross_digit(4, 2, 60, seed=0)
 TRAIN = cross_digit(4, 2, 128, seed=1)

@@ -7,10 +7,11 @@ import torch
 
 from lab.errors import ModelError, TaskError
 from lab.probing import interchange as lab
+from lab.probing.benchmark.known import KnownAdder
 from lab.probing.interchange import Place, das, interchange, interchange_all
 from lab.probing.interventions import Site
 from lab.probing.pairs import Pairs, cross_digit
-from tests.probing.known_adders import KnownAdder, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 PAIRS = cross_digit(4, 2, 60, seed=0)
 TRAIN = cross_digit(4, 2, 128, seed=1)

@@ -9,6 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from lab.errors import ModelError, TaskError
 from lab.probing import bridge
 from lab.probing.attribution import screen
+from lab.probing.benchmark.known import DIGITS, END, PAD, WORDS, FieldSums
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
@@ -24,7 +25,7 @@ from lab.probing.patching import (
     patch_residuals,
 )
 from lab.probing.path_patching import patch_paths, receivers
-from tests.probing.known_adders import DIGITS, END, PAD, WORDS, FixedSums, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
 BY_HAND = Pairs([(14, 13)], [(19, 18)], 1)
@@ -56,7 +57,7 @@ def random_model() -> Subject:
         attn_implementation="eager",  # type: ignore[call-arg]
         architectures=["LlamaForCausalLM"],
     )
-    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FixedSums())
+    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FieldSums())
 
 
 def test_one_pair_worked_out_by_hand(adder):

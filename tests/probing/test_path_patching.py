@@ -8,6 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.errors import ModelError
 from lab.probing import bridge
+from lab.probing.benchmark.known import END, PAD, WORDS, FieldSums
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
@@ -15,7 +16,7 @@ from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.patching import Patch
 from lab.probing.patching import margins as patched
 from lab.probing.path_patching import Receiver, margins, patch_paths, receivers
-from tests.probing.known_adders import END, PAD, WORDS, FixedSums, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
 EQUAL = {"atol": 2e-2, "rtol": 0}
@@ -45,7 +46,7 @@ def random_model(key_value_heads: int) -> Subject:
         attn_implementation="eager",  # type: ignore[call-arg]
         architectures=["LlamaForCausalLM"],
     )
-    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FixedSums())
+    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FieldSums())
 
 
 def test_the_circuit_of_the_adder_is_found_edge_by_edge_and_no_other_edge(adder):
