@@ -13,6 +13,7 @@ Instrument = Literal[
     "patching",
     "attribution",
     "path_patching",
+    "edges",
     "probes",
     "interchange",
     "logit_lens",
@@ -76,3 +77,18 @@ class ProbeConfig(RunConfig):
         if not instruments or len(set(instruments)) < len(instruments):
             raise ValueError("should name one instrument at least, none twice")
         return instruments
+
+
+class BenchmarkConfig(RunConfig):
+    """What a config of `lab.probe benchmark` may say."""
+
+    adders: list[str] = Field(default=[])
+    """By name (lab/probing/benchmark/families); all of them if empty."""
+    seeds: list[int] = Field(default=[1], min_length=1)
+    """Of adders: each turns the stream and shuffles the heads. The lab's instruments were written with 0 in sight."""
+    pairs: int = Field(default=16, ge=4)
+    """Pairs that differ in nothing but the carry; of those with other digits there are four times as many for testing,
+    and eight times as many to learn directions from."""
+    steps: int = Field(default=10, ge=2)
+    """Points of integrated gradients."""
+    das_steps: int = Field(default=30, ge=1)

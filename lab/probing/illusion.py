@@ -21,6 +21,7 @@ unread: its projection on the span of the other components' writes.
 Shapes: N pairs, B pairs both ways, D width, R dimensions of the subspace, U components, S points of a path.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.subspaces import check_basis
 
+EVIDENCE = "is it the carry?"
 NOTHING = 0.1
 """Effect of a write, as a share of the whole carry's, below which it is not read."""
 _ENERGY = 0.999
@@ -63,22 +65,21 @@ class Writes(NamedTuple):
         return self.effect.axes["component"]
 
 
-class Evidence(NamedTuple):
-    """Shares are from 0 to 1; `rate`, `other_neighbour` and `best_random` of cross-digit pairs for testing."""
+class Claim(NamedTuple):
+    """That a subspace is the carry, and what speaks against it. All figures are shares, from 0 to 1."""
 
-    name: str
-    place: Place
+    text: str
+    """Which subspace, and where."""
     rate: float
+    """Of cross-digit pairs that it was not learned from, those whose carry it exchanges."""
     low: float
+    """The lower bound of that, 95 %."""
     other_neighbour: float
     best_random: float
     """Of 20 random subspaces of as many dimensions, the best rate."""
     unread: float
     computed: float
     gradient: float
-    cosines: dict[str, float]
-    """|cos| to other subspaces by name: of the closest of their directions."""
-    mended_DR: torch.Tensor
     mended_rate: float
 
     @property
@@ -87,7 +88,7 @@ class Evidence(NamedTuple):
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against "the carry is this direction"; nothing where it holds."""
+        """Nothing where it holds."""
         found = []
         if self.low <= self.best_random:
             found.append(f"the best of {interchanges.DRAWS} random subspaces exchanges it in {self.best_random:.0%}")
@@ -98,13 +99,30 @@ class Evidence(NamedTuple):
         return found
 
     def sentence(self) -> str:
-        place = f"L{self.place.layer} {self.place.site}, column {self.place.column}"
-        claim = f"{self.name} at {place} exchanges the carry in {self.rate:.0%}"
+        claim = f"{self.text} exchanges the carry in {self.rate:.0%}"
         if self.holds:
-            return (
-                f"{claim} (best of random {self.best_random:.0%}; {1 - self.unread:.0%} of it is read): it is the carry"
-            )
+            checked = f"best of random {self.best_random:.0%}; {1 - self.unread:.0%} of it is read"
+            return f"{claim} ({checked}): it is the carry"
         return f"{claim}, but is not the carry: {'; '.join(self.doubts)}"
+
+
+class Evidence(NamedTuple):
+    claim: Claim
+    cosines: dict[str, float]
+    """|cos| to other subspaces by name: of the closest of their directions."""
+    mended_DR: torch.Tensor
+
+
+def as_measured(claims: Sequence[Claim], n: int) -> Measured:
+    """Axes claim and measure; only the rate has an upper bound of its own, the others are what they are."""
+    value = np.array([claim[1:] for claim in claims], dtype=float)
+    axes = {"claim": [claim.text for claim in claims], "measure": list(Claim._fields[1:])}
+    return Measured(EVIDENCE, axes, value, value, value, np.full(value.shape, n))
+
+
+def claims_of(measured: Measured) -> list[Claim]:
+    """What `as_measured` was made of."""
+    return [Claim(text, *row) for text, row in zip(measured.axes["claim"], measured.value.tolist(), strict=True)]
 
 
 def examine(
@@ -130,20 +148,19 @@ def examine(
     low = wilson(round(rates["target"] * len(test.base)), len(test.base)).low
     drawn = interchanges.random_rates(subject, test, place, basis_DR.shape[1], batch_size=batch_size, seed=seed)
     shares_U = _shares(basis_DR, wrote)
-    return Evidence(
-        name,
-        place,
+    claim = Claim(
+        f"{name} at L{place.layer} {place.site}, column {place.column}",
         rates["target"],
         low,
         rates["other neighbour"],
         float(drawn.at(direction="both", outcome="target").value.max()),
         _of(shares_U, wrote, wrote.unread),
         _of(shares_U, wrote, wrote.computed),
-        float((span(wrote.gradient_XD).T @ basis_DR).square().sum() / basis_DR.shape[1]),
-        {other: cosine(basis_DR, other_DR) for other, other_DR in (compared or {}).items()},
-        mended_DR,
+        float((span(wrote.gradient_XD).T @ basis_DR.cpu()).square().sum() / basis_DR.shape[1]),
         _rates(subject, test, place, mended_DR, batch_size)["target"],
     )
+    cosines = {other: cosine(basis_DR, other_DR) for other, other_DR in (compared or {}).items()}
+    return Evidence(claim, cosines, mended_DR)
 
 
 @torch.inference_mode()

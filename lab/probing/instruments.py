@@ -11,7 +11,9 @@ from lab.probing import (
     ablation,
     alignment,
     attribution,
+    edges,
     fourier,
+    illusion,
     interchange,
     lenses,
     patching,
@@ -23,13 +25,17 @@ from lab.probing import (
 from lab.probing.alignment import Aligned
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
-from lab.probing.config import Instrument, ProbeConfig
+from lab.probing.config import ProbeConfig
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums
 
 _STRONGEST = 6
 """Heads that are patched token by token and in pairs, and senders of paths."""
+_STEPS = 5
+"""Points of integrated gradients."""
+_EDGE_PAIRS = 16
+"""Pairs that edges are attributed with: gradients of all of a model's edges are kept for each."""
 _NEGLIGIBLE = 0.05
 """Effect of a head that may be a control."""
 
@@ -105,12 +111,35 @@ class Session:
         )
 
     @cached_property
-    def carry(self) -> surgery.CarrySite:
-        """The direction of the stream that carries best by interchange, of those that were learned."""
+    def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
+        """Of each kind of learned subspace where it exchanges the carry best."""
         rates, subspaces = self.interchanged
-        hits = {key: float(_target_rate(rates, *key)) for key in subspaces}
-        (place, _), found = max(subspaces.items(), key=lambda item: hits[item[0]])
-        return surgery.CarrySite(place.layer, place.site, found)
+        asked = self.config.sums
+        test = interchange.pairs_for(asked.trained, asked.column, asked.pairs, asked.pairs, self.config.seed)[1]
+        minimal = Pairs(self.pairs.base[:_EDGE_PAIRS], self.pairs.source[:_EDGE_PAIRS], self.pairs.column)
+        found = {}
+        for name in interchange.LEARNED:
+            places = [place for place, other in subspaces if other == name]
+            place = max(places, key=lambda place: float(_target_rate(rates, place, name)))
+            wrote = illusion.read_writes(self.subject, minimal, place)
+            others = {other: subspaces[place, other].basis_DR for other in interchange.LEARNED if other != name}
+            found[place, name] = illusion.examine(
+                self.subject, name, subspaces[place, name].basis_DR, place, test, wrote, compared=others,
+                batch_size=self.batch_size,
+            )  # fmt: skip
+        return found
+
+    @cached_property
+    def carry(self) -> surgery.CarrySite:
+        """Where the carry is written best by interchange, along the subspace that exchanges it best; one that holds as
+        the carry goes before any that does not."""
+
+        def by_claim(key: tuple[interchange.Place, str]) -> tuple[bool, float]:
+            claim = self.evidence[key].claim
+            return claim.holds, claim.rate
+
+        key = max(self.evidence, key=by_claim)
+        return surgery.CarrySite(key[0].layer, key[0].site, self.interchanged.subspaces[key])
 
     @property
     def facts(self) -> list[str]:
@@ -206,8 +235,13 @@ def _probes(session: Session) -> list[Measured]:
     return [part._replace(name=f"probe: {part.name.replace('_', ' ')}") for part in found]
 
 
+def _competence(session: Session) -> list[Measured]:
+    return session.competence
+
+
 def _interchange(session: Session) -> list[Measured]:
-    return [session.interchanged.rates]
+    claims = [one.claim for one in session.evidence.values()]
+    return [illusion.as_measured(claims, session.config.sums.pairs), session.interchanged.rates]
 
 
 def _logit_lens(session: Session) -> list[Measured]:
@@ -234,13 +268,22 @@ def _fourier(session: Session) -> list[Measured]:
     return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
 
 
-INSTRUMENTS: Mapping[Instrument, Callable[[Session], list[Measured]]] = {
+def _edges(session: Session) -> list[Measured]:
+    few = Pairs(session.pairs.base[:_EDGE_PAIRS], session.pairs.source[:_EDGE_PAIRS], session.pairs.column)
+    found = edges.attribute(session.subject, few, steps=_STEPS)
+    scores_UR = np.nan_to_num(np.abs(found.value)).max(0)
+    return [found, edges.curve(session.subject, few, scores_UR).faithfulness]
+
+
+INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
+    "competence": _competence,
     "alignment": _alignment,
     "destinations": _destinations,
     "ablation": _ablation,
     "patching": _patching,
     "attribution": _attribution,
     "path_patching": _path_patching,
+    "edges": _edges,
     "probes": _probes,
     "interchange": _interchange,
     "logit_lens": _logit_lens,

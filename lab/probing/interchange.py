@@ -102,7 +102,7 @@ def interchange_all(
     shape = (test_pairs, len(layers), len(sites), len(columns), len(subspaces))
     hits = np.full((*shape, len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for j, column in enumerate(columns):
-        train, test = _split(cross_digit(length, column, train_pairs + test_pairs, seed), train_pairs)
+        train, test = pairs_for(length, column, train_pairs, test_pairs, seed)
         known = [subject.sums(side) for side in (train.base, train.source)]
         asked = _Asked.of(subject, test)
         known_GND = torch.cat(
@@ -138,6 +138,13 @@ def interchange_all(
                 )
     axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "subspace": list(subspaces)}
     return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
+
+
+def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
+    """Cross-digit pairs to learn from, and others to test on. Raises what `cross_digit` raises."""
+    base, source, _ = cross_digit(length, column, train_pairs + test_pairs, seed)
+    first, rest = slice(train_pairs), slice(train_pairs, None)
+    return Pairs(base[first], source[first], column), Pairs(base[rest], source[rest], column)
 
 
 def interchange(
@@ -295,11 +302,6 @@ def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> 
         return put(stream_NTD, at_N1, (here_ND + change(here_ND.float()).to(here_ND.dtype))[:, None])
 
     return take(subject.logits(base, residual(place.layer, place.site, changed)), at_N1)[:, 0]
-
-
-def _split(pairs: Pairs, first: int) -> tuple[Pairs, Pairs]:
-    base, source, column = pairs
-    return Pairs(base[:first], source[:first], column), Pairs(base[first:], source[first:], column)
 
 
 def _streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lab.drawing.tables import Table
 from lab.probing.charts import figure, table
 from lab.probing.measured import Measured
 
@@ -26,19 +27,24 @@ class Attention(NamedTuple):
     pattern_HTT: np.ndarray
 
 
-def page(title: str, facts: Sequence[str], measured: Sequence[Measured], attention: Sequence[Attention]) -> str:
-    """One file of HTML with everything that it needs in it."""
+class Section(NamedTuple):
+    """What one instrument found."""
+
+    name: str
+    look_for: str
+    """What to see in its figures."""
+    measured: Sequence[Measured]
+    verdicts: Sequence[str]
+    failure: str = ""
+    """Why it found nothing."""
+
+
+def page(title: str, facts: Sequence[str], sections: Sequence[Section], attention: Sequence[Attention]) -> str:
+    """One file of HTML with everything that it needs in it: verdicts first, then a section an instrument."""
     import circuitsvis
     from jinja2 import Environment
     from plotly.offline import get_plotlyjs
 
-    parts = []
-    for found in measured:
-        shown = table(found)
-        rows = [tuple(map(str, row)) for row in shown.rows[:_ROWS]]
-        parts.append(
-            {"title": shown.title, "columns": shown.columns, "rows": rows, "left_out": len(shown.rows) - len(rows)}
-        )
     patterns = [
         {"attention": np.round(item.pattern_HTT, 3).tolist(), "tokens": item.tokens, "maskUpperTri": True}
         for item in attention
@@ -48,13 +54,29 @@ def page(title: str, facts: Sequence[str], measured: Sequence[Measured], attenti
     return template.render(
         title=title,
         facts=facts,
-        parts=parts,
+        sections=[_shown(section) for section in sections],
         attention=[item.title for item in attention],
-        figures=_script([figure(found) for found in measured]),
+        figures=_script([figure(found) for section in sections for found in section.measured]),
         patterns=_script(patterns),
         plotly=get_plotlyjs().replace("</script", "<\\/script"),
         circuitsvis=drawing.replace("</script", "<\\/script"),
     )
+
+
+def _shown(section: Section) -> dict[str, Any]:
+    return {
+        "id": section.name.replace("_", "-"),
+        "title": section.name.replace("_", " ").capitalize(),
+        "look_for": section.look_for,
+        "verdicts": section.verdicts,
+        "failure": section.failure,
+        "parts": [_part(table(found)) for found in section.measured],
+    }
+
+
+def _part(shown: Table) -> dict[str, Any]:
+    rows = [tuple(map(str, row)) for row in shown.rows[:_ROWS]]
+    return {"title": shown.title, "columns": shown.columns, "rows": rows, "left_out": len(shown.rows) - len(rows)}
 
 
 def _script(value: Any) -> str:

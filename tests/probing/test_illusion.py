@@ -7,6 +7,7 @@ from lab.errors import ModelError
 from lab.probing import illusion as lab
 from lab.probing.benchmark.known import KnownAdder
 from lab.probing.interchange import Place, das
+from lab.probing.measured import Measured
 from lab.probing.pairs import carry_only, cross_digit
 from tests.probing.known_adders import llama_adder, native_adder
 
@@ -28,42 +29,42 @@ def examined(adder: KnownAdder, name: str, basis_DR: torch.Tensor, place: Place)
 
 def test_the_true_direction_is_the_carry_and_all_of_it_is_read(adder: KnownAdder):
     found = examined(adder, "truth", adder.known.carry_D[:, None], AFTER_THE_CARRY)
-    assert found.holds
-    assert found.rate == 1
-    assert found.unread == pytest.approx(0, abs=1e-3)
-    assert found.computed == pytest.approx(1, abs=1e-3)
-    assert found.best_random < 0.5
-    assert found.sentence().endswith("100% of it is read): it is the carry")
+    assert found.claim.holds
+    assert found.claim.rate == 1
+    assert found.claim.unread == pytest.approx(0, abs=1e-3)
+    assert found.claim.computed == pytest.approx(1, abs=1e-3)
+    assert found.claim.best_random < 0.5
+    assert found.claim.sentence().endswith("100% of it is read): it is the carry")
 
 
 def test_what_das_finds_is_the_carry_or_is_said_not_to_be_and_mended_it_is(adder: KnownAdder):
     found = examined(adder, "das", das(adder, TRAIN, AFTER_THE_CARRY, steps=30), AFTER_THE_CARRY)
-    assert found.rate > 0.8
-    assert (found.cosines["truth"] > 0.9) == found.holds
+    assert found.claim.rate > 0.8
+    assert (found.cosines["truth"] > 0.9) == found.claim.holds
     # here it is an illusion: nearly all of it is a_{k-1} + b_{k-1} - s_{k-1}, which the carry's MLP has read already
     assert found.cosines["truth"] < 0.3
-    assert found.unread > 0.9
-    assert found.gradient < 0.1
-    assert "nobody reads from there on: an illusion" in found.sentence()
+    assert found.claim.unread > 0.9
+    assert found.claim.gradient < 0.1
+    assert "nobody reads from there on: an illusion" in found.claim.sentence()
     assert lab.cosine(found.mended_DR, adder.known.carry_D[:, None]) > 0.99
-    assert found.mended_rate == 1
+    assert found.claim.mended_rate == 1
 
 
 def test_a_direction_at_a_site_before_the_carry_is_computed_is_named_as_such():
     adder = native_adder()
     found = examined(adder, "das", das(adder, TRAIN, BEFORE_IT, steps=30), BEFORE_IT)
-    assert found.rate > 0.6
-    assert found.computed == pytest.approx(0, abs=1e-3)
-    assert found.unread < 0.5
-    assert "the carry is not computed yet" in found.sentence()
+    assert found.claim.rate > 0.6
+    assert found.claim.computed == pytest.approx(0, abs=1e-3)
+    assert found.claim.unread < 0.5
+    assert "the carry is not computed yet" in found.claim.sentence()
 
 
 def test_a_direction_after_the_carry_was_read_is_no_better_than_random_ones():
     adder = native_adder()
     found = examined(adder, "truth", adder.known.carry_D[:, None], AFTER_THE_SUM)
-    assert found.rate == 0
-    assert not found.holds
-    assert "random subspaces" in found.sentence()
+    assert found.claim.rate == 0
+    assert not found.claim.holds
+    assert "random subspaces" in found.claim.sentence()
 
 
 def test_writes_add_up_to_the_stream_and_only_read_ones_have_an_effect(adder: KnownAdder):
@@ -85,3 +86,14 @@ def test_spans_and_angles_by_hand():
     assert lab.span(torch.tensor([[3.0, 0, 0], [0, 4.0, 0], [3.0, 4.0, 0]])).shape == (3, 2)
     assert lab.span(torch.zeros(2, 3)).shape == (3, 0)
     assert lab.cosine(torch.tensor([[1.0], [0]]), torch.tensor([[0.6], [0.8]])) == pytest.approx(0.6)
+
+
+def test_claims_are_kept_as_arrays_and_come_back():
+    claims = [lab.Claim("one", 0.9, 0.8, 0, 0.2, 0.1, 1, 0.3, 0.9), lab.Claim("two", 0.9, 0.8, 0, 0.2, 0.9, 0.4, 0, 1)]
+    again = lab.claims_of(Measured.from_json(lab.as_measured(claims, 60).to_json()))
+    assert again == claims
+    assert [claim.holds for claim in again] == [True, False]
+    assert again[1].sentence() == (
+        "two exchanges the carry in 90%, but is not the carry: 90% of what it exchanges nobody reads from there on: an "
+        "illusion; 60% of it are copied digits: the carry is not computed yet"
+    )
