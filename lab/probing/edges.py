@@ -47,7 +47,7 @@ class Graph:
     def __init__(self, subject: Subject) -> None:
         self.senders = writes.writers(subject, subject.layers - 1, "post")
         self.receivers = receivers(subject)
-        self.is_edge_UR = np.array([[_reaches(one, other) for other in self.receivers] for one in self.senders])
+        self.is_edge_UR = np.array([[other.is_after(one) for other in self.receivers] for one in self.senders])
 
     @property
     def count(self) -> int:
@@ -308,10 +308,6 @@ class _Circuit:
             return added_BTD
 
         return point, keep
-
-
-def _reaches(sender: Component, receiver: Receiver) -> bool:
-    return sender == EMBEDDING or receiver.is_after(sender)
 
 
 def _names(subject: Subject) -> list[str]:

@@ -34,6 +34,7 @@ from lab.probing.interventions import Site
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.patching import BATCH
+from lab.probing.writes import EMBEDDING
 
 Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 
@@ -50,7 +51,9 @@ class Receiver(NamedTuple):
         return f"L{self.layer} mlp" if self.input == "mlp" else f"L{self.layer}H{self.head}.{self.input}"
 
     def is_after(self, sender: Component) -> bool:
-        """An MLP reads what the heads of its own layer write."""
+        """An MLP reads what the heads of its own layer write, and everything reads the embedding."""
+        if sender == EMBEDDING:
+            return True
         same_layer = self.input == "logits" or (self.input == "mlp" and sender.kind == "head")
         return self.layer > sender.layer or (same_layer and self.layer == sender.layer)
 
@@ -85,7 +88,8 @@ def patch_paths(
     seed: int = 0,
     batch_size: int = BATCH,
 ) -> Paths:
-    """Effects of the paths from each sender, a head or an MLP, into each receiver; `seed` draws the controls.
+    """Effects of the paths from each sender, a head, an MLP or the embedding, into each receiver; `seed` draws the
+    controls.
 
     `outside`: heads that controls are drawn from; where not given, all that are no senders.
     Raises what `Contrast` raises, and ModelError for senders and receivers that the subject does not have, for a
@@ -141,7 +145,7 @@ def margins(
 def _delta(runs: Runs, sender: Component) -> torch.Tensor:
     """(B, T, D). A head's write is measured, not computed from weights, which may be hidden by adapters."""
     name = _written(sender)
-    if sender.kind == "mlp":
+    if sender.kind != "head":
         return runs.source[name] - runs.base[name]
     kept: list[torch.Tensor] = []
 
@@ -222,8 +226,8 @@ def _groups(subject: Subject) -> int:
 
 def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiver]) -> None:
     for sender in senders:
-        if sender.kind not in ("head", "mlp"):
-            raise ModelError(f"{sender} sends nothing of its own; senders should be heads and MLPs")
+        if sender.kind not in ("head", "mlp") and sender != EMBEDDING:
+            raise ModelError(f"{sender} sends nothing of its own; senders should be heads, MLPs and the embedding")
         if not (0 <= sender.layer < subject.layers and 0 <= sender.head < subject.heads):
             raise ModelError(f"{subject.name} has no {sender}, but {subject.layers} layers of {subject.heads} heads")
     known = set(receivers(subject))

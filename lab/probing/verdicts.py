@@ -26,8 +26,8 @@ LOOK_FOR: Mapping[str, str] = {
     "logit_lens": "The layer from which on a digit can be read off the stream.",
     "logit_attribution": "Which component writes the digit.",
     "fourier": "Power at a period counts above a plain ramp, which has 63 % at the longest, and above random vectors.",
-    "surgery": "What recovers at lengths outside of training when the model is given alignment, the carry, or both; the "
-    "wrong forms must not help.",
+    "surgery": "What recovers at lengths outside of training when the model is given alignment, the carry, or both; "
+    "the wrong forms must not help.",
     "remap": "What recovers with other position ids is a failure of positions.",
 }
 
@@ -59,8 +59,8 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
         value, low, high = (array[layer, head] for array in one[2:5])
         middle = np.nanmedian(np.abs(one.value))
         found.append(
-            f"L{layer}H{head} brings the carry {way} about by {value:.0%} ({low:.0%} to {high:.0%}); the median head by "
-            f"{middle:.0%}."
+            f"L{layer}H{head} brings the carry {way} about by {value:.0%} ({low:.0%} to {high:.0%}); the median head "
+            f"by {middle:.0%}."
         )
     return found
 

@@ -137,13 +137,11 @@ def _node_sums(integrated: bool) -> Callable[[Trial], Scores]:
 
 
 def _path_patching(trial: Trial) -> Scores:
-    senders = trial.graph.senders[1:]
+    graph = trial.graph
     contrast = Contrast(trial.adder, trial.minimal)
-    changed, corrupt_B, clean_B = path_patching.margins(contrast, senders, trial.graph.receivers)
-    names = {"sender": list(map(str, senders)), "receiver": list(map(str, trial.graph.receivers))}
-    scores = _larger(contrast.effects("effect of a path", names, changed, corrupt_B, clean_B).effect.value)
-    embedding = np.full((1, scores.shape[1]), np.inf)  # which path patching has no say on; a circuit needs its source
-    return trial.edges(np.concatenate([embedding, scores]))
+    changed, corrupt_B, clean_B = path_patching.margins(contrast, graph.senders, graph.receivers)
+    effect = contrast.effects("effect of a path", graph.names(), changed, corrupt_B, clean_B).effect
+    return trial.edges(_larger(effect.value))
 
 
 def _eap(integrated: bool) -> Callable[[Trial], Scores]:
