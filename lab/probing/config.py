@@ -16,6 +16,7 @@ Instrument = Literal[
     "edges",
     "probes",
     "interchange",
+    "illusion",
     "logit_lens",
     "logit_attribution",
     "fourier",
@@ -63,7 +64,7 @@ class SumsConfig(Section):
 class ProbeConfig(RunConfig):
     subject: str
     """The model: a run directory, a folder of adapters, a hub name or an embedded model."""
-    instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "surgery"])
+    instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "illusion", "surgery"])
     """What is measured, in this order."""
     sums: SumsConfig = SumsConfig()
     batch_size: int = Field(default=64, ge=1)

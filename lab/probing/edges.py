@@ -19,6 +19,7 @@ Shapes: B pairs (each both ways), T tokens, D width, H heads, Z width of a head,
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,6 +48,8 @@ class Graph:
     def __init__(self, subject: Subject) -> None:
         self.senders = writes.writers(subject, subject.layers - 1, "post")
         self.receivers = receivers(subject)
+        groups = 1 + max(one.head for one in self.receivers if one.input == "k")
+        self._serves = [_served(subject, one, groups) for one in self.receivers]
         self.is_edge_UR = np.array([[other.is_after(one) for other in self.receivers] for one in self.senders])
 
     @property
@@ -68,27 +71,26 @@ class Graph:
         is kept lies on a way from the embedding to the logits."""
         kept_UR = self.is_edge_UR & (np.abs(np.nan_to_num(scores_UR)) >= threshold)
         while True:
-            heard = {self._part_of(r) for r in np.flatnonzero(kept_UR.any(0))}
-            told = {str(self.senders[u]) for u in np.flatnonzero(kept_UR.any(1))}
-            alive_U = np.array([one == EMBEDDING or str(one) in heard for one in self.senders])
-            alive_R = np.array([one.input == "logits" or self._part_of(r) in told or self._shared(one, told)
+            heard = set().union(*(self._serves[r] for r in np.flatnonzero(kept_UR.any(0))))
+            told = {self.senders[u] for u in np.flatnonzero(kept_UR.any(1))}
+            alive_U = np.array([one == EMBEDDING or one in heard for one in self.senders])
+            alive_R = np.array([one.input == "logits" or bool(told & self._serves[r])
                                 for r, one in enumerate(self.receivers)])  # fmt: skip
             left_UR = kept_UR & alive_U[:, None] & alive_R
             if (left_UR == kept_UR).all():
                 return kept_UR
             kept_UR = left_UR
 
-    def _part_of(self, r: int) -> str:
-        """The sender that a receiver is an input of."""
-        one = self.receivers[r]
-        return str(Component("mlp", one.layer) if one.input == "mlp" else Component("head", one.layer, one.head))
 
-    def _shared(self, one: Receiver, told: set[str]) -> bool:
-        """Keys and values of a group serve several heads."""
-        heads = [sender for sender in self.senders if sender.kind == "head" and sender.layer == one.layer]
-        groups = 1 + max((other.head for other in self.receivers if other.input == "k"), default=0)
-        own = [head for head in heads if head.head * groups // max(1, len(heads)) == one.head]
-        return one.input in ("k", "v") and any(str(head) in told for head in own)
+def _served(subject: Subject, receiver: Receiver, groups: int) -> set[Component]:
+    """The senders that a receiver is an input of: keys and values of a group are those of several heads."""
+    if receiver.input == "logits":
+        return set()
+    if receiver.input == "mlp":
+        return {Component("mlp", receiver.layer)}
+    shared = 1 if receiver.input == "q" else subject.heads // groups
+    heads = range(receiver.head * shared, (receiver.head + 1) * shared)
+    return {Component("head", receiver.layer, head) for head in heads}
 
 
 def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 32) -> Measured:
@@ -192,16 +194,20 @@ class _Wired:
             writes.check_additive(self._subject, self.runs.base)
             _check_projections(self._subject, self.runs.base)
 
-    @torch.inference_mode()
-    def attributed(self, share: float) -> torch.Tensor:
-        """(B, U, R), gradients being taken at this share of the way from base to source."""
-        gradient_RBTD = self._gradients(share)
+    @cached_property
+    def _difference_UBTD(self) -> torch.Tensor:
+        """What each sender writes for the source less what it writes for the base."""
         source_UBTD, base_UBTD = (
             torch.stack([writes.written(self._subject, one, run) for one in self._graph.senders])
             for run in (self.runs.source, self.runs.base)
         )
-        difference_UBTD = source_UBTD - base_UBTD
-        return torch.einsum("ubtd,rbtd->bur", difference_UBTD, gradient_RBTD)
+        return source_UBTD - base_UBTD
+
+    @torch.inference_mode()
+    def attributed(self, share: float) -> torch.Tensor:
+        """(B, U, R), gradients being taken at this share of the way from base to source."""
+        gradient_RBTD = self._gradients(share)
+        return torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, gradient_RBTD)
 
     def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
         """(B,), with the edges of the circuit live and `off`'s writes on all others."""

@@ -39,7 +39,6 @@ from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.subspaces import check_basis
 
-EVIDENCE = "is it the carry?"
 NOTHING = 0.1
 """Effect of a write, as a share of the whole carry's, below which it is not read."""
 _ENERGY = 0.999
@@ -117,7 +116,7 @@ def as_measured(claims: Sequence[Claim], n: int) -> Measured:
     """Axes claim and measure; only the rate has an upper bound of its own, the others are what they are."""
     value = np.array([claim[1:] for claim in claims], dtype=float)
     axes = {"claim": [claim.text for claim in claims], "measure": list(Claim._fields[1:])}
-    return Measured(EVIDENCE, axes, value, value, value, np.full(value.shape, n))
+    return Measured("is it the carry?", axes, value, value, value, np.full(value.shape, n))
 
 
 def claims_of(measured: Measured) -> list[Claim]:

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from lab.errors import ModelError
 from lab.numbers.additions import addition
 from lab.probing import (
     ablation,
@@ -131,15 +132,15 @@ class Session:
 
     @cached_property
     def carry(self) -> surgery.CarrySite:
-        """Where the carry is written best by interchange, along the subspace that exchanges it best; one that holds as
-        the carry goes before any that does not."""
-
-        def by_claim(key: tuple[interchange.Place, str]) -> tuple[bool, float]:
-            claim = self.evidence[key].claim
-            return claim.holds, claim.rate
-
-        key = max(self.evidence, key=by_claim)
-        return surgery.CarrySite(key[0].layer, key[0].site, self.interchanged.subspaces[key])
+        """Along the subspace that exchanges the carry best; one that holds as the carry goes before any that does not.
+        Of models whose writes do not add up, there is no telling."""
+        rates, subspaces = self.interchanged
+        try:
+            found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
+        except ModelError:
+            found = {key: (False, float(_target_rate(rates, *key))) for key in subspaces}
+        key = max(found, key=lambda key: found[key])
+        return surgery.CarrySite(key[0].layer, key[0].site, subspaces[key])
 
     @property
     def facts(self) -> list[str]:
@@ -240,8 +241,12 @@ def _competence(session: Session) -> list[Measured]:
 
 
 def _interchange(session: Session) -> list[Measured]:
+    return [session.interchanged.rates]
+
+
+def _illusion(session: Session) -> list[Measured]:
     claims = [one.claim for one in session.evidence.values()]
-    return [illusion.as_measured(claims, session.config.sums.pairs), session.interchanged.rates]
+    return [illusion.as_measured(claims, session.config.sums.pairs)]
 
 
 def _logit_lens(session: Session) -> list[Measured]:
@@ -286,6 +291,7 @@ INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
     "edges": _edges,
     "probes": _probes,
     "interchange": _interchange,
+    "illusion": _illusion,
     "logit_lens": _logit_lens,
     "logit_attribution": _logit_attribution,
     "fourier": _fourier,

@@ -21,8 +21,10 @@ LOOK_FOR: Mapping[str, str] = {
     "edges": "Integrated gradients of every edge, then how much of the answer the best edges carry alone: a circuit "
     "that is found reaches 1 with few edges.",
     "probes": "What can be read. It means something only above the same probe on the operands.",
-    "interchange": "Which direction is the carry. A high rate is not enough: what it exchanges has to be read from "
-    "there on, computed before, and better than the best of 20 random directions.",
+    "interchange": "Which subspace exchanges the carry: its rate counts above what random subspaces, the placebo and "
+    "the other neighbour have. A rate alone makes no direction the carry.",
+    "illusion": "Is a direction the carry? What it exchanges has to be read from there on, computed before, and better "
+    "than the best of 20 random directions.",
     "logit_lens": "The layer from which on a digit can be read off the stream.",
     "logit_attribution": "Which component writes the digit.",
     "fourier": "Power at a period counts above a plain ramp, which has 63 % at the longest, and above random vectors.",
@@ -65,9 +67,8 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
     return found
 
 
-def _interchange(measured: Sequence[Measured]) -> list[str]:
-    found = [illusion.claims_of(one) for one in measured if one.name == illusion.EVIDENCE]
-    return [f"{claim.sentence()}." for claims in found for claim in claims]
+def _illusion(measured: Sequence[Measured]) -> list[str]:
+    return [f"{claim.sentence()}." for claim in illusion.claims_of(measured[0])]
 
 
 def _edges(measured: Sequence[Measured]) -> list[str]:
@@ -84,6 +85,6 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
 _VERDICTS: Mapping[str, Callable[[Sequence[Measured]], list[str]]] = {
     "competence": _competence,
     "patching": _patching,
-    "interchange": _interchange,
+    "illusion": _illusion,
     "edges": _edges,
 }

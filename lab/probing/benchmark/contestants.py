@@ -12,7 +12,18 @@ import numpy as np
 import torch
 
 from lab.numbers.additions import addition
-from lab.probing import ablation, alignment, attribution, edges, illusion, interchange, patching, path_patching, probes
+from lab.probing import (
+    ablation,
+    alignment,
+    atp_star,
+    attribution,
+    edges,
+    illusion,
+    interchange,
+    patching,
+    path_patching,
+    probes,
+)
 from lab.probing.benchmark.known import KnownAdder
 from lab.probing.benchmark.measures import parts
 from lab.probing.components import Component
@@ -115,6 +126,10 @@ def _attribution_patching(trial: Trial) -> Scores:
     return trial.nodes(dict(zip(order, _larger(found), strict=True)))
 
 
+def _atp_star(trial: Trial) -> Scores:
+    return trial.nodes(atp_star.strongest(*atp_star.atp_star(trial.adder, trial.minimal)))
+
+
 def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
         """Whatever digits need is hurt, so heads that bring a_k and b_k are no false alarms."""
@@ -210,6 +225,7 @@ def _larger(values: np.ndarray) -> np.ndarray:
 CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "activation patching (nodes)": _activation_patching,
     "attribution patching (nodes)": _attribution_patching,
+    "AtP* (nodes)": _atp_star,
     "EAP-IG (nodes)": _node_sums(integrated=True),
     "mean ablation (nodes)": _ablation("mean"),
     "resample ablation (nodes)": _ablation("resample"),
