@@ -6,10 +6,10 @@
     cancelling paths      effects by two ways may be opposite and cancel in a gradient. The gradient is taken once
                           more for each layer with that layer's own paths cut, and sizes are averaged (GradDrop)
 
-A head's score is the largest of its output's, queries', keys' and values'; of the last three groups of heads share
-theirs. As all attribution it is a screen: signs are lost, and what matters is the order.
+A head's score is the largest of its output's, queries', keys' and values'. Like all attribution it is a screen: signs
+are lost, and what matters is the order.
 
-Shapes: B pairs (each both ways), T tokens, H heads, R layers that are cut, N nodes.
+Shapes: B pairs (each both ways), T tokens, H heads, G key-value heads, I inputs of a head, L layers.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,6 @@ from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 
 INPUTS = ("output", "q", "k", "v")
-_POINTS = {"output": "hook_z", "q": "hook_q", "k": "hook_k", "v": "hook_v"}
 
 
 def atp_star(subject: Subject, pairs: Pairs, batch_size: int = 64) -> tuple[Measured, Measured]:
@@ -67,7 +66,7 @@ def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
 def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Sizes (B, L, H, I) and (B, L) in logits, and how far the source's margin is from the base's (B,)."""
     layers = range(contrast.subject.layers)
-    points = [*_POINTS.values(), "hook_pattern"]
+    points = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_pattern")
     names = [*(f"blocks.{layer}.attn.{end}" for layer in layers for end in points),
              *(f"blocks.{layer}.hook_mlp_out" for layer in layers)]  # fmt: skip
     with torch.inference_mode():
@@ -75,6 +74,7 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor,
         moved = {name: (runs.source[name] - runs.base[name]).float() for name in names}
         for layer in layers:
             moved |= {("q", layer): _pattern(runs, layer, "q"), ("k", layer): _pattern(runs, layer, "k")}
+            moved["v", layer] = _values(runs, layer, moved[f"blocks.{layer}.attn.hook_v"])
     by_cut = [_attributed(contrast.subject, runs, moved, names, cut) for cut in (None, *layers)]
     whole, *cut = by_cut
     sized = [part.abs() for part in whole]
@@ -100,6 +100,13 @@ def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
     return (kept[0] - runs.base[pattern]).float()
 
 
+def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:
+    """What each head's output would move by with the source's values and its own attention, (B, T, H, Z)."""
+    pattern_BHTT = runs.base[f"blocks.{layer}.attn.hook_pattern"].float()
+    moved_BTHZ = moved_BTGZ.repeat_interleave(pattern_BHTT.shape[1] // moved_BTGZ.shape[2], dim=2)
+    return torch.einsum("bhqt,bthz->bqhz", pattern_BHTT, moved_BTHZ)
+
+
 def _attributed(
     subject: Subject, runs: Runs, moved: dict[Any, torch.Tensor], names: Sequence[str], cut: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -109,14 +116,14 @@ def _attributed(
         heads, mlps = [], []
         for layer in range(subject.layers):
             block = f"blocks.{layer}.attn."
-            by_pattern = {name: (moved[name, layer] * slope[f"{block}hook_pattern"]).sum((2, 3)) for name in ("q", "k")}
-            by_part = {
-                name: (moved[f"{block}{_POINTS[name]}"] * slope[f"{block}{_POINTS[name]}"]).sum((1, 3))
-                for name in ("output", "v")
+            z, pattern = slope[f"{block}hook_z"], slope[f"{block}hook_pattern"]
+            by_input = {
+                "output": (moved[f"{block}hook_z"] * z).sum((1, 3)),
+                "q": (moved["q", layer] * pattern).sum((2, 3)),
+                "k": (moved["k", layer] * pattern).sum((2, 3)),
+                "v": (moved["v", layer] * z).sum((1, 3)),
             }
-            shares = subject.heads // by_part["v"].shape[1]
-            by_part["v"] = by_part["v"].repeat_interleave(shares, dim=1)
-            heads.append(torch.stack([(by_part | by_pattern)[name] for name in INPUTS], dim=-1))
+            heads.append(torch.stack([by_input[name] for name in INPUTS], dim=-1))
             added = f"blocks.{layer}.hook_mlp_out"
             mlps.append((moved[added] * slope[added]).sum((1, 2)))
         return torch.stack(heads, dim=1), torch.stack(mlps, dim=1)

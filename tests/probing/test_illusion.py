@@ -77,7 +77,10 @@ def test_writes_add_up_to_the_stream_and_only_read_ones_have_an_effect(adder: Kn
 
 def test_heads_that_do_not_add_up_are_refused_in_one_line():
     adder = native_adder()
-    adder.bridge.add_hook("blocks.0.hook_attn_out", lambda added_BTD, hook: 1.05 * added_BTD)
+    written_TD = torch.arange(adder.writer.tokens)[:, None] * adder.known.directions["decoy 0"]
+    adder.bridge.add_hook(
+        "blocks.0.hook_attn_out", lambda added_BTD, hook: added_BTD + written_TD[: added_BTD.shape[1]]
+    )
     with pytest.raises(ModelError, match=r"^native adder: heads of layer 0 do not sum to what its attention writes"):
         lab.read_writes(adder, carry_only(4, 1, 8, seed=0), AFTER_THE_CARRY)
 
