@@ -14,7 +14,8 @@ from pathlib import Path
 
 from transformers.utils import logging
 
-from lab.benchmarks.nupa.scoring import Nupa, pick_problems
+from lab.benchmarks.nupa.problems import pick_problems
+from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.inference.local import LocalEngine

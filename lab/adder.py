@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     listing.add_argument("--out", type=Path, default=Path("leaderboard"), help="where it is written (leaderboard)")
     listing.add_argument("--seconds", type=int, default=600, help="that each process of one may take (600)")
     listing.set_defaults(run=leaderboard)
-    # its arguments are those of a config: none is an option, so that --help too comes to `parse_command_line`
+    # its arguments are those of a config: none is an option, so that --help too comes to `read_config`
     training = commands.add_parser(
         "train", help="a small adder, written as a submission", add_help=False, prefix_chars="+"
     )
@@ -60,12 +60,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    from lab.config.loading import parse_command_line
-    from lab.runs import Run
+    from lab.command import read_config
     from lab.smallest_adder.config import AdderConfig
 
-    config = parse_command_line(AdderConfig, options.arguments, "python -m lab.adder train", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config = read_config(AdderConfig, options.arguments, "lab adder train", __doc__ or "")
+    config.check_run()
     from lab.smallest_adder.training import train_submission
 
     share, file = train_submission(config)

@@ -4,16 +4,22 @@ Each way to answer is measured with its seconds, tokens, memory and accuracy, by
 plain loop over `generate`, with what prompts share computed once, and with drafts; direct answers in the same batches,
 in as large ones as the memory of followed rules allows, and in the plain loop. Every answer is on disk as soon as it
 has come; a run that was killed goes on with resume=true.
+
+    python -m lab.cost config.yaml [key.sub=value ...]   measure; leaves a run directory
+    python -m lab.cost RUN [RUN ...] [out=FOLDER]        accuracy against cost of finished runs, of any command that
+                                                         asks NUPA's problems; tables and a figure in FOLDER
 """
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab.command import read_config
 from lab.config.cost import CostConfig
-from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
-from lab.errors import exit_cleanly
+from lab.errors import ConfigError, exit_cleanly
+from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.runs import Run
 from lab.text.rule_following import check_rules
@@ -27,17 +33,22 @@ if TYPE_CHECKING:
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(CostConfig, arguments, "python -m lab.cost", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and Path(arguments[0]).is_dir():
+        frontier(arguments)
+        return
+    config = read_config(CostConfig, arguments, "lab cost", __doc__ or "")
+    config.check_run()
+    check_name(config.direct.name, "direct.name")
+    check_name(config.rule_following.name, "rule_following.name")
     check_rules(chosen(config.tasks), config.rules)
     compare(config)
 
 
 def compare(config: CostConfig) -> None:
+    quiet_libraries()
     from rich.console import Console
 
-    from lab.benchmarks.compare import VERSION
     from lab.benchmarks.cost import figures
     from lab.benchmarks.cost import tables as cost
     from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
@@ -46,8 +57,8 @@ def compare(config: CostConfig) -> None:
     from lab.inference.plain import PlainEngine
     from lab.models import checkpoints, pretrained
     from lab.numbers.sampling import distinct_problems
+    from lab.text.wording import RuleFollowing
 
-    quiet_libraries()
     checkpoints.load(config.direct)  # a model that cannot be had is noticed now, not after hours of followed rules
     model, tokenizer = checkpoints.load(config.rule_following)
     size = config.batch_size
@@ -58,7 +69,7 @@ def compare(config: CostConfig) -> None:
     if config.plain:
         engines["rule following, plain loop"] = PlainEngine(model, tokenizer, size)
     drawn = (distinct_problems(cell, "test", config.seed, config.problems_per_length) for cell in config.cells)
-    following = Nupa([problem for problems in drawn for problem in problems], "rule_following", rules=config.rules)
+    following = Nupa([problem for problems in drawn for problem in problems], RuleFollowing(config.rules))
     following.within_window(engines["rule following, shared prefix"])
     answering = Nupa(following.problems)
 
@@ -74,17 +85,38 @@ def compare(config: CostConfig) -> None:
             more["direct, plain loop"] = PlainEngine(model, tokenizer, size)
         answers |= {name: measured(name, answering, engine, run) for name, engine in more.items()}
 
-        summary = {"version": VERSION, "left_out": dict(following.left_out), **summarize(answers, rules)}
-        run.write_json("summary", summary)
+        summary = summarize(answers, rules, following.left_out)
+        run.write_json("summary", summary.to_json())
         tables = cost.all_tables(summary)
         run.write_text("table.md", cost.page(tables["variants"], tables["ratios"], tables["tasks"]))
         run.write_text("lengths.md", cost.page(tables["lengths"]))
         figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
         for name in ("variants", "ratios", "tasks"):
-            Console(width=None if sys.stdout.isatty() else 160).print(tables[name].terminal())
+            Console().print(tables[name].terminal())
         if following.note:
             print(following.note)
         print(f"run directory: {run.path}")
+
+
+def frontier(arguments: Sequence[str]) -> None:
+    """Print what right answers cost in finished runs; with out=FOLDER write the table, the records and the figure."""
+    from rich.console import Console
+
+    from lab.benchmarks.cost import frontier as cost
+
+    named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
+    out = Path(named[-1]) if named else None
+    if out and (not named[-1] or (out.exists() and (not out.is_dir() or (out / "config.yaml").exists()))):
+        raise ConfigError(f"out={named[-1]}: give the name of a folder that is new, or not a run directory")
+    rows = cost.points(cost.ways(Path(argument) for argument in arguments if not argument.startswith("out=")))
+    table = cost.table(rows)
+    Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "frontier.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
+        (out / "frontier.csv").write_text(table.csv(), encoding="utf-8")
+        cost.draw(rows, "Accuracy against cost, on the problems that all were asked", out / "frontier.png")
+        print(f"tables and figure: {out}")
 
 
 def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", run: Run) -> "Variant":
@@ -94,9 +126,11 @@ def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", 
     from lab.models.memory import token_bytes, weight_bytes
 
     stem = name.replace(", ", "_").replace(" ", "_")
-    for _ in engine.generate([benchmark.requests(engine)[0]._replace(max_tokens=32)]):
+    requests = benchmark.requests(engine)
+    for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
         pass  # what a device does only once is not part of the cost
-    samples = measure(benchmark, MeteredEngine(engine, run, f"passes_{stem}"), run, f"samples_{stem}")
+    metered = MeteredEngine(engine, run, f"passes_{stem}")
+    samples = measure(benchmark, metered, run, f"samples_{stem}", requests=requests)
     model, passes = engine.model, run.read(f"passes_{stem}")
     return Variant(engine.batch_size, weight_bytes(model), token_bytes(model), samples, passes)
 

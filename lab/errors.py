@@ -1,5 +1,6 @@
 """The errors that a user can put right, and how a command reports them."""
 
+import errno
 import functools
 import sys
 from collections.abc import Callable
@@ -35,14 +36,20 @@ class RuleError(LabError):
     """A rule that is not there, cannot be read, or does what a rule may not."""
 
 
+class DivergedError(LabError):
+    """A training whose loss is no longer a number."""
+
+
 def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
     """Decorate a command's ``main`` so that the user's mistakes end it without a traceback.
 
-    A `LabError` is written to stderr, each of its lines after ``error: ``, and the process exits with status 2. An
-    interrupt from the keyboard exits with 130, as a shell expects. Any other exception is a bug and keeps its
+    A `LabError` is written to stderr, each of its lines after ``error: ``, and the process exits with status 2; so is
+    a disk that is full or read-only, and memory that does not suffice. An interrupt from the keyboard exits with 130,
+    as a shell expects, with the notes that the interrupt has gathered. Any other exception is a bug and keeps its
     traceback.
 
-    Of several processes the main one speaks for all, but for a `ModelError`: a machine may lack what the others have.
+    Of several processes the main one speaks for all, but for what may happen to one alone: a `ModelError`, when a
+    machine lacks what the others have, and a `DivergedError`.
     """
 
     @functools.wraps(main)
@@ -51,12 +58,31 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
             with processes.one_voice():
                 return main(*args, **kwargs)
         except LabError as error:
-            if processes.is_main() or isinstance(error, ModelError):
+            if processes.is_main() or isinstance(error, ModelError | DivergedError):
                 for line in str(error).splitlines() or [type(error).__name__]:
                     print(f"error: {line}", file=sys.stderr)
             raise SystemExit(2) from error
         except KeyboardInterrupt as interrupt:
-            print("interrupted", file=sys.stderr)
+            print("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), file=sys.stderr)
             raise SystemExit(130) from interrupt
+        except Exception as error:
+            if not (short_of := _short_of(error)):
+                raise
+            print(f"error: {short_of}", file=sys.stderr)
+            raise SystemExit(2) from error
 
     return run
+
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
+
+def _short_of(error: Exception) -> str:
+    """What the machine lacks, in one line; empty when `error` says something else."""
+    if isinstance(error, OSError) and error.errno in _DISK:
+        return f"{error.filename or 'a file'} cannot be written: {error.strerror}"
+    text = " ".join(str(error).split())
+    # torch's OutOfMemoryError is no MemoryError, and its CPU allocator raises a RuntimeError
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "not enough memory" in text:
+        return f"there is not enough memory; smaller batches or a smaller model need less ({text[:160] or error!r})"
+    return ""

@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import processes
+from lab.command import read_config
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
-from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import ConfigError, exit_cleanly
+from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-from lab.runs import Run
 from lab.text.rule_following import check_rules
 
-COMMAND = "python -m lab.evaluate"
+COMMAND = "lab evaluate"
 
 
 @exit_cleanly
@@ -38,39 +38,56 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif arguments and not any(part.startswith("-") or part.endswith((".yaml", ".yml")) for part in arguments):
         compare(arguments)
     else:
-        config = parse_command_line(EvaluateConfig, arguments, COMMAND, __doc__ or "")
-        Run.check(config.path, config.resume, config.overwrite)
-        if isinstance(config.benchmark, NupaConfig) and config.benchmark.setting == "rule_following":
-            check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
+        config = read_config(EvaluateConfig, arguments, COMMAND, __doc__ or "")
+        config.check_run(FREE_ON_RESUMING)
+        check_inputs(config)
         evaluate(config)
 
 
+def check_inputs(config: EvaluateConfig) -> None:
+    """Before a model is loaded: raises LabError when a file or folder that the config names cannot be used."""
+    if isinstance(config.engine, LocalEngineConfig):
+        check_name(config.engine.model.name, "engine.model.name")
+    if not isinstance(config.benchmark, NupaConfig):
+        return
+    if config.benchmark.setting == "rule_following":
+        check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
+    if config.benchmark.published:
+        from lab.benchmarks.nupa.files import read_published
+
+        read_published(config.benchmark.published)
+
+
 def evaluate(config: EvaluateConfig) -> None:
+    quiet_libraries()
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
+    from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.opening import open_benchmark
-    from lab.benchmarks.samples import answered
+    from lab.benchmarks.results import VERSION, Summary, answered
     from lab.benchmarks.sums.carry_free import parse_errors
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
 
-    quiet_libraries()
+    if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
+        print(told)
     engine, device = open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
-    engine.check(benchmark.requests(engine)[0])
+    requests = benchmark.requests(engine)
+    engine.check(requests[0])
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
     model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
     with config.open_run(FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
-        samples = measure(benchmark, engine, run, sampling=sampling, model=model)
+        samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
         if not processes.is_main():
             return
         kind = config.benchmark.kind
         summary = benchmark.summarize(samples)
         if kind == "carry_free":
-            run.rewrite("parse_errors", parse_errors(samples))
-        run.write_json("summary", {"version": report.VERSION, kind: summary})
+            run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
+        run.write_json("summary", Summary(version=VERSION, **{kind: summary}).to_json())
         show(report.write(kind, {config.name: summary}, run.path))
         if benchmark.note:
             print(benchmark.note)
@@ -96,7 +113,7 @@ def compare(arguments: Sequence[str]) -> None:
     with TemporaryDirectory() as scratch:
         for benchmark, runs in summaries.items():
             folder = (out or Path(scratch)) / (benchmark if len(summaries) > 1 else "")
-            show(report.write(benchmark, runs, folder, with_published=True))
+            show(report.write(benchmark, runs, folder, compared=True))
     if out:
         print(f"tables and figures: {out}")
 
@@ -106,14 +123,15 @@ def export(arguments: list[str]) -> None:
     folder = Path(arguments[place + 1] if place + 1 < len(arguments) else "")
     if folder == Path("") or folder.exists():
         raise ConfigError("--export FOLDER: give the name of a folder that does not exist yet")
-    config = parse_command_line(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
+    config = read_config(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
     if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
         raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
+    quiet_libraries()
     from lab.benchmarks.benchmark import evenly
     from lab.benchmarks.nupa.files import write_dataset, write_published
-    from lab.benchmarks.nupa.scoring import Nupa
+    from lab.benchmarks.nupa.problems import problems_of
 
-    problems = Nupa.from_config(config.benchmark, config.seed).problems
+    problems = problems_of(config.benchmark, config.seed)
     if config.limit:
         problems = [problems[place] for place in evenly(len(problems), config.limit)]
     write_dataset(problems, config.seed, folder)
@@ -124,9 +142,8 @@ def export(arguments: list[str]) -> None:
 def show(tables: Sequence) -> None:
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
     for table in tables:
-        console.print(table.terminal())
+        Console().print(table.terminal())
 
 
 if __name__ == "__main__":

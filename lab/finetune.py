@@ -10,84 +10,97 @@ import sys
 from collections.abc import Sequence
 
 from lab import processes
+from lab.command import read_config
 from lab.config.finetuning import AlignmentConfig, FinetuneConfig
-from lab.config.loading import parse_command_line
 from lab.config.schema import chosen
 from lab.errors import exit_cleanly
+from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-from lab.runs import Run
 from lab.text.rule_following import check_rules
+from lab.training.checkpoints import undamaged
+from lab.training.loggers import check_loggers
 
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(FinetuneConfig, arguments, "python -m lab.finetune", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "")
+    config.check_run()
+    check_name(config.model.name, "model.name")
+    check_loggers(config.training.report_to)
+    if config.resume:
+        undamaged(config.path / "checkpoints")
     if config.data.rules_followed:
         check_rules(chosen(config.data.tasks), config.data.rules)
     finetune(config)
 
 
 def finetune(config: FinetuneConfig) -> None:
+    quiet_libraries()
     from rich.console import Console
 
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.compare import VERSION
     from lab.benchmarks.nupa import figures
-    from lab.benchmarks.nupa.scoring import Nupa, pick_problems
+    from lab.benchmarks.nupa.problems import pick_problems
+    from lab.benchmarks.nupa.scoring import Nupa
     from lab.benchmarks.nupa.tables import change_table, changes
+    from lab.benchmarks.results import VERSION, Summary
     from lab.inference.local import LocalEngine
     from lab.models import adapters, pretrained, swaps
-    from lab.text.formats import opened
+    from lab.text import formats
+    from lab.text.wording import RuleFollowing
     from lab.training.alignment import AlignedLoss, check_heads
     from lab.training.collation import PrefixTreeCollator
+    from lab.training.replay import ReplayLoss
     from lab.training.trainer import train, training_sets
 
-    quiet_libraries()
     data, alignment = config.data, config.training.alignment
-    written = opened(config.format, chosen(data.tasks))
+    rules = data.rules_followed
+    wording = RuleFollowing(rules) if rules else formats.written(config.format, chosen(data.tasks))
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
     check_heads(model, alignment)
     quantized = config.model.quantization != "none"
-    tested, rules = config.evaluation, data.rules_followed
+    tested = config.evaluation
     engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
-    benchmark = Nupa(problems, "rule_following" if rules else "base", rules=rules, written=written)
-    benchmark = benchmark.within_window(engine)
+    benchmark = Nupa(problems, wording).within_window(engine)
+    requests = benchmark.requests(engine)  # the tuned model has the same tokenizer
 
-    trained = (config.path / "model").exists()
+    trained = config.resume and (config.path / "model").exists()
     training, cells, seed = config.training, data.cells, config.seed
     sets = None
     if not trained:
         aligned = alignment != AlignmentConfig()
-        sets = training_sets(training, cells, seed, tokenizer, rules, written, data.curriculum, aligned)
+        templates = data.templates == "many"
+        sets = training_sets(
+            training, cells, seed, tokenizer, wording, data.curriculum, aligned, data.variation, templates
+        )
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
-        before = measure(benchmark, engine, run, "samples_before")
+        before = measure(benchmark, engine, run, "samples_before", requests=requests)
         if sets:
             tuned = adapters.attach(model, config.adapter, seed)
             collate = PrefixTreeCollator(training.share_prefixes, model).of_rows
             beside = {swaps.FILE: config.swap.model_dump_json(indent=2)}
             rates = {"same_place": training.bias_learning_rate}
-            loss = AlignedLoss(alignment)
+            loss = ReplayLoss(training.replay, tokenizer, AlignedLoss(alignment))
             train(tuned, tokenizer, training, sets, seed, run, collate, loss, beside=beside, rates=rates)
             del tuned, model, engine, collate  # of a large model there is room for one
             model, tokenizer = swaps.load(config.model, config.swap)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
         engine = LocalEngine(tuned, tokenizer, tested.batch_size, tested.speculation)
-        after = measure(benchmark, engine, run, "samples_after")
+        after = measure(benchmark, engine, run, "samples_after", requests=requests)
         if not processes.is_main():
             return
 
-        summary = {"version": VERSION, "before": benchmark.summarize(before), "after": benchmark.summarize(after)}
-        rows = changes(summary["before"], summary["after"])
+        figured = benchmark.summarize(before), benchmark.summarize(after)
+        rows = changes(*figured)
         title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
         table = change_table(rows, title)
-        run.write_json("summary", summary)
+        run.write_json("summary", Summary(version=VERSION, before=figured[0], after=figured[1]).to_json())
         run.write_text("table.md", table.markdown())
         figures.before_after(rows, title, run.figures / "before_after.png")
         Console().print(table.terminal())

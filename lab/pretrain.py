@@ -11,30 +11,35 @@ import sys
 from collections.abc import Sequence
 
 from lab import processes
-from lab.config.loading import parse_command_line
+from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
-from lab.runs import Run
+from lab.training.checkpoints import undamaged
+from lab.training.loggers import check_loggers
 
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(PretrainConfig, arguments, "python -m lab.pretrain", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+    config = read_config(PretrainConfig, arguments, "lab pretrain", __doc__ or "")
+    config.check_run()
+    check_loggers(config.training.report_to)
+    if config.resume:
+        undamaged(config.path / "checkpoints")
     pretrain(config)
 
 
 def pretrain(config: PretrainConfig) -> None:
+    quiet_libraries()
     from rich.console import Console
 
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.compare import VERSION
     from lab.benchmarks.length_curves import figures
     from lab.benchmarks.length_curves import tables as length_curves
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
+    from lab.benchmarks.results import VERSION, Summary
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
     from lab.text.notation import Notation
@@ -42,7 +47,6 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.training.from_scratch import train_from_scratch
     from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_sets
 
-    quiet_libraries()
     notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
     tokenizer = build_tokenizer(notation.vocabulary)
     device, seed, tested = pretrained.resolve_device(config.model), config.seed, config.evaluation
@@ -77,7 +81,7 @@ def pretrain(config: PretrainConfig) -> None:
             return
 
         curves = benchmark.summarize(samples)
-        run.write_json("summary", {"version": VERSION, "lengths": curves})
+        run.write_json("summary", Summary(version=VERSION, lengths=curves).to_json())
         title = f"{config.name}: trained on {config.data.lengths[0]}-{config.data.lengths[1]} digits"
         table = length_curves.table({config.name: curves}, title)
         run.write_text("table.md", table.markdown())

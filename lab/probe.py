@@ -1,7 +1,7 @@
 """Open a model up and measure how it adds.
 
-    python -m lab.probe config.yaml [key.sub=value ...]
-    python -m lab.probe benchmark [config.yaml] [key.sub=value ...]
+    lab probe CONFIG [key.sub=value ...]
+    lab probe benchmark [CONFIG] [key.sub=value ...]
 
 Opens a run directory or a pretrained model in TransformerLens, checks that it computes what the model computes, and
 measures it with each instrument of the config: where its heads look, where the carry is, what changing either does.
@@ -15,39 +15,41 @@ what it claims that is not there. Leaves scores.csv and tables.md.
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.config.loading import parse_command_line
+from lab.command import read_config
 from lab.errors import LabError, ModelError, exit_cleanly
+from lab.models.sources import check_name
 from lab.probing.config import BenchmarkConfig, ProbeConfig
 from lab.progress import quiet_libraries
-from lab.runs import Run
 
 if TYPE_CHECKING:
     from lab.probing.instruments import Session
     from lab.probing.page import Section
-
-_BENCHMARK = Path(__file__).parents[1] / "configs" / "probe_benchmark.yaml"
+    from lab.runs import Run
 
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["benchmark"]:
-        return benchmark(_benchmark_config(arguments[1:]))
-    config = parse_command_line(ProbeConfig, arguments, "python -m lab.probe", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
+        # nothing has to be said: the shipped config measures everything
+        given = arguments[1:]
+        named = given if given and "=" not in given[0] else ["probe_benchmark", *given]
+        return benchmark(read_config(BenchmarkConfig, named, "lab probe benchmark", __doc__ or ""))
+    config = read_config(ProbeConfig, arguments, "lab probe", __doc__ or "")
+    config.check_run()
+    check_name(config.subject, "subject")
     probe(config)
 
 
 def probe(config: ProbeConfig) -> None:
+    quiet_libraries()
     from lab.probing import page
     from lab.probing.bridge import open_model
     from lab.probing.charts import table
     from lab.probing.instruments import Session
 
-    quiet_libraries()
     session = Session(open_model(config.subject, config.sums.template), config)
     with config.open_run() as run:
         run.record_environment(device=str(session.subject.device))
@@ -65,11 +67,12 @@ def probe(config: ProbeConfig) -> None:
 
 
 def benchmark(config: BenchmarkConfig) -> None:
+    config.check_run()
+    quiet_libraries()
     from rich.console import Console
 
     from lab.probing.benchmark import running
 
-    quiet_libraries()
     running.chosen(config)
     with config.open_run() as run:
         run.record_environment(device="cpu")
@@ -83,16 +86,7 @@ def benchmark(config: BenchmarkConfig) -> None:
         print(f"run directory: {run.path}")
 
 
-def _benchmark_config(arguments: list[str]) -> BenchmarkConfig:
-    """The shipped config where none is named."""
-    named = arguments[:1] and (arguments[0].endswith((".yaml", ".yml")) or arguments[0] in ("--help", "-h"))
-    given = arguments if named else [str(_BENCHMARK), *arguments]
-    config = parse_command_line(BenchmarkConfig, given, "python -m lab.probe benchmark", __doc__ or "")
-    Run.check(config.path, config.resume, config.overwrite)
-    return config
-
-
-def _measured(session: "Session", run: Run, name: str) -> "Section":
+def _measured(session: "Session", run: "Run", name: str) -> "Section":
     """What an instrument found, now or before; a failure is told, and leaves the others as they are."""
     from lab.probing.instruments import INSTRUMENTS
     from lab.probing.measured import Measured

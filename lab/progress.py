@@ -1,43 +1,111 @@
-"""What a user sees while a job goes on: how far, how fast, how long still, and nothing of the libraries beneath."""
+"""What a user sees while a job goes on: how far, how fast, how long still, and nothing of the libraries beneath.
 
+On a terminal it is a bar. In a file, a pipe or a job of SLURM it is a line now and then, ever less often.
+"""
+
+import logging
+import os
+import sys
+import time
 import warnings
+from types import TracebackType
+from typing import Any, Protocol, Self
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Column
 from rich.text import Text
 
+_FIRST_LINE, _SHARE, _LONGEST_SILENCE = 5.0, 0.1, 300.0
+"""Seconds until the first line, share of the time so far until the next one, and seconds until it at most."""
 
-class _SpeedColumn(ProgressColumn):
+
+class ProgressBar(Protocol):
+    """What rich's Progress and `_Lines` have in common; within it, its tasks are shown."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def add_task(self, description: str, *, total: float | None, completed: int = 0, note: str = "") -> TaskID: ...
+
+    def update(self, task_id: TaskID, *, completed: float | None = None, note: str = "") -> None: ...
+
+
+def progress_bar() -> ProgressBar:
+    """Its tasks take a text field `note`, which stays until there is another."""
+    console = Console()
+    if not (console.is_terminal or console.is_jupyter):
+        return _Lines()
+    bar = BarColumn(bar_width=None, table_column=Column(ratio=1))
+    return Progress(TextColumn("{task.description}"), bar, _StandingColumn(), console=console, expand=True)  # type: ignore[return-value]
+
+
+def standing(completed: float, total: float | None, speed: float | None, left: float | None, note: str) -> str:
+    """In few words, so that it stands beside a name and a bar in 80 columns."""
+    count = f"{completed:,.0f}" if total is None else f"{completed:,.0f}/{total:,.0f}"
+    rate = "" if not speed else f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
+    return "  ".join(filter(None, [count, rate, "" if left is None else f"{clock(left)} left", note]))
+
+
+def clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"
+
+
+class _StandingColumn(ProgressColumn):
+    def __init__(self) -> None:
+        super().__init__(Column(no_wrap=True, justify="right"))
+
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:.1f}/s" if task.speed else "")
+        left = task.time_remaining if not task.finished else None
+        return Text(standing(task.completed, task.total, task.finished_speed or task.speed, left, task.fields["note"]))
 
 
-def progress_bar() -> Progress:
-    """Its tasks take a text field `note`."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _SpeedColumn(),
-        TimeElapsedColumn(),
-        TextColumn("elapsed,"),
-        TimeRemainingColumn(),
-        TextColumn("left  {task.fields[note]}"),
-    )
+class _Lines:
+    """One task at a time, as lines."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._shown != self._completed:
+            self._show()
+
+    def add_task(self, description: str, *, total: float | None, completed: int = 0, note: str = "") -> TaskID:
+        self._description, self._total, self._note = description, total, note
+        self._completed = self._shown = self._at_first = completed
+        self._began = time.monotonic()
+        self._next = self._began + _FIRST_LINE
+        return TaskID(0)
+
+    def update(self, task_id: TaskID, *, completed: float | None = None, note: str = "") -> None:
+        self._completed, self._note = self._completed if completed is None else completed, note or self._note
+        now = time.monotonic()
+        if now >= self._next:
+            self._show()
+            self._next = now + min(max(_FIRST_LINE, _SHARE * (now - self._began)), _LONGEST_SILENCE)
+
+    def _show(self) -> None:
+        speed = (self._completed - self._at_first) / max(time.monotonic() - self._began, 1e-9)
+        left = (self._total - self._completed) / speed if self._total and speed else None
+        at_end = self._completed == self._total
+        told = standing(self._completed, self._total, speed, None if at_end else left, self._note)
+        print(f"{self._description}  {told}", flush=True)
+        self._shown = self._completed
 
 
 def quiet_libraries() -> None:
-    """No warnings of transformers and TRL about each other, no bars of their own."""
-    from transformers.utils import logging
+    """No warnings of libraries, no bars of their own. To be called before any of them is imported: some warn then."""
+    os.environ |= {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    from transformers.utils import logging as transformers_logging
 
-    warnings.simplefilter("ignore", FutureWarning)
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()

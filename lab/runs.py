@@ -17,8 +17,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,6 +27,7 @@ from typing import Any, Self
 import yaml
 
 from lab import processes
+from lab.config.commands import command_of
 from lab.errors import RunError
 
 PACKAGES = (
@@ -50,10 +52,13 @@ class Run:
 
     `Run.open` gives one to write; ``Run(path)`` only looks at one, and is safe while another process writes it.
     As a context manager it ends with the status ``finished``, or ``failed`` after an exception. An interrupt leaves
-    ``running``, just as a kill would: the run was cut short and can be resumed.
+    ``running``, just as a kill would: the run was cut short and can be resumed. The interrupt is told how.
 
     Of several processes the main one opens and writes it; `Run.open` gives the others an `_Onlooker`.
     """
+
+    how_to_go_on = ""
+    """What an interrupted user should know; set by `Run.open`."""
 
     def __init__(self, path: Path):
         self.path = Path(path)
@@ -80,6 +85,7 @@ class Run:
         there is not a run directory, or if it cannot be written.
         """
         run = cls(path) if processes.is_main() else _Onlooker(path)
+        run.how_to_go_on = f"the same command{'' if resume else ' with resume=true'} goes on"
         processes.from_main(lambda: run._begin(config_yaml, resume, overwrite, free, renew))
         return run
 
@@ -99,6 +105,17 @@ class Run:
     def check(path: Path, resume: bool = False, overwrite: bool = False) -> bool:
         """Whether the name is in use, changing nothing; raises `RunError` where `open` would not let it be used so."""
         return processes.from_main(lambda: _in_use(path, resume, overwrite))
+
+    @staticmethod
+    def check_writable(path: Path) -> None:
+        """Raises `RunError` unless a file can be made in the nearest folder above `path`, or at it, that is there."""
+
+        def check() -> None:
+            with _as_run_error(path):
+                there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+                tempfile.TemporaryFile(dir=there).close()
+
+        processes.from_main(check)
 
     def _lock(self) -> None:
         """Held until the process ends; raises `RunError` while another process holds it."""
@@ -120,7 +137,18 @@ class Run:
         if changed:
             named = [f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in changed[:3]]
             more = f"; and {len(changed) - 3} more" if len(changed) > 3 else ""
-            raise RunError(f"{self.path}: cannot resume with another config: {'; '.join(named)}{more}")
+            told = f"{self.path}: cannot resume with another config: {'; '.join(named)}{more}"
+            raise RunError(f"{told}; {self._why_not(changed)}another name keeps both, overwrite=true starts over")
+
+    def _why_not(self, changed: Collection[str]) -> str:
+        if "training.max_steps" not in changed:
+            return ""
+        return "a schedule of learning rates leads to max_steps, so more of them are another training; "
+
+    def check_records(self) -> None:
+        """Raises `RunError`, with file and line, when a file of records is damaged."""
+        for path in sorted(self.path.glob("*.jsonl")):
+            self.read(path.stem)
 
     def _take_up(self, config_yaml: str, free: Collection[str], renew: Callable[[str], str]) -> None:
         self.check_config(config_yaml, free, renew)
@@ -145,6 +173,13 @@ class Run:
         return self._read_text("config.yaml")
 
     @property
+    def command(self) -> str | None:
+        """The command that made the run, as it was recorded, or as its config tells; None if neither does."""
+        if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
+            return recorded
+        return command_of(yaml.safe_load(self.config) or {})
+
+    @property
     def figures(self) -> Path:
         """The folder of figures. Whoever writes to it creates it, so that it exists only where there are any."""
         return self.path / "figures"
@@ -159,8 +194,8 @@ class Run:
 
         Raises `ValueError`, having written nothing, if a number is not finite.
         """
-        lines = _lines(records)
-        with (self.path / f"{name}.jsonl").open("ab") as file:
+        lines, path = _lines(records), self.path / f"{name}.jsonl"
+        with _as_run_error(path), path.open("ab") as file:
             file.write(lines)
             file.flush()
             os.fsync(file.fileno())
@@ -219,8 +254,11 @@ class Run:
     ) -> None:
         if error is None:
             self.finish()
+        elif isinstance(error, KeyboardInterrupt):
+            error.add_note(self.how_to_go_on)
         elif isinstance(error, Exception):
-            self.write_text("status", "failed\n")
+            with suppress(RunError):  # of a disk that is full, say, which is what `error` is about
+                self.write_text("status", "failed\n")
 
     def _read_text(self, file_name: str) -> str:
         with _as_run_error(self.path / file_name):
@@ -282,11 +320,12 @@ def _replace(path: Path, data: bytes) -> None:
     """Write `data` to `path` so that a reader, or a restart, sees the old file or the new one and nothing between."""
     temporary = path.with_name(f".{path.name}.new")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with _as_run_error(path):
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.config.loading import dump, parse_command_line
+from lab.command import find_config, read_config
+from lab.config.loading import dump
 from lab.errors import RunError, exit_cleanly
 from lab.runs import Run
 from lab.sweeping.cells import Trial, trials
@@ -26,8 +27,8 @@ _MAY_CHANGE = [key for key in SweepConfig.model_fields if key != "command"]
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    config = parse_command_line(SweepConfig, arguments, "python -m lab.sweep", __doc__ or "")
-    base = os.path.normpath(Path(arguments[0]).parent / config.config)
+    config = read_config(SweepConfig, arguments, "lab sweep", __doc__ or "")
+    base = os.path.normpath(find_config(arguments[0]).parent / config.config)
     sweep(config.model_copy(update={"config": Path(base)}))
 
 
@@ -35,6 +36,7 @@ def sweep(config: SweepConfig) -> None:
     check_launcher(config.launcher)
     planned = trials(config)
     with Run.open(config.path, dump(config), resume=True, free=_MAY_CHANGE) as run:
+        run.record_environment(command="sweep")
         done = sum(trial.finished for trial in planned)
         print(f"{len(planned)} runs, {done} of them finished before")
         failed = run_trials(planned, open_launcher(config, run), run)
@@ -58,7 +60,7 @@ def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
     ]
     table = sweeps.write(config.results, rows, config.title or config.name, run)
     if table:
-        Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+        Console().print(table.terminal())
     print(f"sweep directory: {run.path}")
 
 

@@ -103,8 +103,11 @@ def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_me
     [
         ("tasks=[add_intger]", "did you mean add_integer"),
         ("rules.window=10", "no problem fits a window of 10 tokens"),
-        ("direct.name=nowhere/at_all", "cannot be loaded"),
-        ("lengths={hard: [1, 2], easy: [1, 2]}", "lengths holds no length at which one of tasks is tested"),
+        ("direct.name=nowhere/at_all", "cannot be reached"),
+        (
+            "lengths={hard: [1, 2], easy: [1, 2]}",
+            "holds no length at which one of tasks is tested: get_digit_integer at 3-100",
+        ),
         ("speculation=0", "speculation"),
         ("direct.device=auto", "only there can seconds be compared"),
     ],

@@ -1,3 +1,4 @@
+import errno
 import subprocess
 import sys
 
@@ -61,3 +62,34 @@ def test_a_process_shows_no_traceback():
     script = "from lab.errors import *\n@exit_cleanly\ndef main(): raise RunError('in use')\nmain()"
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "error: in use\n")
+
+
+def test_an_interrupt_tells_what_it_was_told(capsys):
+    interrupt = KeyboardInterrupt()
+    interrupt.add_note("the same command with resume=true goes on")
+    with pytest.raises(SystemExit):
+        raising(interrupt)()
+    assert capsys.readouterr().err == "interrupted; the same command with resume=true goes on\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "a/b"), "error: a/b cannot be written: No space left"),
+        (OSError(errno.EROFS, "Read-only file system", "a/b"), "error: a/b cannot be written: Read-only"),
+        (MemoryError(), "error: there is not enough memory"),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: you\ntried to allocate"), "error: there is not enough"),
+    ],
+)
+def test_what_the_machine_lacks_is_one_line(error, said, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        raising(error)()
+    assert stopped.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(said)
+    assert told.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_a_bug_like_any_other():
+    with pytest.raises(FileNotFoundError):
+        raising(FileNotFoundError(errno.ENOENT, "No such file", "a/b"))()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.evaluation import EvaluateConfig
 from lab.config.loading import dump, load
 from lab.evaluate import main
@@ -41,7 +42,9 @@ def records(path: Path) -> list[dict]:
 def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, capsys, shots):
     main(arguments(f"benchmark.shots={shots}"))
     run = tmp_path / "run"
-    assert "exact match" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed.startswith("too few problems for well-learned digits")
+    assert "exact match" in printed
     assert (run / "status").read_text() == "finished\n"
     samples = records(run / "samples.jsonl")
     assert sorted(sample["index"] for sample in samples) == list(range(24))
@@ -55,6 +58,14 @@ def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, ca
     for name in ("exact_match", "digit_match", "dlength"):
         assert (run / "figures" / f"{name}.png").stat().st_size > 10_000
     assert "cpu" in json.loads((run / "environment.json").read_text())["device"]
+
+
+def test_a_request_is_formed_once(arguments, monkeypatch):
+    formed = []
+    form = Nupa._request
+    monkeypatch.setattr(Nupa, "_request", lambda self, item, *rest: formed.append(item) or form(self, item, *rest))
+    main(arguments())
+    assert len(formed) == len(set(formed)) == 24
 
 
 def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(arguments, tmp_path, capsys):
@@ -133,10 +144,10 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
     (tmp_path / "old").mkdir()
     (tmp_path / "file").touch()
     for name in ("status", "summary.json", "config.yaml"):
-        (tmp_path / "old" / name).write_text("finished\n" if name == "status" else "{}")
+        (tmp_path / "old" / name).write_text("finished\n" if name == "status" else '{"version": 0}')
     for bad, message in (
         ([tmp_path / "empty"], "not a finished run"),
-        ([tmp_path / "nowhere", run], "not a finished run"),
+        ([tmp_path / "nowhere", run], "there is no such run"),
         ([tmp_path / "old"], "another version of the lab"),
         ([run, "out="], "give the name of a folder"),
         ([run, f"out={tmp_path / 'file'}"], "give the name of a folder"),
@@ -228,7 +239,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
 def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments, tmp_path, capsys, override, message):
     if "hard: [1, 2]" in override:
         override = "benchmark.lengths={hard: [1, 2], easy: [1, 2]}"
-        message = "lengths holds no length at which one of tasks is tested"
+        message = "holds no length at which one of tasks is tested"
         arguments_ = [*arguments("benchmark.tasks=[add_integer]", override)]
     else:
         arguments_ = arguments(override)

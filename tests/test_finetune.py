@@ -77,10 +77,11 @@ def test_a_run_leaves_everything_that_its_table_stands_on(arguments, tmp_path, c
         ("data.lengths.hard=[5, 2]", "should be [shortest, longest]"),
         ("training.max_step=5", "did you mean max_steps"),
         ("training.max_steps=five", "training.max_steps"),
-        ("training.micro_batch_size=3", "micro_batch_size should divide batch_size"),
-        ("model.name=nowhere/at-all", "use configs/smollm2_lora.yaml"),
+        ("training.micro_batch_size=3", "micro_batch_size=3 should divide batch_size=4"),
+        ("model.name=nowhere/at-all", "the model hub cannot be reached; a model that needs no hub is smollm2"),
         ("model.device=cuda", "no CUDA device"),
         ("adapter.targets=[no_such_layer]", "no_such_layer"),
+        ("adapter.rank=97", "no layer of adapter.targets is wider than 64"),
         ("name=a/b", "should be the name of a folder"),
     ],
 )
@@ -192,6 +193,12 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
     "swap",
     [
         ["positions.same_place=true", "format.reverse=total"],
+        [
+            "positions={kind: coupled, locality: {window: 1, layers: [0, 0]}}",
+            "format.reverse=total",
+            "training.share_prefixes=false",
+        ],
+        pytest.param(["positions.kind=coupled", "format.reverse=answer"], marks=pytest.mark.slow),
         pytest.param(["positions={kind: alibi, places: 40}", "format.reverse=integer"], marks=pytest.mark.slow),
         pytest.param(
             ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
@@ -202,7 +209,15 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
             ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"], marks=pytest.mark.slow
         ),
     ],
-    ids=["same place", "places in alibi", "two digits", "hints", "aligned heads"],
+    ids=[
+        "same place",
+        "coupled",
+        "coupled, only answers reversed",
+        "places in alibi",
+        "two digits",
+        "hints",
+        "aligned heads",
+    ],
 )
 def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(arguments, swap, tmp_path):
     from lab.evaluate import main as evaluate
@@ -239,6 +254,14 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
             ["positions.same_place=true", "format.reverse=total", "tokenizer.digits={kind: k_digit}"],
             "one digit a token",
         ),
+        (["positions.kind=coupled"], "format.reverse=total"),
+        (["positions={kind: coupled, same_place: true}", "format.reverse=total"], "has the bias"),
+        (["positions={kind: coupled, locality: {layers: [0, 2]}}", "format.reverse=total"], "no layer 2; the model"),
+        (["positions={kind: coupled, locality: {layers: [1, 0]}}", "format.reverse=total"], "[first, last]"),
+        (["positions.locality.window=2"], "positions.kind=coupled"),
+        (["positions.kind=coupled", "format.reverse=total", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
+        (["data.variation.nines=0.5", "data.tasks=[add_integer, add_float]"], "data.tasks=[add_integer]"),
+        (["data.templates=many", "data.tasks=[sub_integer]"], "data.tasks=[add_integer]"),
         (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),
         (["format.pad=operands", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["training.alignment={first: [[9, 0]]}"], "no head [9, 0]"),

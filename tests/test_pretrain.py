@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -123,7 +124,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["model.locality=[1, 1, 0]"], "locality has 3 slopes, and size=0.2M has 4 heads"),
         (["data.factor_digits=1"], "factor_digits is of multiply_easy_integer alone"),
         (["model.size=70B"], "should be one of 0.2M, 0.4M"),
-        (["data.packing=3"], "data.packing should divide training.micro_batch_size"),
+        (["data.packing=3"], "data.packing=3 should divide training.micro_batch_size=4"),
         (["data.lengths=[4, 1]"], "should be [shortest, longest]"),
         (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation is of integer addition"),
         (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
@@ -169,3 +170,60 @@ def test_a_run_without_its_model_is_trained_anew_and_a_finished_one_is_shown(tmp
     shutil.rmtree(path / "model")
     run(tmp_path, "resume=true")
     assert (path / "model" / "model.safetensors").read_bytes() == before
+
+
+def not_finite(where: str):
+    """The loss of a training, which at its third step, or validated, is no longer a number."""
+    from lab.training.sequences import sequence_loss
+
+    calls = []
+
+    def loss(model, inputs):
+        total = sequence_loss(model, inputs)
+        calls.append(model.training)
+        if where == "norm of the gradient" and sum(calls) > 4:  # zero, with a slope that is not finite
+            return total + (model.lm_head.weight.sum() * 0).sqrt()
+        broken = not model.training if where == "validation loss" else sum(calls) > 4
+        return total * (float("nan") if broken and where != "norm of the gradient" else 1)
+
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("where", "step", "good"),
+    [
+        ("loss", 3, "the last good checkpoint is .*checkpoint-2"),
+        ("norm of the gradient", 3, "the last good checkpoint is .*checkpoint-2"),
+        ("validation loss", 2, "there is no checkpoint yet"),
+    ],
+)
+def test_a_loss_that_is_no_number_ends_the_run_at_that_step_in_one_line(
+    tmp_path, capsys, monkeypatch, where, step, good
+):
+    monkeypatch.setattr("lab.training.from_scratch.sequence_loss", not_finite(where))
+    with pytest.raises(SystemExit) as stopped:
+        run(tmp_path, "model.dtype=float32")
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert re.match(rf"error: the training diverged: {where} nan at step {step}, learning rate \S+; {good}", error)
+    assert error.count("\n") == 1
+    assert (tmp_path / "run" / "status").read_text() == "failed\n"
+    assert max(row["step"] for row in records(tmp_path / "run" / "metrics.jsonl")) == 2
+
+
+def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp_path, capsys, monkeypatch):
+    import torch
+
+    def full(*arguments, **settings):
+        raise RuntimeError("[enforce fail at inline_container.cc:664] .\nunexpected pos 64 vs 0")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "save", full)
+        with pytest.raises(SystemExit) as stopped:
+            run(tmp_path)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert "the checkpoint of step 2 cannot be written" in error
+    assert "resume=true goes on" in error
+    assert error.count("\n") == 1
+    assert (run(tmp_path, "resume=true") / "status").read_text() == "finished\n"

@@ -81,7 +81,7 @@ def test_every_instrument_runs_on_a_model_that_cannot_add_or_says_that_it_cannot
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("subject=nowhere/at_all", "cannot be loaded"),
+        ("subject=nowhere/at_all", "cannot be reached"),
         ("sums.column=4", "sums: column should be below trained=4"),
         ("instruments=[alignment, alignment]", "none twice"),
         ("instruments=[telepathy]", "telepathy"),

@@ -196,14 +196,15 @@ def test_resuming_with_another_config_names_the_keys_that_differ(path):
         Run.open(path, other, resume=True)
     assert str(error.value) == (
         f"{path}: cannot resume with another config: training.max_steps was 5, is 6; "
-        "training.lr was 0.0001, is not set; seed was not set, is 1"
+        "training.lr was 0.0001, is not set; seed was not set, is 1; a schedule of learning rates leads to max_steps, "
+        "so more of them are another training; another name keeps both, overwrite=true starts over"
     )
     assert tree(path) == before
 
 
 def test_only_the_first_differing_keys_are_named(path):
     Run.open(path, "{a: 1, b: 1, c: 1, d: 1, e: 1}")
-    with pytest.raises(RunError, match=r"a was 1, is 2; b was 1, is 2; c was 1, is 2; and 2 more$"):
+    with pytest.raises(RunError, match=r"a was 1, is 2; b was 1, is 2; c was 1, is 2; and 2 more; another name"):
         Run.open(path, "{a: 2, b: 2, c: 2, d: 2, e: 2}", resume=True)
 
 
@@ -349,9 +350,50 @@ def test_a_replacement_that_fails_leaves_the_old_file(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(OSError, match="No space left"):
-        run.rewrite("metrics", [{"step": 2}])
-    assert tree(path) == before
+    for write in (run.rewrite, run.append):
+        with pytest.raises(RunError, match=r"metrics.jsonl: No space left on device"):
+            write("metrics", [{"step": 2}])
+    monkeypatch.undo()
+    assert tree(path)["config.yaml"] == before["config.yaml"]
+    assert run.read("metrics")[:1] == [{"step": 1}]
+
+
+@pytest.mark.parametrize(("resume", "how"), [(False, " with resume=true"), (True, "")])
+def test_an_interrupt_is_told_how_the_run_goes_on(path, resume, how):
+    with pytest.raises(KeyboardInterrupt) as raised, Run.open(path, CONFIG, resume=resume):
+        raise KeyboardInterrupt
+    assert raised.value.__notes__ == [f"the same command{how} goes on"]
+
+
+def test_what_a_disk_refuses_is_the_error_that_is_told(path, monkeypatch):
+    """And not that the status could not be written either."""
+
+    def refuse(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    run = Run.open(path, CONFIG)
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(RunError, match=r"metrics.jsonl: No space left"), run:
+        run.append("metrics", [{"step": 1}])
+
+
+def test_damaged_records_are_found_before_a_run_is_taken_up(path):
+    run = Run.open(path, CONFIG)
+    run.append("samples", [{"index": 0}])
+    run.check_records()
+    (path / "samples.jsonl").write_text("{\n{}\n")
+    with pytest.raises(RunError, match=r"samples.jsonl:1: not JSON"):
+        run.check_records()
+
+
+def test_a_place_that_cannot_be_written_to_is_found_and_nothing_is_left(tmp_path):
+    (tmp_path / "file").touch()
+    Run.check_writable(tmp_path / "new" / "deeper")
+    assert os.listdir(tmp_path) == ["file"]
+    with pytest.raises(RunError, match="Not a directory"):
+        Run.check_writable(tmp_path / "file" / "deeper")
+    with pytest.raises(RunError):
+        Run.check_writable(Path("/proc/nowhere"))
 
 
 # Results
@@ -398,3 +440,14 @@ sys.stdin.read()
             Run.open(path, CONFIG, resume=True)
         other.stdin.close()
     Run.open(path, CONFIG, resume=True)
+
+
+def test_a_run_says_which_command_made_it_and_one_of_an_earlier_version_tells_it_by_its_config(tmp_path):
+    with Run.open(tmp_path / "earlier", "name: x\nbenchmark: {kind: nupa}\n") as earlier:
+        pass
+    assert earlier.command == "evaluate"
+    earlier.record_environment(command="cost")
+    assert Run(earlier.path).command == "cost"
+    with Run.open(tmp_path / "other", "name: x\n") as other:
+        pass
+    assert other.command is None

@@ -1,19 +1,17 @@
 """What every benchmark is, and the one loop that asks, scores and records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, Protocol
 
 from lab import processes
+from lab.benchmarks.results import Question, Sample, Scored, read_samples
 from lab.errors import RunError
 from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling
 from lab.inference.sharing import generate_together
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import without_thoughts
-from lab.text.settings import Prompt
-
-Sample = dict[str, Any]
-"""One line of a samples file: index, prompt, what came and its cost, and how it scored."""
+from lab.text.examples import Prompt
 
 
 class Benchmark(Protocol):
@@ -28,15 +26,15 @@ class Benchmark(Protocol):
 
     def requests(self, engine: Engine) -> list[Request]: ...
 
-    def facts(self, index: int) -> Sample:
-        """What a sample says of its question: operands, answer."""
+    def question(self, index: int) -> Question: ...
+
+    def score(self, index: int, completion: Completion) -> Scored:
+        """The readings of an answer, and remarks on it; only asked for completions that came."""
         ...
 
-    def score(self, index: int, completion: Completion) -> Sample:
-        """What a sample says of its answer; only asked for completions that came."""
+    def summarize(self, samples: Sequence[Sample]) -> Any:
+        """What the samples amount to: a type of lab/benchmarks/results.py."""
         ...
-
-    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]: ...
 
 
 def evenly(length: int, size: int) -> list[int]:
@@ -60,14 +58,37 @@ class Subset:
         requests = self.whole.requests(engine)
         return [requests[place] for place in self.places]
 
-    def facts(self, index: int) -> Sample:
-        return self.whole.facts(self.places[index])
+    def question(self, index: int) -> Question:
+        return self.whole.question(self.places[index])
 
-    def score(self, index: int, completion: Completion) -> Sample:
+    def score(self, index: int, completion: Completion) -> Scored:
         return self.whole.score(self.places[index], completion)
 
-    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
+    def summarize(self, samples: Sequence[Sample]) -> Any:
         return self.whole.summarize(samples)
+
+
+def ask(
+    benchmark: Benchmark,
+    engine: Engine,
+    requests: Sequence[Request] | None = None,
+    sampling: Sampling = GREEDY,
+    model: str = "",
+    done: Set[int] = frozenset(),
+) -> Iterator[list[Sample]]:
+    """The scored samples of a benchmark, some at a time, as their answers come.
+
+    Args:
+        benchmark: the questions.
+        engine: who answers them.
+        requests: the benchmark's own, if they have been formed already.
+        sampling: how tokens are chosen.
+        model: the name of the model, for the record.
+        done: indices of questions not to ask.
+    """
+    asked = benchmark.requests(engine) if requests is None else requests
+    for completions in generate_together(engine, asked, sampling, done):
+        yield [_sample(benchmark, index, asked[index], found, model) for index, found in completions.items()]
 
 
 def measure(
@@ -77,31 +98,30 @@ def measure(
     name: str = "samples",
     sampling: Sampling = GREEDY,
     model: str = "",
+    requests: Sequence[Request] | None = None,
 ) -> list[Sample]:
-    """Ask every question that <name>.jsonl does not hold an answer to; what has come is on disk before the rest.
+    """Ask every question that <name>.jsonl has no answer to; what has come is on disk before the rest.
 
-    Questions that an endpoint failed to answer in an earlier start are asked again. `model` is its name, for the
-    record. Returns all samples, in the benchmark's order, in each of the processes that share the questions out.
-    Raises RunError when the file is of other questions.
+    Questions that an endpoint failed to answer in an earlier start are asked again. `requests` are those
+    of the benchmark, if the caller has formed them already; the other arguments are those of `ask`.
+
+    Returns all samples, in the benchmark's order, in each of the processes that share the questions out. Raises
+    RunError if the file belongs to other questions.
     """
-    recorded, asked = processes.from_main(lambda: run.read(name)), benchmark.requests(engine)
+    recorded = processes.from_main(lambda: read_samples(run, name))
+    asked = benchmark.requests(engine) if requests is None else requests
     for sample in recorded:
-        index = sample.get("index", -1)
-        same = 0 <= index < len(benchmark) and benchmark.facts(index).items() <= sample.items()
-        if not same or sample["prompt"] != _plain(asked[index].prompt):
-            raise RunError(f"{run.path / name}.jsonl: sample {index} is of another question than the run now asks")
-    answered = {sample["index"]: sample for sample in recorded if not sample["api_error"]}
+        known = 0 <= sample.index < len(benchmark) and benchmark.question(sample.index) == sample.question
+        if not known or sample.prompt != _plain(asked[sample.index].prompt):
+            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is of another question than the run asks")
+    answered = {sample.index: sample for sample in recorded if sample.answered}
     if len(answered) < len(recorded):
-        run.rewrite(name, answered.values())
+        run.rewrite(name, [sample.to_json() for sample in answered.values()])
     with progress_bar() as bar:
         item = bar.add_task(name.replace("_", " "), total=len(asked), completed=len(answered), note="")
-        for completions in generate_together(engine, asked, sampling, set(answered)):
-            batch = [
-                {"index": index, "model": model, **_sample(benchmark, index, asked[index], done)}
-                for index, done in completions.items()
-            ]
-            run.append(name, batch)
-            answered |= {sample["index"]: sample for sample in batch}
+        for batch in ask(benchmark, engine, asked, sampling, model, set(answered)):
+            run.append(name, [sample.to_json() for sample in batch])
+            answered |= {sample.index: sample for sample in batch}
             bar.update(item, completed=len(answered))
     return [answered[index] for index in range(len(asked))]
 
@@ -110,13 +130,10 @@ def _plain(prompt: Prompt) -> str | list[dict[str, str]]:
     return prompt if isinstance(prompt, str) else [message._asdict() for message in prompt]
 
 
-def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion) -> Sample:
+def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion, model: str) -> Sample:
     text, thoughts = without_thoughts(completion.text)
     completion = completion._replace(text=text, reasoning=completion.reasoning or thoughts)
-    scored = {} if completion.api_error else benchmark.score(index, completion)
-    return {
-        **benchmark.facts(index),
-        "prompt": _plain(request.prompt),
-        **completion._asdict(),
-        **scored,
-    }
+    scored = Scored({}) if completion.api_error else benchmark.score(index, completion)
+    return Sample(
+        index, benchmark.question(index), _plain(request.prompt), completion, scored.readings, scored.remarks, model
+    )

@@ -1,59 +1,97 @@
 """The tables and figures of one run, or of several runs side by side."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from lab.benchmarks.nupa import tables as nupa
-from lab.benchmarks.nupa.figures import nupa_by_range
-from lab.benchmarks.sums import tables as sums
-from lab.benchmarks.sums.figures import accuracy_by_digits, outcomes_by_digits
+from lab.benchmarks.length_curves import figures as length_figures
+from lab.benchmarks.length_curves import tables as length_tables
+from lab.benchmarks.nupa import figures as nupa_figures
+from lab.benchmarks.nupa import tables as nupa_tables
+from lab.benchmarks.results import Summary, read_summary
+from lab.benchmarks.sums import figures as sum_figures
+from lab.benchmarks.sums import tables as sum_tables
 from lab.drawing.tables import Table
 from lab.errors import RunError
-from lab.numbers.metrics import METRICS
 from lab.runs import Run
 
-VERSION = 1
-"""Of what summary.json holds; raised when a reader of it would have to change."""
+Summaries = Mapping[str, Any]
+"""Summaries of one benchmark by label: each of the type that the benchmark's `summarize` returns."""
 
-TITLES = {
-    "nupa": "NUPA",
-    "two_integers": "The sum of two integers of 2-30 digits",
-    "carry_free": "Carry-free addition",
+
+class Report(NamedTuple):
+    """How the summaries of a benchmark are shown."""
+
+    title: str
+    tables: Callable[[Summaries], dict[str, Table]]
+    """All tables, by file name."""
+    draw: Callable[[Summaries, str, Path], None]
+    """Draws the figures, under a title, into a folder."""
+    shown: tuple[str, ...]
+    """Which tables a command prints; all of them are written."""
+    compared: Callable[[Summaries], dict[str, Table]] | None = None
+    """The tables of a comparison, if they hold more."""
+
+
+_SUMS = ("success", "outcomes")
+
+REPORTS = {
+    "nupa": Report(
+        "NUPA",
+        nupa_tables.all_tables,
+        nupa_figures.all_figures,
+        ("exact_match_strict", "readings", "first_errors_of_traces"),
+        nupa_tables.beside_the_papers,
+    ),
+    "lengths": Report(
+        "By length", length_tables.all_tables, length_figures.all_figures, ("exact_match", "digit_match")
+    ),
+    "two_integers": Report(
+        "The sum of two integers of 2-30 digits",
+        sum_tables.all_tables,
+        sum_figures.all_figures,
+        (*_SUMS, "format_failures", "wrong_sums"),
+    ),
+    "carry_free": Report(
+        "Carry-free addition",
+        sum_tables.all_tables,
+        sum_figures.all_figures,
+        (*_SUMS, "parse_errors", "flags", "right_in_text"),
+    ),
 }
-
-SHOWN = {
-    "nupa": ("exact_match_strict", "readings", "first_errors_of_traces"),
-    "two_integers": ("success", "outcomes", "format_failures", "wrong_sums"),
-    "carry_free": ("success", "outcomes", "parse_errors", "flags", "right_in_text"),
-}
-"""What of its tables a command prints; all of them are written."""
-
-Summaries = Mapping[str, Mapping[str, Any]]
 
 
 def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """Summaries of run directories by benchmark and label; a fine-tuning run has two, before and after.
 
-    Raises RunError for what is no finished run, or one of another version of the lab.
+    Raises RunError for what is no finished run, for a run without figures of a benchmark (a probe, a sweep), and for
+    one of another version of the lab.
     """
     found: dict[str, dict[str, Any]] = {}
     for place, label in _labels(paths).items():
-        if not (place / "summary.json").is_file() or Run(place).status != "finished":
-            raise RunError(f"{place}: not a finished run (no summary.json, or its status is another)")
-        summary = Run(place).read_json("summary")
-        if not isinstance(summary, dict) or summary.pop("version", None) != VERSION:
-            raise RunError(f"{place}: of another version of the lab; run its command again with resume=true")
-        if "before" in summary:
-            parts = {f"{label}, before": {"nupa": summary["before"]}, f"{label}, after": {"nupa": summary["after"]}}
-        else:
-            parts = {label: summary}
-        for name, part in parts.items():
-            for benchmark in TITLES.keys() & part.keys():
-                found.setdefault(benchmark, {})[name] = part[benchmark]
+        if not place.exists():
+            raise RunError(f"{place}: there is no such run")
+        if not (place / "status").is_file() or Run(place).status != "finished":
+            raise RunError(f"{place}: not a finished run (its status is another, or it has none)")
+        parts = by_benchmark(_summary(place), label)
+        if not parts:
+            raise RunError(f"{place}: nothing to compare; only evaluations and trained models have figures")
+        for benchmark, labelled in parts.items():
+            found.setdefault(benchmark, {}).update(labelled)
     return found
+
+
+def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Any]]:
+    """The parts of a run's summary by benchmark and label."""
+    if summary.before is not None and summary.after is not None:
+        return {"nupa": {f"{label}, before": summary.before, f"{label}, after": summary.after}}
+    return {name: {label: part} for name in REPORTS if (part := getattr(summary, name)) is not None}
+
+
+def _summary(place: Path) -> Summary:
+    return read_summary(Run(place)) if (place / "summary.json").is_file() else Summary()
 
 
 def _labels(paths: Iterable[Path]) -> dict[Path, str]:
@@ -66,37 +104,54 @@ def _labels(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def settings(paths: Iterable[Path]) -> Table:
-    """What was measured, and how, in each run: figures of unlike settings are not to be compared."""
+    """What was measured, and how, in each run: figures of unlike settings are not to be compared.
+
+    Raises RunError for a config that is damaged.
+    """
     keys = ("setting", "shots", "language", "problems_per_range", "problems_per_length", "problems", "max_tokens")
     rows = []
     for path, label in _labels(paths).items():
-        config = yaml.safe_load(Run(path).config)
+        config = _config(path)
         engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
-        model = engine.get("model") or config.get("model") or {}
-        name = model["name"] if isinstance(model, dict) else model
-        chosen = {key: benchmark[key] for key in keys if key in benchmark}
+        from_scratch = read_summary(Run(path)).lengths is not None
+        chosen = {"trained on digits": config["data"]["lengths"]} if from_scratch else {}
+        chosen |= {key: benchmark[key] for key in (*keys, "sharpness") if key in benchmark}
         chosen |= {f"sampling {key}": value for key, value in config.get("sampling", {}).items()}
         chosen |= {"seed": config.get("seed"), "limit": config.get("limit")}
         said = ", ".join(f"{key} {value}" for key, value in chosen.items() if value is not None)
-        rows.append((label, str(name), engine.get("kind", "local"), benchmark.get("kind", "nupa"), said))
+        kind = benchmark.get("kind", "lengths" if from_scratch else "nupa")
+        rows.append((label, model_of(config), engine.get("kind", "local"), kind, said))
     return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
 
 
-def write(benchmark: str, summaries: Summaries, folder: Path, with_published: bool = False) -> list[Table]:
-    """Write tables/*.md, tables/*.csv and figures/*.png below `folder`; returns the tables to print."""
-    found = nupa.all_tables(summaries, with_published) if benchmark == "nupa" else sums.all_tables(summaries)
+def _config(place: Path) -> dict[str, Any]:
+    try:
+        config = yaml.safe_load(Run(place).config)
+    except (yaml.YAMLError, UnicodeError):
+        config = None
+    if not isinstance(config, dict):
+        raise RunError(f"{place}: its config.yaml is damaged")
+    return config
+
+
+def model_of(config: Mapping[str, Any]) -> str:
+    """The name of a config's model, or what it is built of if it is from scratch."""
+    model = (config.get("engine") or {}).get("model") or config.get("model") or ""
+    if isinstance(model, dict):
+        model = " ".join(str(model[key]) for key in ("name", "size", "encoding") if model.get(key))
+    return str(model)
+
+
+def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> list[Table]:
+    """Write tables/*.md, tables/*.csv and figures/*.png below `folder`; returns the tables to print.
+
+    `compared`: the tables are those of a comparison.
+    """
+    report = REPORTS[benchmark]
+    found = report.compared(summaries) if compared and report.compared else report.tables(summaries)
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     for name, table in found.items():
         (folder / "tables" / f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
         (folder / "tables" / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
-    title = f"{TITLES[benchmark]}: {', '.join(summaries)}"
-    if benchmark == "nupa":
-        for metric in METRICS:
-            shown = f"{title}. {metric.replace('_', ' ')}, strict reading, 95 % intervals"
-            nupa_by_range(summaries, metric, "strict", shown, folder / "figures" / f"{metric}.png")
-    else:
-        accuracy_by_digits(summaries, title, folder / "figures" / "accuracy.png")
-        for place, (label, summary) in enumerate(summaries.items(), start=1):
-            name = f"outcomes_{place}.png" if len(summaries) > 1 else "outcomes.png"
-            outcomes_by_digits(summary, f"{TITLES[benchmark]}: {label}", folder / "figures" / name)
-    return [found[name] for name in SHOWN[benchmark] if name in found]
+    report.draw(summaries, report.title, folder / "figures")
+    return [found[name] for name in report.shown if name in found]

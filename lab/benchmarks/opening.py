@@ -5,6 +5,7 @@ from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.sums.carry_free import CarryFree
 from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+from lab.config.notation import FormatConfig
 from lab.inference.engine import Engine
 
 
@@ -16,7 +17,7 @@ def open_benchmark(
 ) -> Benchmark:
     """Raises TaskError when a file of published problems cannot be used."""
     if isinstance(config, NupaConfig):
-        whole: Benchmark | Nupa = Nupa.from_config(config, seed, getattr(engine, "format", None))
+        whole: Benchmark | Nupa = Nupa.from_config(config, seed, engine.format if engine else FormatConfig())
         if engine:
             whole = whole.within_window(engine)
     else:

@@ -9,6 +9,9 @@ from lab.numbers.sampling import Cell
 
 
 class CostConfig(RunConfig):
+    COMMAND = "cost"
+    SMOKE = ("problems_per_length=1",)
+
     direct: ModelConfig
     """The model that answers directly; its name may also be a run directory or a folder of adapters (PEFT)."""
     rule_following: ModelConfig
@@ -40,6 +43,5 @@ class CostConfig(RunConfig):
 
     @model_validator(mode="after")
     def _something_to_measure(self) -> Self:
-        if not self.cells:
-            raise ValueError("lengths holds no length at which one of tasks is tested")
+        self.lengths.check_tested(self.tasks, "lengths", "tasks")
         return self

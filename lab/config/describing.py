@@ -26,9 +26,13 @@ def help_text(schema: type[BaseModel]) -> str:
 
 
 def problems(
-    schema: type[BaseModel], errors: list[ErrorDetails], origin: Callable[[Sequence[str | int]], str]
+    schema: type[BaseModel],
+    errors: list[ErrorDetails],
+    origin: Callable[[Sequence[str | int]], str],
+    is_argument: Callable[[Sequence[str | int]], bool],
 ) -> list[str]:
-    """One line for each key that is wrong, in the order of `errors`; `origin` says where a key was written."""
+    """One line for each key that is wrong, in the order of `errors`; `origin` says where a key was written, and
+    `is_argument` whether on the command line."""
     shape = schema.model_json_schema()
     defs = shape.get("$defs", {})
     everywhere = [key for key, *_ in _keys(shape, defs)]
@@ -41,18 +45,21 @@ def problems(
             case "extra_forbidden":
                 here = list(parent.get("properties", {}))
                 elsewhere = [other for other in everywhere if other.rpartition(".")[2] == key[-1]]
-                hint = _did_you_mean(key[-1], here) or _did_you_mean(key[-1], elsewhere, cutoff=0)
+                hint = did_you_mean(key[-1], here) or did_you_mean(key[-1], elsewhere, cutoff=0)
                 allowed = f"no such key{hint or '.'} Keys here: {', '.join(here) or 'none'}"
             case "union_tag_invalid":
                 key, value = [*key, "kind"], context["tag"]
-                allowed = f"should be {context['expected_tags']}{_did_you_mean(value, context['expected_tags'])}"
+                allowed = f"should be {context['expected_tags']}{did_you_mean(value, context['expected_tags'])}"
             case "union_tag_not_found":
                 key, union = [*key, "kind"], _locate((*error["loc"], "kind"), shape, defs)[1]
                 allowed = f"missing, should be {' | '.join(_variants(union, defs))}"
             case "missing":
                 allowed = f"missing, should be {_type(parent.get('properties', {}).get(key[-1], {}), defs)}"
+            case "together":
+                parts = [[*key, *part.split(".")] for part in context["keys"]]
+                key = next(filter(is_argument, parts), parts[0])
             case "literal_error" | "enum":
-                allowed += _did_you_mean(value, context["expected"])
+                allowed += did_you_mean(value, context["expected"])
         # What lacks a key, or is wrong as a whole, is given as the whole mapping: it would only hide the message.
         whole = error["type"] == "missing" or (isinstance(value, dict) and error["type"] != "extra_forbidden")
         shown = ".".join(map(str, key)) + ("" if whole else f" = {show(value)}")
@@ -78,7 +85,7 @@ def _locate(loc: Sequence[str | int], shape: Shape, defs: Shape) -> tuple[list[s
     return key, parent
 
 
-def _did_you_mean(given: Any, allowed: Sequence[str], cutoff: float = 0.6) -> str:
+def did_you_mean(given: Any, allowed: Sequence[str], cutoff: float = 0.6) -> str:
     """A suggestion from `allowed`, which may be pydantic's text of quoted words; empty if nothing comes close."""
     words = re.findall(r"'([^']*)'", allowed) if isinstance(allowed, str) else allowed
     close = difflib.get_close_matches(str(given), words, n=1, cutoff=cutoff)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from lab.config.schema import Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks
+from lab.config.schema import LONGEST, Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks
 from lab.numbers.sampling import Cell
 
 
@@ -34,13 +34,16 @@ class EndpointConfig(Section):
     api_key_env: str | None = None
     """Environment variable that holds the key; it is read from there and written nowhere."""
     concurrency: int = Field(default=16, ge=1)
-    """Requests in flight at once."""
+    """Requests in flight at most; fewer for a while after each refusal for asking too often (429)."""
     attempts: int = Field(default=6, ge=1)
-    """How often a question is sent, the first time included, before it becomes an api_error record."""
+    """How often a question is sent, the first time included, before it becomes an api_error record; refusals for asking
+    too often (429) do not count."""
     timeout: float = Field(default=600, gt=0)
     """Seconds that one attempt may take."""
     longest_wait: float = Field(default=60, gt=0)
-    """Seconds between two attempts at most, whatever Retry-After says."""
+    """Seconds of a wait at most, whatever Retry-After says; up to half of a wait is added at random."""
+    patience: float = Field(default=3600, gt=0)
+    """Seconds for which every request may be refused for asking too often (429) before the run ends."""
 
     @field_validator("base_url")
     @classmethod
@@ -82,7 +85,8 @@ class NupaConfig(Section):
     lengths: Lengths = Lengths()
     """Lengths to test at; those that a task is never tested at are passed over."""
     problems_per_range: int = Field(default=100, ge=1)
-    """Problems of each task in each of its ranges S, M, L, XL, spread over the lengths."""
+    """Problems of each task in each of its ranges S, M, L, XL, spread over the lengths. Well-learned digits need 20 at
+    every length: 120 reach them for tasks of up to 20 digits, 800 for those of up to 100."""
     published: Path | None = None
     """A file in the published layout, {task: {digit: [text]}}, to take the problems from instead; `problems_per_range`
     then bounds how many of each task and range are taken."""
@@ -102,10 +106,10 @@ class NupaConfig(Section):
 
     @model_validator(mode="after")
     def _something_to_measure(self) -> Self:
-        if not self.cells():
-            raise ValueError("lengths holds no length at which one of tasks is tested")
+        self.lengths.check_tested(self.tasks, "lengths", "tasks")
         if self.shots and self.setting == "rule_following":
             raise ValueError("a rule is followed without solved examples: shots should be 0")
+        self.rules.check_that_followed(self.setting == "rule_following", "setting")
         return self
 
 
@@ -133,8 +137,8 @@ class CarryFreeConfig(Section):
     @field_validator("lengths")
     @classmethod
     def _in_range(cls, bounds: tuple[int, int]) -> tuple[int, int]:
-        if not 1 < bounds[0] <= bounds[1] <= 1000:
-            raise ValueError("should be [shortest, longest], from 2 digits to 1000")
+        if not 1 < bounds[0] <= bounds[1] <= LONGEST:
+            raise ValueError(f"should be [shortest, longest], from 2 digits to {LONGEST}")
         return bounds
 
 
@@ -155,11 +159,15 @@ FREE_ON_RESUMING = (
     "engine.attempts",
     "engine.timeout",
     "engine.longest_wait",
+    "engine.patience",
 )
 """How an endpoint is reached and how patiently: what a resumed run may do otherwise, as no answer depends on it."""
 
 
 class EvaluateConfig(RunConfig):
+    COMMAND = "evaluate"
+    SMOKE = ("limit=4",)
+
     engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]
     benchmark: Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
     sampling: SamplingConfig = SamplingConfig()

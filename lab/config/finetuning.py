@@ -5,7 +5,19 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig
-from lab.config.schema import Lengths, ModelConfig, RulesConfig, RunConfig, Section, Tasks, TrainingConfig, chosen
+from lab.config.schema import (
+    Lengths,
+    ModelConfig,
+    Rate,
+    RulesConfig,
+    RunConfig,
+    Section,
+    Tasks,
+    TrainingConfig,
+    Variation,
+    chosen,
+    wrong,
+)
 from lab.numbers.sampling import Cell
 
 
@@ -13,7 +25,7 @@ class LoraConfig(Section):
     """Low-rank adapters (Hu et al. 2022) on the linear layers."""
 
     kind: Literal["lora"] = "lora"
-    rank: int = Field(default=128, ge=1)
+    rank: int = Field(default=128, ge=1, le=16384)
     alpha: float = Field(default=32, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: list[str] = Field(default=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
@@ -34,12 +46,31 @@ class TextTokenizerConfig(Section):
     digits: DigitTokensConfig = DigitTokensConfig()
 
 
+class LocalityConfig(Section):
+    """Which digits a token may look at, of positions.kind=coupled (lab/models/coupled.py)."""
+
+    window: int = Field(default=1, ge=0)
+    """Places to both sides of the digit that is written next."""
+    layers: tuple[int, int] | None = None
+    """The first and the last layer in which digits are hidden so; all layers if it is not given."""
+
+    @field_validator("layers")
+    @classmethod
+    def _in_order(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
+        if layers and not 0 <= layers[0] <= layers[1]:
+            raise ValueError("should be [first, last], from layer 0 up")
+        return layers
+
+
 class TextPositionsConfig(Section):
     """What a pretrained Llama knows of positions."""
 
-    kind: Literal["original", "nope", "alibi"] = "original"
+    kind: Literal["original", "nope", "alibi", "coupled"] = "original"
     """original: RoPE, as it was trained. nope: no rotation. alibi: no rotation, and slope times distance taken away
-    (Press et al. 2022)."""
+    (Press et al. 2022). coupled: RoPE in which a number counts as one token, whatever its length; a token sees all text
+    before it, but digits only if their place is close to that of the digit that it writes (lab/models/coupled.py)."""
+    locality: LocalityConfig = LocalityConfig()
+    """Of kind=coupled."""
     places: int = Field(default=0, ge=0)
     """Embeddings of so many places that are added to digits (Abacus, McLeish et al. 2024): how many digits of its run a
     token ends. They begin at zero, and so change nothing before they are trained; 0 for none. While training, the
@@ -67,17 +98,34 @@ class Swap(Section):
         return self.format.index_hints != "none"
 
 
+class TrainedLengths(Lengths):
+    """The paper's by default: the ranges S and M."""
+
+    hard: tuple[int, int] = (1, 8)
+    easy: tuple[int, int] = (1, 20)
+
+
 class DataConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
-    lengths: Lengths = Lengths(hard=(1, 8), easy=(1, 20))
+    lengths: TrainedLengths = TrainedLengths()
     """Lengths to train on; the default is the paper's, the ranges S and M."""
     style: Literal["direct", "rule_following"] = "direct"
     """The answer alone, or a rule in the prompt and its execution before the answer (section 4); also in the test."""
     rules: RulesConfig = RulesConfig()
     """Of the style rule_following."""
+    variation: Variation = Variation()
+    """Hard cases among training problems; of data.tasks=[add_integer] alone."""
+    templates: Literal["benchmark", "many"] = "benchmark"
+    """How training problems are asked: in NUPA's words, or in those of lab/text/templates.py too, drawn for each
+    problem. Validation and test keep NUPA's."""
     curriculum: int = Field(default=1, ge=1)
     """Stages of equal size in which lengths grow to their longest; 1: all lengths from the first step on."""
+
+    @model_validator(mode="after")
+    def _detail_of_a_trace(self) -> Self:
+        self.rules.check_that_followed(self.style == "rule_following", "style")
+        return self
 
     @property
     def rules_followed(self) -> RulesConfig | None:
@@ -106,9 +154,19 @@ class AlignmentConfig(Section):
         return heads
 
 
+class ReplayConfig(Section):
+    """Ordinary text beside the problems, on which the model should stay what it was (lab/training/replay.py)."""
+
+    tokens: int = Field(default=0, ge=0)
+    """Of text with each forward pass; 0 for none."""
+    weight: float = Field(default=1, gt=0)
+    """Of the divergence from the untouched model, beside the mean loss of an answer's token."""
+
+
 class FinetuningConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
-    bias_learning_rate: float = Field(default=0.3, gt=0)
+    replay: ReplayConfig = ReplayConfig()
+    bias_learning_rate: Rate = 0.3
     """Of positions.same_place, on the schedule of the rest: a score is about one, a weight a hundredth of it."""
     share_prefixes: bool = True
     """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
@@ -127,6 +185,21 @@ class EvaluationConfig(Section):
 
 
 class FinetuneConfig(RunConfig):
+    COMMAND = "finetune"
+    SMOKE = (
+        "model.name=smollm2-135m-instruct",
+        "model.quantization=none",
+        "adapter.rank=4",
+        "training.max_steps=2",
+        "training.warmup_steps=1",
+        "training.log_every=1",
+        "training.evaluate_every=1",
+        "training.valid_problems=4",
+        "training.batch_size=4",
+        "training.micro_batch_size=4",
+        "evaluation.problems_per_range=1",
+    )
+
     model: ModelConfig
     adapter: LoraConfig = LoraConfig()
     tokenizer: TextTokenizerConfig = TextTokenizerConfig()
@@ -139,9 +212,10 @@ class FinetuneConfig(RunConfig):
     @model_validator(mode="after")
     def _something_to_measure(self) -> Self:
         if not self.data.lengths.tested(self.data.tasks):
-            raise ValueError("data.lengths holds no length that is validated; numbers of 1 or 2 digits only train")
-        if not self.test_cells:
-            raise ValueError("evaluation.lengths holds no length at which one of data.tasks is tested")
+            raise wrong(
+                "data.lengths", "data.lengths holds no length that is validated; numbers of 1 or 2 digits only train"
+            )
+        self.evaluation.lengths.check_tested(self.data.tasks, "evaluation.lengths", "data.tasks")
         return self
 
     @model_validator(mode="after")
@@ -155,13 +229,23 @@ class FinetuneConfig(RunConfig):
             raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
         if self.positions.places:
             self.format.check_that_places_agree("positions.places")
-        if self.positions.same_place:
-            if self.format.reverse != "total":
-                raise ValueError(
-                    "positions.same_place is of numbers from their lowest digit up: use format.reverse=total"
-                )
+        coupled = self.positions.kind == "coupled"
+        if coupled and self.positions.same_place:
+            raise ValueError("positions.kind=coupled has the bias of positions.same_place: leave that out")
+        if self.positions.locality != LocalityConfig() and not coupled:
+            raise ValueError("positions.locality is of positions.kind=coupled")
+        if coupled or self.positions.same_place:
+            key = "positions.kind=coupled" if coupled else "positions.same_place"
+            if self.format.reverse not in ("total", "answer"):
+                what = f"{key} is of answers from their lowest digit up"
+                raise ValueError(f"{what}: use format.reverse=total, or answer")
             if self.tokenizer.digits.kind == "k_digit":
-                raise ValueError("positions.same_place is of one digit a token: use tokenizer.digits.kind=one_digit")
+                raise ValueError(f"{key} is of one digit a token: use tokenizer.digits.kind=one_digit")
+        adds = [item.key for item in chosen(self.data.tasks)] == ["add_integer"] and self.data.style == "direct"
+        if self.data.variation != Variation() and not adds:
+            raise ValueError("data.variation is of integer addition: use data.tasks=[add_integer], or leave it out")
+        if self.data.templates == "many" and not adds:
+            raise ValueError("data.templates=many are of integer addition: use data.tasks=[add_integer]")
         if (self.training.alignment.first or self.training.alignment.second) and not (
             plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):

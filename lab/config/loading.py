@@ -16,14 +16,16 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lab.config.describing import help_text, problems, show
+from lab.config.describing import problems, show
 from lab.errors import ConfigError
 
 Config = TypeVar("Config", bound=BaseModel)
 
 
-def load(schema: type[Config], path: Path, overrides: Sequence[str] = ()) -> Config:
+def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ()) -> Config:
     """Read the YAML file at `path`, lay it over the files it ``extends:``, lay `overrides` over both, and validate.
+
+    Without a path there are only the overrides.
 
     ``extends`` is relative to the file that says it. Mappings merge key by key and everything else replaces what it
     covers, as does a mapping that changes ``kind``. An override is ``key.sub=value`` with a YAML value; overrides are
@@ -33,13 +35,22 @@ def load(schema: type[Config], path: Path, overrides: Sequence[str] = ()) -> Con
     """
     arguments = functools.reduce(_merge, map(_argument, overrides), _Node({}, ""))
     # What is missing at the top is missing from the file that the user named, whichever files it extends.
-    tree = replace(_merge(_read(path), arguments), origin=str(path))
+    tree = replace(_merge(_read(path), arguments), origin=str(path)) if path else arguments
     try:
         return schema.model_validate_json(json.dumps(tree.plain()), strict=True)
     except ValidationError as error:
-        raise ConfigError(
-            "\n".join(problems(schema, error.errors(include_url=False), lambda key: tree.nearest(key).origin))
-        ) from None
+        found = problems(
+            schema,
+            error.errors(include_url=False),
+            lambda key: tree.nearest(key).origin,
+            lambda key: tree.nearest(key).origin.startswith(_ARGUMENT),
+        )
+        raise ConfigError("\n".join(found)) from None
+
+
+def keys_of(path: Path) -> list[str]:
+    """The top-level keys of a config, those of the files that it extends included. Raises `ConfigError` as `load`."""
+    return list(_read(path).value)
 
 
 def dump(config: BaseModel) -> str:
@@ -57,21 +68,9 @@ def renewed(schema: type[BaseModel], config_yaml: str) -> str:
         return config_yaml
 
 
-def parse_command_line(schema: type[Config], argv: Sequence[str], prog: str, description: str) -> Config:
-    """`load` what ``config.yaml key=value ...`` names; ``--help`` prints `help_text` and exits with status 0.
-
-    Raises `ConfigError` if no config is given or it cannot be loaded.
-    """
-    usage = f"usage: {prog} config.yaml [key.sub=value ...]"
-    if "--help" in argv or "-h" in argv:
-        print(usage, description, help_text(schema), sep="\n\n")
-        raise SystemExit(0)
-    if not argv or not argv[0].endswith((".yaml", ".yml")):
-        raise ConfigError(f"the first argument must be a config; {usage}")
-    return load(schema, Path(argv[0]), argv[1:])
-
-
 # Reading
+
+_ARGUMENT = "argument "
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ def _read(path: Path, below: tuple[Path, ...] = ()) -> _Node:
 def _argument(text: str) -> _Node:
     """The tree that ``key.sub=value`` stands for."""
     key, equals, value = text.partition("=")
-    origin = f"argument {text!r}"
+    origin = f"{_ARGUMENT}{text!r}"
     if not equals or not all(key.split(".")):
         raise ConfigError(f"{origin}: an override is written key.sub=value")
     node = _parse(value, lambda line: origin)

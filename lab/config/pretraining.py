@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.schema import RunConfig, Section, Tasks, TrainingConfig, chosen
+from lab.config.schema import LONGEST, Rate, RunConfig, Section, Tasks, TrainingConfig, Variation, chosen, wrong
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import LONGEST_SHORT_FACTOR, products_by
+from lab.numbers.tasks import LONGEST_SHORT_FACTOR, shorter_second
 
 PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
 
@@ -89,17 +89,6 @@ class ScratchConfig(Section):
         return self
 
 
-class Variation(Section):
-    """Makes training problems of integer addition harder than uniform digits are."""
-
-    carries: float = Field(default=0, ge=0, le=1)
-    """Share of problems in which digits of the second number are 9 minus those of the first, at a rate of its own."""
-    short_second: float = Field(default=0, ge=0, le=1)
-    """Share of problems whose second number has any length from 1 up, instead of half the first one's."""
-    nines: float = Field(default=0, ge=0, le=1)
-    """Share of problems whose first number is all nines, so that a carry runs through all of it."""
-
-
 class PretrainingDataConfig(Section):
     tasks: Tasks = Field(default=["add_integer"])
     lengths: tuple[int, int] = (1, 8)
@@ -113,8 +102,8 @@ class PretrainingDataConfig(Section):
     @field_validator("lengths")
     @classmethod
     def _in_order(cls, bounds: tuple[int, int]) -> tuple[int, int]:
-        if not 1 <= bounds[0] <= bounds[1]:
-            raise ValueError("should be [shortest, longest], from 1 digit up")
+        if not 1 <= bounds[0] <= bounds[1] <= LONGEST:
+            raise ValueError(f"should be [shortest, longest], from 1 digit to {LONGEST}")
         return bounds
 
     @model_validator(mode="after")
@@ -140,8 +129,8 @@ class PretrainingDataConfig(Section):
 
     def cells_of(self, lengths: Iterable[int]) -> list[Cell]:
         short = self.factor_digits < LONGEST_SHORT_FACTOR
-        tasks = [products_by(self.factor_digits)] if short else chosen(self.tasks)
-        return [Cell(item, length) for item, length in product(tasks, lengths)]
+        prepare = shorter_second(self.factor_digits) if short else None
+        return [Cell(item, length, prepare) for item, length in product(chosen(self.tasks), lengths)]
 
 
 class LengthCurvesConfig(Section):
@@ -161,13 +150,13 @@ class LengthCurvesConfig(Section):
     @field_validator("lengths", "while_training")
     @classmethod
     def _lengths(cls, lengths: list[int]) -> list[int]:
-        if any(length < 1 for length in lengths) or len(set(lengths)) < len(lengths):
-            raise ValueError("should be numbers of digits from 1 up, none twice")
+        if any(not 1 <= length <= LONGEST for length in lengths) or len(set(lengths)) < len(lengths):
+            raise ValueError(f"should be numbers of digits from 1 to {LONGEST}, none twice")
         return sorted(lengths)
 
 
 class PretrainTrainingConfig(TrainingConfig):
-    learning_rate: float = Field(default=1e-3, gt=0)
+    learning_rate: Rate = 1e-3
     micro_batch_size: int = Field(default=64, ge=1)
     compile: bool = False
     """torch.compile while training, with attention that is not fused on a CPU; the first steps take longer, and a CPU
@@ -175,6 +164,18 @@ class PretrainTrainingConfig(TrainingConfig):
 
 
 class PretrainConfig(RunConfig):
+    COMMAND = "pretrain"
+    SMOKE = (
+        "model.size=0.2M",
+        "training.max_steps=2",
+        "training.warmup_steps=1",
+        "training.log_every=1",
+        "training.evaluate_every=1",
+        "training.valid_problems=4",
+        "evaluation.problems_per_length=2",
+        "evaluation.problems_while_training=2",
+    )
+
     model: ScratchConfig = ScratchConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     format: FormatConfig = FormatConfig()
@@ -185,7 +186,11 @@ class PretrainConfig(RunConfig):
     @model_validator(mode="after")
     def _whole_sequences(self) -> Self:
         if self.training.micro_batch_size % self.data.packing:
-            raise ValueError("data.packing should divide training.micro_batch_size, which counts problems")
+            what = f"data.packing={self.data.packing} should divide training.micro_batch_size"
+            raise wrong(
+                "data.packing training.micro_batch_size",
+                f"{what}={self.training.micro_batch_size}, which counts problems",
+            )
         kind = self.model.positions.kind
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")

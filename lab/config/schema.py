@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from lab.config.loading import dump, renewed
 from lab.errors import TaskError
@@ -15,7 +16,24 @@ from lab.runs import Run
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+    SMOKE: ClassVar[tuple[str, ...]] = ()
+    """The overrides that smoke=true stands for: they shrink the job of a command to seconds."""
+
+
+def wrong(keys: str, allowed: str) -> PydanticCustomError:
+    """What a section raises when its keys are right one by one and wrong together. `keys` are told apart by spaces; the
+    error is told of the one that an argument gives, or else of the first.
+    """
+    return PydanticCustomError("together", "{allowed}", {"keys": keys.split(), "allowed": allowed})
+
+
+LONGEST = 1000
+"""Digits of a number at most: three of them are a few thousand tokens, about what attention can hold."""
+
+Rate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
+"""Of learning. The bound only tells a slip of the keyboard from a number that someone may mean."""
 
 
 class ModelConfig(Section):
@@ -73,16 +91,49 @@ class Lengths(Section):
         """What may be tested, in the order of `tasks`."""
         return [Cell(item, n) for item in chosen(tasks) for n in self.of(item) if n in item.tested_lengths]
 
+    def check_tested(self, tasks: Tasks, lengths_key: str, tasks_key: str) -> None:
+        """Raises an error that names both keys when none of the tasks is tested at any of these lengths."""
+        if self.tested(tasks):
+            return
+        spans = {item.key: f"{min(item.tested_lengths)}-{max(item.tested_lengths)}" for item in chosen(tasks)}
+        shown = ", ".join(f"{key} at {span}" for key, span in list(spans.items())[:3])
+        more = f" and {len(spans) - 3} more" if len(spans) > 3 else ""
+        what = f"{lengths_key} = {{hard: {list(self.hard)}, easy: {list(self.easy)}}} holds no length at which one of"
+        raise wrong(f"{lengths_key} {tasks_key}", f"{what} {tasks_key} is tested: {shown}{more}")
+
+
+Detail: TypeAlias = Literal["full", "values", "state", "answer"]
+"""What the trace of a rule shows (lab/text/tracing.py)."""
+
 
 class RulesConfig(Section):
     """Rule-following CoT (Number Cookbook, section 4): which rules, and how much room there is to follow them."""
 
     unit: Literal[1, 2, 3] | None = None
     """Digits that a step of a rule takes; each rule's own where not given."""
+    detail: Detail = "full"
+    """What a response shows of following the rule: every statement and what it made of it; the values alone that each
+    statement assigned; one line a loop turn with the names that changed; or nothing but the answer."""
     folder: Path | None = None
     """Rules to use before the lab's own: files named <task>.py, such as add_integer.py (lab/text/rulebook.py)."""
     window: int = Field(default=2000, ge=1)
     """Tokens of prompt and response together at most; problems that need more are left out, and counted."""
+
+    def check_that_followed(self, followed: bool, key: str) -> None:
+        """Raises ValueError when a detail is asked for where no rule is followed, and no trace is scored."""
+        if self.detail != "full" and not followed:
+            raise ValueError(f"rules.detail={self.detail} is of {key}=rule_following: without it no trace is scored")
+
+
+class Variation(Section):
+    """Makes training problems of integer addition harder than uniform digits are."""
+
+    carries: float = Field(default=0, ge=0, le=1)
+    """Share of problems in which digits of the second number are 9 minus those of the first, at a rate of its own."""
+    short_second: float = Field(default=0, ge=0, le=1)
+    """Share of problems whose second number has any length from 1 up, instead of half the first one's."""
+    nines: float = Field(default=0, ge=0, le=1)
+    """Share of problems whose first number is all nines, so that a carry runs through all of it."""
 
 
 class TrainingConfig(Section):
@@ -94,7 +145,7 @@ class TrainingConfig(Section):
     """Problems a step."""
     micro_batch_size: int = Field(default=32, ge=1)
     """Problems a forward pass; what is left of a step is accumulated."""
-    learning_rate: float = Field(default=2e-5, gt=0)
+    learning_rate: Rate = 2e-5
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_steps: int = Field(default=100, ge=0)
     weight_decay: float = Field(default=0.01, ge=0)
@@ -107,6 +158,8 @@ class TrainingConfig(Section):
     """Steps between validations; each is a checkpoint too, and the one of lowest validation loss is kept."""
     valid_problems: int = Field(default=1024, ge=1)
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
+    """Where losses go beside metrics.jsonl (lab/training/loggers.py): tensorboard into the run directory, trackio and
+    wandb into their project number-lab."""
 
     @field_validator("betas")
     @classmethod
@@ -118,11 +171,11 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _whole_parts(self) -> Self:
         if self.batch_size % self.micro_batch_size:
-            raise ValueError("micro_batch_size should divide batch_size")
+            what = f"micro_batch_size={self.micro_batch_size} should divide batch_size={self.batch_size}"
+            raise wrong("micro_batch_size batch_size", what)
         if self.evaluate_every % self.log_every:
-            raise ValueError(
-                "evaluate_every should be a multiple of log_every, so that resumed runs log the same means"
-            )
+            what = f"evaluate_every={self.evaluate_every} should be a multiple of log_every={self.log_every}"
+            raise wrong("evaluate_every log_every", f"{what}, so that resumed runs log the same means")
         return self
 
 
@@ -138,6 +191,9 @@ FolderName: TypeAlias = Annotated[str, AfterValidator(_a_folder_name)]
 class RunConfig(Section):
     """What the config of every command that makes one run begins with."""
 
+    COMMAND: ClassVar[str]
+    """The command whose config this is; its runs record it."""
+
     name: FolderName
     """The run directory is <output>/<name>."""
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -152,13 +208,23 @@ class RunConfig(Section):
     def path(self) -> Path:
         return self.output / self.name
 
+    def check_run(self, free: Collection[str] = ()) -> None:
+        """Before a model is loaded: raises `RunError` when `open_run` would, and when what it takes up is damaged."""
+        taken_up = Run.check(self.path, self.resume, self.overwrite) and self.resume
+        Run.check_writable(self.path if taken_up else self.path.parent)
+        if taken_up:
+            self.run_status(free)
+            Run(self.path).check_records()
+
     def open_run(self, free: Collection[str] = ()) -> Run:
         """The run directory of this config, new or taken up; see `Run.open`, which raises `RunError`.
 
         A run of an earlier version has the defaults of keys that came later.
         """
         renew = partial(renewed, type(self))
-        return Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+        run = Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+        run.record_environment(command=self.COMMAND)
+        return run
 
     def run_status(self, free: Collection[str] = ()) -> str | None:
         """The status of the run that is in the directory of this config, None where there is none; changes nothing.

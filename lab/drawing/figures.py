@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from lab.numbers.statistics import Estimate
 
 matplotlib.use("Agg")
 
@@ -39,23 +42,42 @@ def plain(text: str) -> str:
     return f"\u2009{escaped}" if escaped.startswith("_") else escaped
 
 
-def error_bars(estimates: list[dict[str, float]]) -> list[list[float]]:
-    return [[e["value"] - e["low"] for e in estimates], [e["high"] - e["value"] for e in estimates]]
+def interval(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
+    """Lower and upper bounds. One that is infinite is not drawn: it becomes nan."""
+    bounds = ([e.low for e in estimates], [e.high for e in estimates])
+    low, high = ([bound if math.isfinite(bound) else math.nan for bound in side] for side in bounds)
+    return low, high
 
 
-def panels(
-    lines: Mapping[str, Mapping[str, Mapping[float, Mapping[str, float]]]], x: str, title: str, path: Path
-) -> None:
+def error_bars(estimates: Sequence[Estimate]) -> list[list[float]]:
+    """How far the intervals reach below and above the values, as `errorbar` takes it."""
+    low, high = interval(estimates)
+    below = [e.value - bound for e, bound in zip(estimates, low, strict=True)]
+    above = [bound - e.value for e, bound in zip(estimates, high, strict=True)]
+    return [below, above]
+
+
+def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, Estimate], **look: Any) -> None:
+    """A line through estimates by their place on the x axis, in a band of their intervals.
+
+    A bound that lies beyond twice the largest value is cut: so few seeds shall not hide the lines.
+    """
+    places = sorted(points)
+    found = [points[place] for place in places]  # type: ignore[index]
+    highest = 2 * max(1.0, *(e.value for e in found))
+    axes.plot(places, [e.value for e in found], **{"marker": "o", "ms": 2.5, "lw": 1.2, **look})
+    low, high = interval(found)
+    axes.fill_between(places, low, [min(bound, highest) for bound in high], color=look["color"], alpha=0.15, lw=0)
+
+
+def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, title: str, path: Path) -> None:
     """A panel a quantity between 0 and 1, a line a label, points by x: estimates with their 95 % intervals."""
     with figure_at(path, figsize=(4.4 * len(lines) + 0.4, 3.6)) as figure:
         grid = figure.subplots(1, len(lines), squeeze=False, sharey=True)[0]
         labels = list(dict.fromkeys(label for panel in lines.values() for label in panel))
         for axes, (name, panel) in zip(grid, lines.items(), strict=True):
             for label, points in panel.items():
-                found, color = [points[place] for place in sorted(points)], COLORS[labels.index(label) % len(COLORS)]
-                axes.plot(sorted(points), [e["value"] for e in found], "o-", ms=3, lw=1.3, color=color, label=label)
-                bounds = [e["low"] for e in found], [e["high"] for e in found]
-                axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
+                line_with_band(axes, points, color=COLORS[labels.index(label) % len(COLORS)], label=label)
             axes.set(ylim=(-0.03, 1.03), xlabel=x)
             axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_title(name, fontsize=9)
@@ -66,7 +88,7 @@ def panels(
 
 def by_cell(
     labels: Sequence[str],
-    estimates: Mapping[str, Sequence[Mapping[str, float] | None]],
+    estimates: Mapping[str, Sequence[Estimate | None]],
     shares: Collection[str],
     tried: str,
     title: str,
@@ -81,8 +103,7 @@ def by_cell(
             for place, estimate in enumerate(found):
                 look: dict[str, Any] = {"color": COLORS[0], "ms": 4, "lw": 1.2}
                 if estimate:
-                    bars = error_bars([dict(estimate)]) if math.isfinite(estimate["high"]) else None
-                    axes.errorbar([estimate["value"]], [place], xerr=bars, fmt="o", **look)
+                    axes.errorbar([estimate.value], [place], xerr=error_bars([estimate]), fmt="o", **look)
                 else:
                     axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:

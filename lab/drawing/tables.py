@@ -2,37 +2,44 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lab.numbers.statistics import student_mean
+from lab.numbers.statistics import Estimate, student_mean
 
 
 class Shown(NamedTuple):
-    """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)"."""
+    """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)".
 
-    estimate: Mapping[str, float]
+    An estimate without a lower bound, such as the mean of one value, is written without an interval: "3.2".
+    """
+
+    estimate: Estimate
     pattern: str
     scale: float
 
     def __str__(self) -> str:
-        return self.pattern.format(*(self.scale * self.estimate[name] for name in ("value", "low", "high")))
+        value, low, high, _ = self.estimate
+        pattern = self.pattern if math.isfinite(low) else self.pattern.partition(" ")[0]
+        return pattern.format(*(self.scale * part for part in (value, low, high)))
 
 
 Cell: TypeAlias = str | Shown
 
 NOT_MEASURED = ""
-ESTIMATE = ("value", "low", "high", "n")
 
 
-def percent(estimate: Mapping[str, Any] | None) -> Cell:
+def percent(estimate: Estimate | None) -> Cell:
     return Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) if estimate else NOT_MEASURED
 
 
-def number(estimate: Mapping[str, Any] | None) -> Cell:
+def number(estimate: Estimate | None) -> Cell:
     return Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 1) if estimate else NOT_MEASURED
 
 
@@ -45,14 +52,9 @@ class Table(NamedTuple):
     better: frozenset[int] = frozenset()
     """Rows to point out on a terminal."""
 
-    def terminal(self) -> RichTable:
-        # As Text: the name of a run is no markup.
-        table = RichTable(title=Text(self.title))
-        for place, column in enumerate(self.columns):
-            table.add_column(Text(column), justify="left" if place < self.names else "right")
-        for place, row in enumerate(self.rows):
-            table.add_row(*(Text(str(cell)) for cell in row), style="green" if place in self.better else None)
-        return table
+    def terminal(self) -> "OnTerminal":
+        """What a rich console prints, in its width."""
+        return OnTerminal(self)
 
     def markdown(self) -> str:
         rule = "|" + "---|" * self.names + "---:|" * (len(self.columns) - self.names)
@@ -68,7 +70,7 @@ class Table(NamedTuple):
         header = [
             name
             for column, wide in zip(self.columns, estimates, strict=True)
-            for name in ([f"{column} {part}" for part in ESTIMATE] if wide else [column])
+            for name in ([f"{column} {part}" for part in Estimate._fields] if wide else [column])
         ]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -78,14 +80,66 @@ class Table(NamedTuple):
         return text.getvalue()
 
 
+class OnTerminal:
+    """A table on a console. One that is wider is cut between columns of figures, each part of which begins with as many
+    names as tell its rows apart; long names are broken into lines.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
+        for part, places in enumerate(self._cut(options.max_width)):
+            yield self._part(places, self.table.title if part == 0 else None)
+
+    def _cut(self, width: int) -> list[list[int]]:
+        """The columns of each part, so that all that is not a name stays in one line."""
+        needed = self._needed()
+        parts, left = [list(range(self.table.names))], width - self._for_names(needed, self.table.names, width)
+        for place in range(self.table.names, len(self.table.columns)):
+            if needed[place] > left:
+                names = self._telling()
+                parts.append(list(range(names)))
+                left = width - self._for_names(needed, names, width)
+            parts[-1].append(place)
+            left -= needed[place]
+        return parts
+
+    def _for_names(self, needed: Sequence[int], names: int, width: int) -> int:
+        """Characters that are left to them, beyond which they are broken, and the frame's last."""
+        return 1 + min(sum(needed[:names]), width // 2)
+
+    def _telling(self) -> int:
+        """How many names tell the rows apart."""
+        rows, names = self.table.rows, self.table.names
+        return next((count for count in range(1, names) if len({row[:count] for row in rows}) == len(rows)), names)
+
+    def _needed(self) -> list[int]:
+        """Characters of each column with its frame."""
+        lines = [self.table.columns, *self.table.rows]
+        return [3 + max(cell_len(str(line[place])) for line in lines) for place in range(len(self.table.columns))]
+
+    def _part(self, places: Sequence[int], title: str | None) -> RichTable:
+        # As Text: the name of a run is no markup.
+        shown = RichTable(title=None if title is None else Text(title))
+        for place in places:
+            is_name = place < self.table.names
+            justify, overflow = ("left", "fold") if is_name else ("right", "ellipsis")
+            shown.add_column(Text(self.table.columns[place]), justify=justify, overflow=overflow, no_wrap=not is_name)
+        for number, row in enumerate(self.table.rows):
+            cells = (Text(str(row[place])) for place in places)
+            shown.add_row(*cells, style="green" if number in self.table.better else None)
+        return shown
+
+
 def _parts(cell: Cell, wide: bool) -> list[Any]:
     if isinstance(cell, Shown):
-        return [cell.estimate[name] for name in ESTIMATE]
+        return list(cell.estimate)
     return [cell, "", "", ""] if wide else [cell]
 
 
 def difference(values: Sequence[float]) -> Cell:
     """Mean of differences between shares, in points, with Student's interval over seeds that see the same problems; one
     seed has none."""
-    found = student_mean(values)
-    return Shown(found._asdict(), "{:+.1f} ({:+.1f} to {:+.1f})" if found.n > 1 else "{:+.1f}", 100)
+    found = student_mean(values, -1, 1) if len(values) > 1 else student_mean(values)
+    return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})", 100)

@@ -1,15 +1,20 @@
 """Generation by any OpenAI-compatible endpoint.
 
-`concurrency` requests are in flight at once. Whatever may pass (a busy or failing server, a lost connection, an answer
-that cannot be read, an empty one) is met by one policy: wait, and ask again, `attempts` times in all. What does not
-pass becomes an api_error of its own and the run goes on. Only what no request could get past ends it: a refused key, an
-unknown model, an address without a server.
+Up to `concurrency` requests are in flight at once. Whatever may pass (a failing server, a lost connection, an answer
+that cannot be read) is met by one policy: wait, and ask again, `attempts` times in all. What does not pass becomes an
+api_error of its own and the run goes on. A refusal for asking too often (429) is no attempt: all requests slow down
+together (`lab.inference.throttle`) until it is let in. Only what no request could get past ends the run: a refused key,
+an unknown model, an address without a server, an account without credit, a rate limit that lets nothing through for
+`patience` seconds.
+
+An answer that the server ended properly is an answer, even if it is empty.
 """
 
 import asyncio
 import atexit
 import logging
 import os
+import random
 import re
 import time
 from collections.abc import Iterator, Sequence, Set
@@ -22,17 +27,24 @@ import openai
 import tenacity
 
 from lab.config.evaluation import EndpointConfig
+from lab.config.notation import FormatConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.text.settings import Prompt
+from lab.inference.throttle import Throttle
+from lab.text.examples import Prompt
 
 _CONNECT_SECONDS = 10
 _LONGEST_REASON = 300
 _SHORTEST_SECRET = 8
 """Shorter keys, such as the EMPTY of a local server, are no secrets, and could be part of an answer by chance."""
+_ENDED = ("stop", "length", "content_filter", "tool_calls", "function_call")
+"""The finish reasons of OpenAI's API: with one of them, even an empty answer is complete."""
+_THOUGHTS = ("thinking", "reasoning")
 
 
 class EndpointEngine:
+    format = FormatConfig()
+
     def __init__(self, config: EndpointConfig) -> None:
         """Raises ConfigError when the variable that should hold the key does not."""
         self.config = config
@@ -81,10 +93,11 @@ class EndpointEngine:
     ) -> Exception | None:
         """Fills `ready`; returns the error that ended it early, if one did."""
         waiting, workers = iter(todo.items()), min(self.config.concurrency, len(todo))
+        throttle = Throttle(self.config.concurrency, self.config.longest_wait)
 
         async def work(client: openai.AsyncOpenAI) -> None:
             for i, request in waiting:
-                ready[i] = await self._answer(client, self._body(request, sampling, i))
+                ready[i] = await self._answer(client, throttle, self._body(request, sampling, i))
                 arrived.set()
                 if not self._reached and len(ready) == workers:
                     what = f"the endpoint {self.config.base_url} cannot be reached ({ready[i].api_error})"
@@ -114,22 +127,22 @@ class EndpointEngine:
         messages = [message._asdict() for message in request.prompt]
         return body | {"messages": messages, self._budget: request.max_tokens}
 
-    async def _answer(self, client: openai.AsyncOpenAI, body: dict[str, Any]) -> Completion:
+    async def _answer(self, client: openai.AsyncOpenAI, throttle: Throttle, body: dict[str, Any]) -> Completion:
         """The first completion of all attempts, or an api_error whose seconds are those of all attempts and waits."""
         began = time.perf_counter()
         ask = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(self.config.attempts),
             wait=self._wait,
-            retry=tenacity.retry_if_exception(_may_pass) | tenacity.retry_if_result(_says_nothing),
-            retry_error_callback=lambda state: state.outcome and state.outcome.result(),  # as the last attempt ended
+            retry=tenacity.retry_if_exception(_may_pass),
+            reraise=True,
         )
         try:
-            completion: Completion = await ask(self._attempt, client, body)
+            completion: Completion = await ask(self._let_in, client, throttle, body)
         except (openai.APIError, _UnusableError) as error:
             reason = self._reason(error)
             status = error.status_code if isinstance(error, openai.APIStatusError) else 0
             # after an answer, 403 and 404 are about the question, or pass
-            if status == 401 or (status in (403, 404) and not self._reached):
+            if status in (401, 402, 429) or (status in (403, 404) and not self._reached):
                 raise ModelError(self._refusal(status, reason)) from None
             if not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
                 self._reached = True
@@ -141,7 +154,26 @@ class EndpointEngine:
         """Seconds until the next attempt: as many as the server asks for, else a random number that grows."""
         longest = self.config.longest_wait
         asked = _retry_after(state.outcome.exception() if state.outcome else None)
-        return tenacity.wait_random_exponential(max=longest)(state) if asked is None else min(max(0.0, asked), longest)
+        if asked is None:
+            return tenacity.wait_random_exponential(max=longest)(state)
+        return min(asked, longest) * random.uniform(1, 1.5)  # not all requests at the same instant
+
+    async def _let_in(self, client: openai.AsyncOpenAI, throttle: Throttle, body: dict[str, Any]) -> Completion:
+        """One attempt, made as often as it is refused for asking too often.
+
+        Raises openai.RateLimitError when waiting would not help: no credit is left, or `patience` has run out.
+        """
+        while True:
+            async with throttle.turn() as began:
+                try:
+                    completion = await self._attempt(client, body)
+                except openai.RateLimitError as error:
+                    refused_for = throttle.refused(began, _retry_after(error))
+                    if _is_out_of_credit(error) or refused_for > self.config.patience:
+                        raise
+                else:
+                    throttle.passed()
+                    return completion
 
     async def _attempt(self, client: openai.AsyncOpenAI, body: dict[str, Any]) -> Completion:
         began = time.perf_counter()
@@ -171,13 +203,17 @@ class EndpointEngine:
 
     def _read(self, answer: Any, seconds: float) -> Completion:
         choice = answer.choices[0]
-        said, finish = getattr(choice, "message", choice), choice.finish_reason or "stop"
+        said, finish = getattr(choice, "message", choice), choice.finish_reason
         text = said.content if said is not choice else choice.text
         if text is None:
             text = getattr(said, "refusal", None)  # what a model may not answer, it has answered wrong
         reasoning = getattr(said, "reasoning_content", None) or getattr(said, "reasoning", None) or ""
-        if text is None and (reasoning or finish == "length"):
-            text = ""  # all was thought, and nothing said: servers that part the two report null
+        if said is not choice and isinstance(text, list):
+            text, thoughts = _text_and_thoughts(text)
+            reasoning = reasoning or thoughts
+        if not text and not reasoning and finish not in _ENDED:
+            raise _UnusableError(f"an empty answer that did not end properly (finish_reason {finish})")
+        text, finish = "" if text is None else text, finish or "stop"
         if not isinstance(text, str):
             raise TypeError
         asked, written = (int(getattr(answer.usage, f"{kind}_tokens", None) or 0) for kind in ("prompt", "completion"))
@@ -197,6 +233,8 @@ class EndpointEngine:
 
     def _refusal(self, status: int, reason: str) -> str:
         where, variable = f"the endpoint {self.config.base_url}", self.config.api_key_env
+        if status in (402, 429):
+            return f"{where} lets no request through ({reason}); once it does, run again with resume=true"
         if status == 404:
             return f"{where} has no model {self.config.model} ({reason}); see engine.base_url and engine.model"
         if variable is None:
@@ -236,23 +274,41 @@ def _key(variable: str | None) -> str:
 
 def _may_pass(error: BaseException) -> bool:
     if isinstance(error, openai.APIStatusError):
-        return error.status_code in (408, 409, 429) or error.status_code >= 500
+        return error.status_code in (408, 409) or error.status_code >= 500
     return isinstance(error, openai.APIError | _UnusableError)
 
 
-def _says_nothing(completion: Completion) -> bool:
-    """It may be a failure that the server kept to itself, unless something was thought."""
-    return not (completion.text or completion.reasoning or completion.finish_reason == "length")
+def _is_out_of_credit(error: openai.RateLimitError) -> bool:
+    return "insufficient_quota" in (error.code, error.type)
+
+
+def _text_and_thoughts(parts: list[Any]) -> tuple[str, str]:
+    """What was said and what was thought in a content of parts, such as {"type": "text", "text": "42"}.
+
+    A thought is itself text or parts (Mistral). Raises TypeError or LookupError for a part of another kind.
+    """
+    said: list[str] = []
+    thought: list[str] = []
+    for part in parts:
+        kind = part["type"]
+        if kind in _THOUGHTS:
+            inner = part.get(kind) or part.get("text") or ""
+            thought.append(inner if isinstance(inner, str) else _text_and_thoughts(inner)[0])
+        else:
+            said.append(part["refusal" if kind == "refusal" else "text"])
+    return "".join(said), "".join(thought)
 
 
 def _retry_after(error: BaseException | None) -> float | None:
-    """Seconds until the time that the server names, if it names one; negative when that has passed."""
-    value = error.response.headers.get("retry-after") if isinstance(error, openai.APIStatusError) else None
-    if value is not None:
-        with suppress(ValueError):
-            return float(value)
-        with suppress(ValueError):
-            return parsedate_to_datetime(value).timestamp() - time.time()
+    """Seconds until the time that the server names, if it names one; 0 if that has passed."""
+    if not isinstance(error, openai.APIStatusError):
+        return None
+    headers = error.response.headers
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1)):
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) * unit)
+    with suppress(KeyError, ValueError):
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     return None
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from hashlib import blake2b
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from lab.text.settings import Prompt
+from lab.config.notation import FormatConfig
+from lab.text.examples import Prompt
 
 
 def never(text: str) -> bool:
@@ -56,6 +57,11 @@ GREEDY = Sampling()
 
 
 class Engine(Protocol):
+    @property
+    def format(self) -> FormatConfig:
+        """How the model wants numbers written: as it was tuned."""
+        ...
+
     def check(self, request: Request) -> None:
         """Raises ModelError when requests of this kind cannot be put to the model, for want of a chat template."""
         ...

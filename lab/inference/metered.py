@@ -8,7 +8,7 @@ from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.runs import Run
-from lab.text.settings import Prompt
+from lab.text.examples import Prompt
 
 
 class MeteredEngine:
@@ -20,6 +20,7 @@ class MeteredEngine:
 
     def __init__(self, engine: LocalEngine | PlainEngine, run: Run, name: str) -> None:
         self.engine, self.run, self.name = engine, run, name
+        self.format = engine.format
 
     def check(self, request: Request) -> None:
         self.engine.check(request)

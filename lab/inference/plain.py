@@ -1,4 +1,8 @@
-"""The loop that everybody writes: `generate` of transformers over left-padded batches. What ours is compared with."""
+"""The loop that everybody writes: `generate` of transformers over left-padded batches.
+
+The engine of models from scratch, whose questions are short and share no prompt, and what `LocalEngine` is compared
+with elsewhere.
+"""
 
 import itertools
 import time

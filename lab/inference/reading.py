@@ -60,9 +60,8 @@ class PromptReader:
             cache.update(keys, values, layer)
         output = self.model(
             input_ids=inputs["input_ids"],
-            position_ids=inputs["position_ids"] + known,
             attention_mask=pad(inputs["attention_mask"], (known, 0), value=True),
-            **tree_places(self.model, tree, start),
+            **{"position_ids": inputs["position_ids"] + known} | tree_places(self.model, tree, start),
             past_key_values=cache,
             logits_to_keep=torch.tensor([path[-1] for path in tree.paths], device=device),
         )

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from lab.config.notation import FormatConfig
 from lab.inference.engine import Request
-from lab.text.examples import encode_prompt, opens_thoughts
-from lab.text.settings import Prompt
+from lab.text.examples import Prompt, encode_prompt, opens_thoughts
 
 
 class TokenizingEngine:
     tokenizer: Any
+    format = FormatConfig()
 
     def check(self, request: Request) -> None:
         encode_prompt(request.prompt, self.tokenizer)

@@ -4,18 +4,24 @@ import importlib
 import itertools
 import time
 from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 from lab.config.evaluation import VllmConfig
 from lab.errors import ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.inference.tokenizing import TokenizingEngine
+from lab.models.swaps import recorded
 from lab.text.examples import encode_prompt
 
 
 class VllmEngine(TokenizingEngine):
     def __init__(self, config: VllmConfig) -> None:
-        """Raises ModelError, in one line, when vLLM is not installed or cannot load the model."""
+        """Raises ModelError, in one line, when vLLM is not installed or cannot load the model, and for a model with
+        swapped tokens or positions, which vLLM would read as its base."""
+        for folder in (Path(config.model), Path(config.model) / "model"):
+            if recorded(folder).of_model:
+                raise ModelError(f"{config.model} has swapped tokens or positions (swap.json): take engine.kind=local")
         try:
             vllm: Any = importlib.import_module("vllm")  # not this file
         except ImportError as error:

@@ -16,11 +16,15 @@ from lab.models.swaps import recorded, swap_of
 
 
 def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Raises ModelError when a target names no linear layer of the model."""
-    layers = {name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    """Raises ModelError when a target names no linear layer of the model, or no layer is as wide as the rank."""
+    linear = [(name, module) for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+    layers = {name.rpartition(".")[2] for name, _ in linear}
     unknown = sorted(set(config.targets) - layers)
     if unknown or not config.targets:
         raise ModelError(f"adapter.targets {unknown}: the model has no such layers; it has {', '.join(sorted(layers))}")
+    widest = max(max(m.in_features, m.out_features) for name, m in linear if name.rpartition(".")[2] in config.targets)
+    if config.rank > widest:
+        raise ModelError(f"adapter.rank={config.rank}: no layer of adapter.targets is wider than {widest}")
 
 
 def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:

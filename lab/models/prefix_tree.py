@@ -47,14 +47,17 @@ class PrefixTree:
                 return depth
         return min(len(path), len(sequence), limit)
 
+    def tokens_and_depths(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
+        """input_ids and position_ids (1, T)."""
+        return {
+            "input_ids": torch.tensor([self.tokens], device=device),
+            "position_ids": torch.tensor([self.depths], device=device),
+        }
+
     def inputs(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
         """input_ids and position_ids (1, T), attention_mask (1, 1, T, T), True where attention goes (for SDPA)."""
         mask_TT = torch.eye(len(self.parents), dtype=torch.bool)
         for node, parent in enumerate(self.parents):
             if parent >= 0:
                 mask_TT[node, : parent + 1] |= mask_TT[parent, : parent + 1]
-        return {
-            "input_ids": torch.tensor([self.tokens], device=device),
-            "position_ids": torch.tensor([self.depths], device=device),
-            "attention_mask": mask_TT[None, None].to(device),
-        }
+        return {**self.tokens_and_depths(device), "attention_mask": mask_TT[None, None].to(device)}

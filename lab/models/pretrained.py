@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import httpx2  # what the hub is asked with
 import torch
 from bitsandbytes.nn.modules import Linear4bit
 from huggingface_hub import model_info, try_to_load_from_cache
+from huggingface_hub.errors import OfflineModeIsEnabled
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -17,7 +19,7 @@ from lab.errors import ModelError
 from lab.models.sources import EMBEDDED, locate
 from lab.models.swapped import SwappedLlama
 
-_ADVICE = f"without its weights use configs/smollm2_lora.yaml, or model.name={next(iter(EMBEDDED))}"
+_ADVICE = f"a model that needs no hub is {next(iter(EMBEDDED))}"
 
 
 def load(
@@ -64,7 +66,10 @@ def load(
 def _check_hub(path: str) -> None:
     """Ask the hub once for a model that is neither here nor in its cache: the loader would ask for a minute."""
     if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "config.json"), str):
-        model_info(path, timeout=10)
+        try:
+            model_info(path, timeout=10)
+        except (httpx2.TransportError, OfflineModeIsEnabled):
+            raise ModelError(f"{path} is no folder here, and the model hub cannot be reached; {_ADVICE}") from None
 
 
 def describe(model: PreTrainedModel) -> str:

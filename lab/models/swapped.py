@@ -4,6 +4,7 @@
 - places: a vector for the place of a digit in its run of digits, added to the token's own (Abacus, McLeish et al.
   2024). All are zero at first, so that the model is the base model, to the bit.
 - same place: a bias towards the digits of the place that is written next, zero at first too (`same_place`).
+- coupled: numbers as one token of a text, and digits hidden from all but their place (`coupled`), with that bias.
 - forbidden tokens have probability 0, in training as in generation.
 
 Places follow from the tokens before; a pass over a part of its rows (a prefix tree, a step with a cache) is given what
@@ -20,11 +21,12 @@ from torch import nn
 from transformers import Cache, LlamaConfig, LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from lab.config.finetuning import TextPositionsConfig
+from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
+from lab.models.coupled import HIDDEN, PATH_ATTENTION, Paths, hide, text_positions
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
-from lab.models.same_place import SamePlaceBias, SamePlaceLayer, kinds
+from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
 
 
 class PlaceEmbeddings(nn.Embedding):
@@ -47,21 +49,35 @@ class SwappedLlama(LlamaForCausalLM):
         """`config.swapped_positions` holds a TextPositionsConfig as a dictionary."""
         super().__init__(config)
         swap = TextPositionsConfig(**config.swapped_positions)  # type: ignore[attr-defined]
-        if swap.kind != "original":
+        if swap.kind in ("nope", "alibi"):
             width = config.head_dim or config.hidden_size // config.num_attention_heads
             self.model.rotary_emb = NoRotation(width)  # type: ignore[assignment]
         self.alibi = AlibiBias(config.num_attention_heads) if swap.kind == "alibi" else None
         self.place_embeddings = PlaceEmbeddings(swap.places, config.hidden_size) if swap.places else None
-        self.same_place = None
-        if swap.same_place:
-            self.same_place = SamePlaceBias(config.num_hidden_layers, config.num_attention_heads)
+        self.coupled, self.same_place = swap.kind == "coupled", None
+        self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
+        if swap.same_place or self.coupled:
+            self.same_place = SamePlaceBias(config.num_hidden_layers, config.num_attention_heads, self.neighbours)
             layers = [SamePlaceLayer(config, layer) for layer in range(config.num_hidden_layers)]
             self.model.layers = nn.ModuleList(layers)
+        if self.coupled:
+            config._attn_implementation = PATH_ATTENTION
+            self._bound(swap.locality)
+        self.ordinary = False
+        """Whether numbers are written in ordinary order, all but answers."""
         self.new_tokens: list[int] = []
         self._digits: tuple[int, ...] = ()
         self._words: tuple[str, ...] = ()
         self._forbidden = torch.empty(0, dtype=torch.long, device="cpu")
         self.post_init()
+
+    def _bound(self, locality: LocalityConfig) -> None:
+        first, last = locality.layers or (0, len(self.model.layers) - 1)
+        if last >= len(self.model.layers):
+            what = f"there is no layer {last}; the model has {len(self.model.layers)}, from 0 up"
+            raise ModelError(f"positions.locality.layers={[first, last]}: {what}")
+        for number, layer in enumerate(self.model.layers):
+            layer.bounded = first <= number <= last  # type: ignore[union-attr]
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
@@ -78,7 +94,8 @@ class SwappedLlama(LlamaForCausalLM):
         )
         several = [word for word, digits in zip(words, self._digits, strict=True) if digits > 1]
         if self.same_place is not None and set(several) - {words[token] for token in forbidden}:
-            what = f"positions.same_place is of one digit a token, and the model has {several[0]!r}"
+            key = "positions.kind=coupled" if self.coupled else "positions.same_place"
+            what = f"{key} is of one digit a token, and the model has {several[0]!r}"
             raise ModelError(f"{what}: use tokenizer.digits.kind=one_digit")
         self._words = tuple("" if hint else word for word, hint in zip(words, hinted, strict=True))
         self._forbidden = torch.tensor(forbidden, dtype=torch.long)
@@ -92,9 +109,15 @@ class SwappedLlama(LlamaForCausalLM):
             found.append(run if digits > 0 else 0)
         return found
 
-    def kinds(self, tokens: Sequence[int]) -> torch.Tensor:
-        """(T, T): see `same_place`."""
-        return kinds([self._words[token] for token in tokens])
+    def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
+        """Of the `last` tokens, all if it is not given, and all tokens (Q, T): see `same_place`, and `coupled.hide`."""
+        words = [self._words[token] for token in tokens]
+        kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary)
+        return hide(kinds_QT, digits_T) if self.coupled else kinds_QT
+
+    def text_positions(self, tokens: Sequence[int]) -> list[int]:
+        """See `coupled`."""
+        return text_positions([self._words[token] for token in tokens])
 
     def forward(  # type: ignore[override]
         self,
@@ -105,12 +128,14 @@ class SwappedLlama(LlamaForCausalLM):
         place_ids: torch.Tensor | None = None,
         kinds_BQK: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
+        paths: Paths | None = None,
         **others: Any,
     ) -> CausalLMOutputWithPast:
         """As LlamaForCausalLM's.
 
         attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True where attention goes.
         place_ids (B, Q): `places` of whole rows where these are parts of them; kinds_BQK: so the `kinds` of pairs.
+        paths: those of the nodes of a tree, whose mask and kinds are then of rows and not of nodes (`coupled`).
 
         Raises ModelError for embeddings instead of tokens, for a place without an embedding, and when a cache holds
         tokens and places are not given.
@@ -124,6 +149,7 @@ class SwappedLlama(LlamaForCausalLM):
                 raise ModelError("tokens after a cache need the arguments of step_places: they follow from whole rows")
             given = row_places(self, input_ids.tolist())
             place_ids, kinds_BQK = given.get("place_ids"), given.get("kinds_BQK")
+            position_ids = given.get("position_ids", position_ids)
         if self.place_embeddings is not None:
             assert place_ids is not None
             hidden_BQD = hidden_BQD + self.place_embeddings(place_ids).to(hidden_BQD.dtype)
@@ -132,8 +158,14 @@ class SwappedLlama(LlamaForCausalLM):
         if self.same_place is not None:
             assert attention_mask is not None
             assert kinds_BQK is not None
-            others["bias_LHC"] = self.same_place()
-            others["kinds_BQK"] = nn.functional.pad(kinds_BQK, (0, attention_mask.shape[-1] - kinds_BQK.shape[-1]))
+            kinds_BQK = nn.functional.pad(kinds_BQK, (0, attention_mask.shape[-1] - kinds_BQK.shape[-1]))
+            others["bias_LHC"] = bias_LHC = self.same_place()
+            one_hot = nn.functional.one_hot(kinds_BQK.clamp(min=0), bias_LHC.shape[-1])
+            others["one_hot_BQKC"] = one_hot.to(attention_mask.dtype)
+            if self.coupled:
+                others |= {"unbounded": attention_mask, "paths": paths}
+                least = torch.finfo(attention_mask.dtype).min
+                attention_mask = attention_mask.masked_fill((kinds_BQK == HIDDEN)[:, None], least)
         output = super().forward(
             inputs_embeds=hidden_BQD,  # type: ignore[arg-type]
             attention_mask=attention_mask,
@@ -191,9 +223,13 @@ def biases_places(model: Any) -> bool:
     return getattr(model, "same_place", None) is not None
 
 
+def couples(model: Any) -> bool:
+    return getattr(model, "coupled", False)
+
+
 def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
-    """The arguments place_ids (B, Q) and kinds_BQK for the `last` tokens of rows of like length, all of them if it is
-    not given; those alone that the model wants."""
+    """The arguments place_ids (B, Q), kinds_BQK and position_ids (B, Q) for the `last` tokens of rows of like length,
+    all of them if it is not given; those alone that the model wants."""
     return step_places(model, rows, [last or len(row) for row in rows])
 
 
@@ -206,8 +242,11 @@ def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]
     if biases_places(model):
         found = torch.zeros(len(rows), most, longest, dtype=torch.long)
         for row, count, kinds_QK in zip(rows, counts, found, strict=True):
-            kinds_QK[:count, : len(row)] = model.kinds(row)[-count:]
+            kinds_QK[:count, : len(row)] = model.kinds(row, count)
         given["kinds_BQK"] = found
+    if couples(model):
+        ids = [model.text_positions(row)[-count:] for row, count in zip(rows, counts, strict=True)]
+        given["position_ids"] = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in ids])
     return {name: part.to(model.device) for name, part in given.items()}
 
 
@@ -216,15 +255,44 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
     given, known = {}, len(before)
     rows = [[*before, *(tree.tokens[node] for node in path)] for path in tree.paths]
     if embeds_places(model):
-        places_T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
-        for row, path in zip(rows, tree.paths, strict=True):
-            places_T[0, path] = torch.tensor(model.places(row)[known:])
-        given["place_ids"] = places_T
+        given["place_ids"] = _of_nodes(tree, [model.places(row)[known:] for row in rows])
     if biases_places(model):
         # where a digit is follows from the whole number, so that nodes which rows share may be elsewhere in each
         found = torch.zeros(1, len(tree.tokens), known + len(tree.tokens), dtype=torch.long)
         for row, path in zip(rows, tree.paths, strict=True):
             keys = torch.tensor([*range(known), *(known + node for node in path)])
-            found[0, torch.tensor(path)[:, None], keys] = model.kinds(row)[known:]
+            found[0, torch.tensor(path)[:, None], keys] = model.kinds(row, len(path))
         given["kinds_BQK"] = found
+    if couples(model):
+        given["position_ids"] = _of_nodes(tree, [model.text_positions(row)[known:] for row in rows])
     return {name: part.to(model.device) for name, part in given.items()}
+
+
+def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
+    """What `tree_places` gives, for attention along paths: of rows and not of nodes, with the paths and the mask."""
+    paths = Paths.of(tree)
+    (rows, queries), keys = paths.queries_BQ.shape, paths.keys_BK.shape[1]
+    kinds_BQK = torch.zeros(rows, queries, keys, dtype=torch.long)
+    visible_BQK = torch.zeros(rows, queries, keys, dtype=torch.bool)
+    known: set[int] = set()
+    for row, path in enumerate(tree.paths):
+        own = len([node for node in path if node not in known])
+        known.update(path)
+        kinds_BQK[row, :own, : len(path)] = model.kinds([tree.tokens[node] for node in path], own)
+        at = torch.arange(len(path) - own, len(path))
+        visible_BQK[row, :own] = torch.arange(keys) <= at[:, None]
+    positions = [model.text_positions([tree.tokens[node] for node in path]) for path in tree.paths]
+    return {
+        "position_ids": _of_nodes(tree, positions),
+        "kinds_BQK": kinds_BQK,
+        "attention_mask": visible_BQK[:, None],
+        **paths._asdict(),
+    }
+
+
+def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Numbers of the tokens of rows as numbers (1, T) of their nodes."""
+    found_1T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
+    for row, path in zip(rows, tree.paths, strict=True):
+        found_1T[0, path] = torch.tensor(row)
+    return found_1T

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -31,8 +32,11 @@ def load(config: ModelConfig, swap: Swap) -> tuple[PreTrainedModel, PreTrainedTo
         assert isinstance(model, SwappedLlama)
         tokens = swap_digits(tokenizer, swap.tokenizer.digits, TextFormat(swap.format, []).hints)
         tokenizer = tokens.tokenizer
+        if swap.positions.kind == "coupled":
+            _begin_texts(tokenizer)
         _make_room(model, tokens)
         words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+        model.ordinary = swap.format.reverse == "answer"
         model.know_tokens(words, list(tokens.new), tokens.forbidden)  # type: ignore[arg-type]
     model.swap = swap  # type: ignore[assignment]
     return model, tokenizer
@@ -51,6 +55,18 @@ def recorded(folder: Path) -> Swap:
         return Swap()
     except ValueError as error:
         raise ModelError(f"{folder / FILE}: not a swap: {str(error).splitlines()[0]}") from None
+
+
+def _begin_texts(tokenizer: Any) -> None:
+    """Give texts a first token, where the tokenizer gives them none, so that no digit is the first.
+
+    Attention rests on the first token (Xiao et al. 2024), which is left with little of its own. All digits of a number
+    that nothing stands before would be such: they see nothing but themselves.
+    """
+    if not tokenizer.encode(""):
+        first = tokenizer.bos_token or tokenizer.eos_token
+        known = [(first, tokenizer.convert_tokens_to_ids(first))]
+        tokenizer._tokenizer.post_processor = TemplateProcessing(single=f"{first} $A", special_tokens=known)
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@
 Answers are compared as text, part by part: 07 is not 7, 1.50 is not 1.5, 10/8 is not 5/4.
 """
 
+import math
 from collections.abc import Mapping
 from operator import eq
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from typing import NamedTuple
 from lab.numbers.representations import Representation, split_parts
 
 METRICS = ("exact_match", "digit_match", "dlength")
+BOUNDS = {"exact_match": (0, 1), "digit_match": (0, 1), "dlength": (0, math.inf)}
+"""What a score, and so a mean of scores, can be."""
 
 
 class Score(NamedTuple):

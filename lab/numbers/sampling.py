@@ -20,7 +20,7 @@ import numpy as np
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Fraction, Integer, Number, Scientific
 from lab.numbers.splits import Split, split_of, unordered
-from lab.numbers.tasks import TASKS, Task
+from lab.numbers.tasks import TASKS, Prepare, Task
 
 BLOCK = 128
 _ROUND = 160
@@ -49,6 +49,8 @@ class Cell(NamedTuple):
 
     task: Task
     length: int
+    prepare: Prepare | None = None
+    """How a raw pair becomes the question, if not by the task's own rule."""
 
 
 def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
@@ -58,7 +60,7 @@ def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
 
 def has_problems(cell: Cell, split: Split, seed: int) -> bool:
     try:
-        return bool(block(cell, split, seed, 0))
+        return next(_drawn(cell, split, seed, 0), None) is not None
     except TaskError:
         return False
 
@@ -66,22 +68,24 @@ def has_problems(cell: Cell, split: Split, seed: int) -> bool:
 def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[Problem]:
     """The first `count` problems of the stream without repetition, swapped operands counting as the same.
 
-    Fewer when the space has fewer: drawing stops when nothing new has come for a whole block and for as many draws
-    as have been kept twenty times over.
+    Nothing is drawn beyond the last of them: of long numbers, one draw in 16 is a test problem. Fewer when the space
+    has fewer: drawing stops when nothing new has come for a whole block and for as many draws as have been kept twenty
+    times over.
     """
     kept: dict[tuple[str, str], Problem] = {}
     number = since_last = 0
     while len(kept) < count and since_last < max(BLOCK, 20 * len(kept)):
         try:
-            drawn = block(cell, split, seed, number)
+            for candidate in itertools.islice(_drawn(cell, split, seed, number), BLOCK):
+                key = unordered(candidate.a, candidate.b)
+                since_last = since_last + 1 if key in kept else 0
+                kept.setdefault(key, candidate)
+                if len(kept) == count:
+                    break
         except TaskError:
             break
-        for candidate in drawn:
-            key = unordered(candidate.a, candidate.b)
-            since_last = since_last + 1 if key in kept else 0
-            kept.setdefault(key, candidate)
         number += 1
-    return list(kept.values())[:count]
+    return list(kept.values())
 
 
 class Mixture(Sequence[Problem]):
@@ -150,27 +154,35 @@ def _order(count: int, split: Split, seed: int, number: int) -> list[int]:
 @lru_cache(maxsize=8192)
 def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
     """Problems number * BLOCK to (number + 1) * BLOCK of a cell's stream."""
-    task, length = cell
+    return list(itertools.islice(_drawn(cell, split, seed, number), BLOCK))
+
+
+def _drawn(cell: Cell, split: Split, seed: int, number: int) -> Iterator[Problem]:
+    """The problems of a block one at a time, and more without an end; a problem is drawn when it is asked for."""
+    task, length, prepare = cell
     name, solve, representation, tested = task.name, task.solve, task.representation.name, task.tested_lengths
-    problems: list[Problem] = []
     if split != "train" and length not in tested:
         raise TaskError(f"{task.key} has no {split} problems of length {length}")
     generator = philox(task.key, length, split, seed, number)
+    found = False
     for draws in itertools.count(1):
-        for a, b in questions(task, length, generator):
+        for a, b in questions(task, length, generator, prepare):
             a_text = str(a)
             b_text = None if b is None else str(b)
             if split_of(representation, a_text, b_text, length, tested) == split:
-                problems.append(Problem(name, representation, a_text, b_text, str(solve(a, b)), length))
-                if len(problems) == BLOCK:
-                    return problems
-        if not problems and draws == _ROUNDS_WITHOUT_RESULT:
+                found = True
+                yield Problem(name, representation, a_text, b_text, str(solve(a, b)), length)
+        if not found and draws == _ROUNDS_WITHOUT_RESULT:
             raise TaskError(f"{task.key} has no {split} problems of length {length}")
-    raise AssertionError("unreachable")
 
 
-def questions(task: Task, length: int, generator: np.random.Philox) -> Iterator[tuple[Number, Number | None]]:
-    """One round of operands of a task at a length; pairs that make no question are left out."""
+def questions(
+    task: Task, length: int, generator: np.random.Philox, prepare: Prepare | None = None
+) -> Iterator[tuple[Number, Number | None]]:
+    """One round of operands of a task at a length, by `prepare` or by the task's own rule; pairs that make no question
+    are left out.
+    """
+    prepare = prepare or task.prepare
     draw = _DRAW[task.representation]
     shortest = length if task.same_length else max(1, length // 2)
     width = 2 * length + 1
@@ -183,7 +195,7 @@ def questions(task: Task, length: int, generator: np.random.Philox) -> Iterator[
         word_b = words[3 * i + 1]
         b = draw(text[middle : middle + width], shortest + (word_b >> 32) % lengths_b, word_b)
         word = words[3 * i + 2]
-        if a is not None and b is not None and (operands := task.prepare(a, b, word)) is not None:
+        if a is not None and b is not None and (operands := prepare(a, b, word)) is not None:
             yield operands
 
 

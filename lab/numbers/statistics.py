@@ -1,18 +1,36 @@
 """Intervals: every figure of the lab carries its n and one of these."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 
 class Estimate(NamedTuple):
+    """A value with its 95 % interval, and how many samples stand behind it."""
+
     value: float
     low: float
     high: float
+    """Bounds of the 95 % interval; infinite where nothing is known, as of the mean of one value."""
     n: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name. A bound that is infinite becomes None: JSON has no word for it."""
+        return {name: part if math.isfinite(part) else None for name, part in self._asdict().items()}
+
+    @classmethod
+    def from_json(cls, read: Mapping[str, Any]) -> Self:
+        """What `to_json` made; None is infinite again."""
+        value, low, high = (read[name] for name in ("value", "low", "high"))
+        return cls(
+            math.inf if value is None else value,
+            -math.inf if low is None else low,
+            math.inf if high is None else high,
+            read["n"],
+        )
 
 
 def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
@@ -22,7 +40,10 @@ def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
     """
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} of {n} is not a proportion")
-    p = successes / n
+    return _score_interval(successes / n, n, z)
+
+
+def _score_interval(p: float, n: int, z: float = 1.959964) -> Estimate:
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     # The bounds are exactly 0 and 1 at the ends; rounding must not push them past the estimate.
@@ -30,17 +51,31 @@ def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
 
 
 def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000) -> Estimate:
-    """Percentile bootstrap of a mean (Efron 1979), 95 %; raises ValueError when there are no values.
+    """Percentile bootstrap of a mean (Efron 1979), 95 %; of one value alone, nothing is known of the mean.
 
-    To draw n values again is to draw how often each distinct one comes, which is faster.
+    To draw n values again is to draw how often each distinct one comes, which is faster. Raises ValueError when there
+    are no values.
     """
     if len(values) == 0:
         raise ValueError("no values to take the mean of")
     n = len(values)
+    if n == 1:
+        return Estimate(float(values[0]), -math.inf, math.inf, n)
     distinct_U, counts_U = np.unique(np.asarray(values, dtype=float), return_counts=True)
     drawn_RU = np.random.default_rng(seed).multinomial(n, counts_U / n, resamples)
     low, high = np.quantile(drawn_RU @ distinct_U / n, [0.025, 0.975])
     return Estimate(float(counts_U @ distinct_U / n), float(low), float(high), n)
+
+
+def bootstrap_share(values: Sequence[float]) -> Estimate:
+    """Mean of values from 0 to 1, such as digit match: their bootstrap, or Wilson's interval if all are the same.
+
+    Drawn again, equal values are as certain as can be, however few they are. None varies more than what is 0 or 1, so
+    Wilson's interval is wide enough for them. Raises ValueError when there are no values.
+    """
+    if len(set(values)) == 1:
+        return _score_interval(float(values[0]), len(values))
+    return bootstrap_mean(values)
 
 
 def bootstrap_ratio(
@@ -48,13 +83,15 @@ def bootstrap_ratio(
 ) -> Estimate:
     """Percentile bootstrap of the ratio of two sums over the same items, which are drawn in pairs, 95 %.
 
-    A bound is infinite where so many of the draws have only zeros below. Raises ValueError when the lengths differ, or
-    all denominators are 0.
+    A bound is infinite if so many of the draws have only zeros below; of one item both are. Raises ValueError when the
+    lengths differ, or all denominators are 0.
     """
     above_N, below_N = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     if len(above_N) != len(below_N) or not below_N.any():
         raise ValueError(f"no ratio of {len(above_N)} numbers to {len(below_N)}, of which some are not 0")
     n = len(above_N)
+    if n == 1:
+        return Estimate(float(above_N[0] / below_N[0]), -math.inf, math.inf, n)
     drawn_RN = np.random.default_rng(seed).integers(n, size=(resamples, n))
     above_R, below_R = above_N[drawn_RN].sum(1), below_N[drawn_RN].sum(1)
     ratios_R = np.divide(above_R, below_R, out=np.full(resamples, np.inf), where=below_R != 0)

@@ -10,13 +10,15 @@ operands, or None when the pair does not make a question; the sampler then draws
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from lab.errors import TaskError
 from lab.numbers import operations as op
 from lab.numbers.representations import Float, Fraction, Integer, Number, Representation, Scientific, length
 
 Operands = tuple[Number, Number | None]
+Prepare: TypeAlias = Callable[..., Operands | None]
 
 
 # How a raw pair becomes a question. ------------------------------------------------------------------------------
@@ -64,6 +66,16 @@ LONGEST_SHORT_FACTOR = 3
 def short_second(a: Number, b: Number, word: int) -> Operands:
     """multiply_easy: the shorter number keeps at most three digits a part (the released code; the paper says < 3)."""
     return a, shortened(b)
+
+
+@functools.cache  # one rule for one number of digits, as problems are remembered by their rule
+def shorter_second(digits: int) -> Prepare:
+    """multiply_easy of integers: the shorter number keeps so many digits at most."""
+
+    def prepare(a: Integer, b: Integer, word: int) -> Operands:
+        return a, Integer(b.value % 10**digits)
+
+    return prepare
 
 
 def short_either(a: Number, b: Number, word: int) -> Operands:
@@ -199,7 +211,7 @@ EASY = Difficulty(100, {"S": range(1, 11), "M": range(11, 21), "L": range(21, 61
 class Task:
     name: str
     representation: Representation
-    prepare: Callable[..., Operands | None]
+    prepare: Prepare
     solve: Callable[..., Number | str]
     answer: Representation
     difficulty: Difficulty
@@ -310,13 +322,3 @@ def task(key: str) -> Task:
 
     near = get_close_matches(key, TASKS, n=3, cutoff=0.5) or sorted(TASKS)
     raise TaskError(f"no task {key!r}; did you mean {', '.join(near)}?")
-
-
-@functools.cache  # one task for one number of digits, as problems are remembered by their task
-def products_by(digits: int) -> Task:
-    """multiply_easy_integer whose second factor keeps so many digits at most."""
-
-    def prepare(a: Integer, b: Integer, word: int) -> Operands:
-        return a, Integer(b.value % 10**digits)
-
-    return replace(TASKS["multiply_easy_integer"], prepare=prepare)

@@ -27,7 +27,7 @@ from inspect_ai.solver import TaskState
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.plugins.shared import VERSION, Untokenized, completed, figures, open_cached
-from lab.text.settings import Prompt
+from lab.text.examples import Prompt
 
 # Inspect puts the package's name before a task's only where it knows the package to be installed. It does not know
 # that of an editable install whose distribution (number-lab) is named otherwise.

@@ -6,12 +6,14 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from lab.benchmarks.benchmark import Benchmark, Sample
+from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.opening import open_benchmark
+from lab.benchmarks.results import Scored
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+from lab.config.notation import FormatConfig
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.text.answers import without_thoughts
-from lab.text.settings import Prompt
+from lab.text.examples import Prompt
 
 Config: TypeAlias = Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
 
@@ -25,6 +27,8 @@ SUM_METRICS = {"success_strict": True, "success_loose": True}
 
 class Untokenized:
     """In place of an engine, as the tool has its own: no character of an answer takes more than one token."""
+
+    format = FormatConfig()
 
     def check(self, request: Request) -> None: ...
 
@@ -51,16 +55,16 @@ def completed(text: str, reasoning: str = "", finish_reason: str = "stop") -> Co
     return Completion(text, 0, 0, 0.0, finish_reason, reasoning or thoughts)
 
 
-def figures(scored: Sample) -> dict[str, float]:
+def figures(scored: Scored) -> dict[str, float]:
     """The numbers of a score: NUPA_METRICS or SUM_METRICS."""
-    strict, loose = scored["strict"], scored["loose"]
-    if "success" in strict:
-        return {"success_strict": float(strict["success"]), "success_loose": float(loose["success"])}
+    strict, loose = scored.readings["strict"], scored.readings["loose"]
+    if strict.digit_match is None or strict.dlength is None:
+        return {"success_strict": float(strict.exact_match), "success_loose": float(loose.exact_match)}
     return {
-        "exact_match_strict": float(strict["exact_match"]),
-        "exact_match_loose": float(loose["exact_match"]),
-        "digit_match": strict["digit_match"],
-        "dlength": float(strict["dlength"]),
+        "exact_match_strict": float(strict.exact_match),
+        "exact_match_loose": float(loose.exact_match),
+        "digit_match": strict.digit_match,
+        "dlength": float(strict.dlength),
     }
 
 

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from lab.config.schema import RunConfig, Section
+from lab.config.schema import LONGEST, RunConfig, Section
 
 Instrument = Literal[
     "alignment",
@@ -33,7 +33,7 @@ class SumsConfig(Section):
     their own notation."""
     lengths: list[int] = Field(default=[2, 3, 4, 5])
     """Digits at which alignment, destinations, surgery and remap are measured."""
-    trained: int = Field(default=4, ge=2)
+    trained: int = Field(default=4, ge=2, le=LONGEST)
     """Digits that the model can add: other instruments look at sums of this length, and surgery takes from it what it
     gives the model at other lengths."""
     column: int = Field(default=2, ge=1)
@@ -50,8 +50,8 @@ class SumsConfig(Section):
     @field_validator("lengths")
     @classmethod
     def _lengths(cls, lengths: list[int]) -> list[int]:
-        if not lengths or min(lengths) < 1 or len(set(lengths)) < len(lengths):
-            raise ValueError("should be numbers of digits from 1 up, none twice")
+        if not lengths or not 1 <= min(lengths) <= max(lengths) <= LONGEST or len(set(lengths)) < len(lengths):
+            raise ValueError(f"should be numbers of digits from 1 to {LONGEST}, none twice")
         return sorted(lengths)
 
     @model_validator(mode="after")
@@ -62,6 +62,14 @@ class SumsConfig(Section):
 
 
 class ProbeConfig(RunConfig):
+    COMMAND = "probe"
+    SMOKE = (
+        "sums.per_length=8",
+        "sums.pairs=8",
+        "sums.probed=64",
+        "examples=1",
+    )
+
     subject: str
     """The model: a run directory, a folder of adapters, a hub name or an embedded model."""
     instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "illusion", "surgery"])
@@ -82,6 +90,9 @@ class ProbeConfig(RunConfig):
 
 class BenchmarkConfig(RunConfig):
     """What a config of `lab.probe benchmark` may say."""
+
+    COMMAND = "probe benchmark"
+    SMOKE = ("adders=[ones first]", "pairs=4", "steps=2", "das_steps=2")
 
     adders: list[str] = Field(default=[])
     """By name (lab/probing/benchmark/families); all of them if empty."""

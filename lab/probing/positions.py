@@ -127,10 +127,11 @@ class TextSums:
         """`template`: a text with {a} and {b} in this order, such as "{a}+{b}="; the NUPA prompt if it is empty.
         `format`: how numbers are written, without padding and hints.
 
-        Raises TaskError for a template with other fields, and for a padded or hinted format.
+        Raises TaskError for a template with other fields, and for a format that is padded, hinted, or of answers alone.
         """
-        if format and (format.pad != "none" or format.index_hints != "none"):
-            raise TaskError(f"sums are only found in numbers without padding and index hints, not in {format!r}")
+        if format and (format.pad != "none" or format.index_hints != "none" or format.reverse == "answer"):
+            what = "sums are only found in numbers without padding and index hints, all in one order"
+            raise TaskError(f"{what}, not in {format!r}")
         self._ones_first = bool(format) and format.reverse in ("integer", "each", "total")
         self._tokenizer = tokenizer
         # many base models have none; padding is never looked at, so any token will do

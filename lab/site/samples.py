@@ -41,7 +41,7 @@ KEPT = 2_000
 FACT = 300
 """Characters of a short fact, such as an operand."""
 
-_READINGS = ("strict", "loose")
+_READINGS = ("strict", "loose", "final")
 _TOLD = {
     "index",
     "task",

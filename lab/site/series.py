@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from lab.benchmarks.compare import VERSION
 from lab.benchmarks.nupa.published import PUBLISHED
 from lab.benchmarks.nupa.tables import RANGES
+from lab.benchmarks.results import VERSION
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
 from lab.numbers.tasks import TASKS
@@ -89,8 +89,8 @@ def estimate(found: Mapping[str, Any] | None) -> list[float | int | None] | None
     """[value, low, high, n], rounded to what a chart can show; None where there is no finite value."""
     if not found or not math.isfinite(found["value"]):
         return None
-    rounded = [round(found[key], 4) if math.isfinite(found[key]) else None for key in ("value", "low", "high")]
-    return [*rounded, found["n"]]
+    parts = [found[key] for key in ("value", "low", "high")]
+    return [*(None if part is None or not math.isfinite(part) else round(part, 4) for part in parts), found["n"]]
 
 
 def _nupa(series: Series, summary: Mapping[str, Any]) -> Series:

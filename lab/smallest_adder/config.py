@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from lab.config.schema import RunConfig, Section
+from lab.config.schema import Rate, RunConfig, Section
 
 
 class GptAdderConfig(Section):
@@ -105,7 +105,7 @@ class AdderTrainingConfig(Section):
 
     max_steps: int = Field(default=3000, ge=1)
     batch_size: int = Field(default=128, ge=1)
-    learning_rate: float = Field(default=1e-2, gt=0)
+    learning_rate: Rate = 1e-2
     warmup_steps: int = Field(default=100, ge=0)
     weight_decay: float = Field(default=0.01, ge=0)
     betas: tuple[float, float] = (0.9, 0.99)
@@ -130,6 +130,15 @@ class AdderTrainingConfig(Section):
 
 
 class AdderConfig(RunConfig):
+    COMMAND = "adder"
+    SMOKE = (
+        "group={seeds: 2}",
+        "training.max_steps=2",
+        "training.warmup_steps=1",
+        "training.evaluate_every=1",
+        "training.valid_problems=20",
+    )
+
     model: Annotated[ModelConfig, Field(discriminator="kind")]
     group: GroupConfig = GroupConfig()
     training: AdderTrainingConfig = AdderTrainingConfig()

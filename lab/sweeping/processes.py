@@ -35,7 +35,10 @@ def ended(status: int) -> str:
 
 
 def last_lines(log: Path, count: int = LAST_LINES) -> str:
-    """Of what a command has said, indented; of a line in which a bar was redrawn, its last state."""
+    """Of what a command has said, indented; of a line in which a bar was redrawn, its last state. Where they tell what
+    the user can put right, that alone.
+    """
     lines = log.read_bytes()[-100_000:].decode(errors="replace").split("\n") if log.exists() else ["(no log)"]
     shown = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
-    return "\n".join(f"    {line[:400]}" for line in shown[-count:])
+    told = [line for line in shown[-count:] if line.startswith("error: ")]
+    return "\n".join(f"    {line[:400]}" for line in told or shown[-count:])

@@ -12,6 +12,7 @@ from lab.benchmarks.length_curves.figures import length_curves as draw_length_cu
 from lab.drawing.figures import by_cell
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, percent
 from lab.errors import RunError
+from lab.numbers.metrics import BOUNDS
 from lab.numbers.statistics import seeds_proportion, student_mean, wilson
 from lab.runs import Run
 from lab.sweeping.config import LengthCurvesResults, ValuesResults
@@ -75,14 +76,18 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
 
 def across_seeds(runs: Sequence[Run], path: str, share: bool) -> dict[str, Any] | None:
     """Mean over the runs with its 95 % interval: of a share the wider of Student's over the runs and Wilson's over
-    their problems, of another number Student's; of one run the interval that it has. None of no runs.
+    their problems, of another number Student's, cut to what its metric can be; of one run the interval that it has.
+    None of no runs.
     """
     if not runs:
         return None
     found = [_pooled(run, path, share) for run in runs]
     if share:
         return seeds_proportion([part["value"] for part in found], min(part["n"] for part in found))._asdict()
-    return found[0] if len(found) == 1 else student_mean([part["value"] for part in found])._asdict()
+    if len(found) == 1:
+        return found[0]
+    bounds = BOUNDS.get(path.rpartition(".")[2], (-math.inf, math.inf))
+    return student_mean([part["value"] for part in found], *bounds)._asdict()
 
 
 def _pooled(run: Run, path: str, share: bool) -> dict[str, Any]:
@@ -139,4 +144,4 @@ def _cell(estimate: Mapping[str, Any] | None, share: bool) -> Cell:
         return NOT_MEASURED
     if share:
         return percent(estimate)
-    return Shown(estimate, "{:.4g} ({:.4g}-{:.4g})" if math.isfinite(estimate["high"]) else "{:.4g}", 1)
+    return Shown(estimate, "{:.4g} ({:.4g}-{:.4g})", 1)

@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from lab.errors import RunError
+from lab.progress import clock
 from lab.runs import Run
 from lab.sweeping.cells import Trial
 from lab.sweeping.launchers import Job, Launcher
@@ -38,7 +39,7 @@ def run_trials(trials: Iterable[Trial], launcher: Launcher, run: Run) -> list[st
                         continue
                     del going[trial]
                     reason = reason or _unfinished(trial)
-                    took = f"{trial.name}: {_clock(time.monotonic() - start)}"
+                    took = f"{trial.name}: {clock(time.monotonic() - start)}"
                     if reason:
                         failed.append(trial.name)
                         log = log_of(run, trial.name)
@@ -67,18 +68,10 @@ def _unfinished(trial: Trial) -> str:
 
 def _progress() -> Progress:
     return Progress(
-        BarColumn(20),
+        BarColumn(10),
         TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("elapsed,"),
         TimeRemainingColumn(),
-        TextColumn("to go"),
+        TextColumn("left"),
         speed_estimate_period=float("inf"),  # a run may take hours
         console=Console(),  # rich's own may have been made silent by a library
     )
-
-
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}"

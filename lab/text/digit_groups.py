@@ -6,6 +6,9 @@
     random      12 3 456 7              1 23 4 567         of lengths drawn anew each time
     mixed       12 345 67               12 345 67          as byte pairs merge that were learned from numbers
 
+Reversed digits are cut as they are written, from 7654321 to 765 432 1 by groups from the left; aligned groups alone
+keep their places (lab/text/notation.py).
+
 aligned is how the paper's own tokenizers cut, left how Llama 3's does. random is the paper's random tokenizer, mixed
 stands for GPT-2's, whose groups are irregular.
 """

@@ -1,12 +1,9 @@
-"""Problems as training text and as tokens."""
+"""Questions and answers as text and as tokens."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from lab.config.schema import RulesConfig
 from lab.errors import ModelError
 from lab.numbers.sampling import Problem
-from lab.text import prompts, rule_following
-from lab.text.settings import Prompt
 
 if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none of it
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase as Tokenizer
@@ -14,6 +11,15 @@ if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none o
 
 IGNORED = -100
 """The label of a token whose continuation is not trained on."""
+
+
+class Message(NamedTuple):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+Prompt: TypeAlias = str | tuple[Message, ...]
+"""Raw text, or the messages of a chat."""
 
 
 class Example(NamedTuple):
@@ -26,13 +32,6 @@ class EncodedExample(NamedTuple):
     prompt_ids: list[int]
     completion_ids: list[int]
     """The answer and the end-of-sequence token: the only part that the loss sees."""
-
-
-def example(problem: Problem, rules: RulesConfig | None = None) -> Example:
-    """The direct answer, or the answer at the end of following `rules`."""
-    if rules is None:
-        return Example(prompts.prompt(problem), prompts.completion(problem), problem)
-    return Example(rule_following.prompt(problem, rules), rule_following.completion(problem, rules), problem)
 
 
 def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:

@@ -17,17 +17,20 @@ from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import Task
 from lab.text.answers import Reading
-from lab.text.examples import Example
+from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
+from lab.text.number_search import NumberSearch
 from lab.text.prompts import around_operands
+from lab.text.wording import Wording
 
-_HINT = r"<\d+\.\d+>"
+_HINT, _HINT_BACKWARDS = r"<\d+\.\d+>", r">\d+\.\d+<"
 _WORD = re.compile(rf"{_HINT}|[0-9./e]")
 
 
-class TextFormat:
+class TextFormat(Wording):
     def __init__(self, config: FormatConfig, tasks: Sequence[Task]) -> None:
         """Raises TaskError for tasks whose answers the format cannot carry (see `Notation`)."""
+        super().__init__()
         self.config = config
         self._notation = Notation(TokenizerConfig(), config, tasks)
 
@@ -41,38 +44,41 @@ class TextFormat:
         """Whether integers are written from the ones digit up."""
         return self._notation.ones_first
 
-    def example(self, problem: Problem, luck: int | None = None) -> Example:
-        """Prompt and completion; `luck` draws the first places of hints. Raises what `Notation.question` raises."""
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        """See `Wording`; `luck` draws the first places of hints. Raises what `Notation.question` raises."""
         before, between, after = around_operands(problem)
         words = self._notation.question(problem, luck)
         operator = words.index(f"<{task_of(problem).key}>")
         a, b = "".join(words[:operator]), "".join(words[operator + 1 : -1])
-        answer = "".join(self._notation.answer(problem, luck))
-        return Example(f"{before}{a}{between}{b}{after}", f" {answer}", problem)
+        return f"{before}{a}{between}{b}{after}"
+
+    def completion(self, problem: Problem, luck: int | None = None) -> str:
+        """See `Wording`."""
+        return " " + "".join(self._notation.answer(problem, luck))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """The answer, digits in their natural order, as `lab.text.answers.extract` has it, or None if there is none."""
-        pattern = self._pattern(representation)
-        match = pattern.match(text.strip()) if reading == "strict" else pattern.search(text)
+        written = self._written(representation)
+        match = written.number.match(text.strip()) if reading == "strict" else written.search(text)
         read = match and self._notation.read(_WORD.findall(match.group()), representation)
         return read if read and representation.pattern.fullmatch(read) else None
 
     def decided(self, text: str, representation: Representation) -> bool:
         """Whether nothing that could follow changes either reading."""
-        match = self._pattern(representation).search(text)
+        match = self._written(representation).search(text)
         return match is not None and match.end() < len(text)
 
-    def _pattern(self, representation: Representation) -> re.Pattern[str]:
-        return _written(representation, self.config.reverse == "total", self.config.index_hints == "both")
+    def _written(self, representation: Representation) -> NumberSearch:
+        return _written(representation, self.config.reverse in ("total", "answer"), self.config.index_hints == "both")
 
 
-def opened(config: FormatConfig, tasks: Sequence[Task]) -> TextFormat | None:
-    """The format of a config, None where numbers are written as ever. Raises TaskError as `TextFormat` does."""
-    return None if config == FormatConfig() else TextFormat(config, tasks)
+def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
+    """The wording of a format: raw text if it leaves numbers as they are. Raises TaskError as `TextFormat` does."""
+    return Wording() if config == FormatConfig() else TextFormat(config, tasks)
 
 
 @functools.cache
-def _written(representation: Representation, total: bool, hinted: bool) -> re.Pattern[str]:
+def _written(representation: Representation, total: bool, hinted: bool) -> NumberSearch:
+    digit, backwards = (rf"{_HINT}[0-9]", rf"[0-9]{_HINT_BACKWARDS}") if hinted else ("[0-9]", "[0-9]")
     separators = SEPARATORS[representation][:: -1 if total else 1]
-    digits = rf"(?:{_HINT if hinted else ''}[0-9])+"
-    return re.compile(digits + "".join(re.escape(separator) + digits for separator in separators))
+    return NumberSearch(digit, "".join(rf"{re.escape(separator)}(?:{digit})+" for separator in separators), backwards)

@@ -6,8 +6,8 @@
 Number Cookbook (arXiv 2411.03766), section 3.3 and appendix A.4: digits may go into groups, be reversed, be padded with
 zeros and have their places before them. What its released code does otherwise:
 
-- Groups are cut at their true places first, and then reversed. The released code reversed first, so that aligned groups
-  were counted from the wrong end. Byte pairs alone are merged in the reversed digits: they know no places.
+- Aligned groups are cut at their true places first, and then reversed. The released code reversed first, so that they
+  were counted from the wrong end. The other kinds know no places: they cut the digits as they are written.
 - A part is read back by joining its groups and reversing the whole. The released code reversed decimals once more for
   each token, which scrambled those of three tokens and more; Table 16 shows it for every reversal of decimals.
 - One operator a task, and separators that tell ".", "/" and "e" apart. The released code had one token for each.
@@ -38,6 +38,7 @@ _REVERSED: dict[str, tuple[str, ...]] = {
     "decimal": ("left",),
     "each": ("right", "left"),
     "total": ("right", "left"),
+    "answer": ("right", "left"),
 }
 """Alignments of the parts whose digits are reversed, by `format.reverse`."""
 
@@ -61,7 +62,8 @@ class Notation:
         self._hints = [[f"<{part}.{place}>" for place in range(format.largest_hint)] for part in range(_PARTS)]
         self._known_hints = [frozenset(hints) for hints in self._hints]
         self._reversed = _REVERSED[format.reverse]
-        self._total = format.reverse == "total"
+        self._total = format.reverse in ("total", "answer")
+        self._reversed_question = format.reverse != "answer"
         self._hinted_question = format.index_hints != "none"
         self._hinted_answer = format.index_hints == "both"
 
@@ -79,7 +81,7 @@ class Notation:
 
     @property
     def ones_first(self) -> bool:
-        """Whether integers are written from the ones digit up."""
+        """Whether integers of answers are written from the ones digit up."""
         return "right" in self._reversed
 
     def question(self, problem: Problem, luck: int | None = None) -> list[str]:
@@ -92,10 +94,11 @@ class Notation:
         operands = self._operands(problem, task)
         starts = self._starts(problem, task, operands, luck) if self._hinted_question else None
         words = _random_words("question", problem, luck) if self._tokenizer.kind == "random" else None
-        written = self._write(operands[0], task.representation, starts, words)
+        turned = self._reversed_question
+        written = self._write(operands[0], task.representation, starts, words, turned)
         written.append(f"<{task.key}>")
         if task.second is not None:
-            written += self._write(operands[1], task.second, starts, words)
+            written += self._write(operands[1], task.second, starts, words, turned)
         written.append(EQUALS)
         return written
 
@@ -154,14 +157,19 @@ class Notation:
         return digits[::-1] if alignment in self._reversed else digits
 
     def _write(
-        self, parts: list[str], representation: Representation, starts: list[int] | None, random: Iterator[int] | None
+        self,
+        parts: list[str],
+        representation: Representation,
+        starts: list[int] | None,
+        random: Iterator[int] | None,
+        turn: bool = True,
     ) -> list[str]:
         kind, size = self._tokenizer.kind, self._tokenizer.digits
         written: list[list[str]] = []
         for index, (digits, alignment) in enumerate(zip(parts, representation.alignment, strict=True)):
-            turned = alignment in self._reversed
-            if turned and kind == "mixed":  # the mirror image of a learned group need not be learned
-                cut = _mirrored(groups(digits[::-1], kind, size, alignment))
+            turned = turn and alignment in self._reversed
+            if turned and kind != "aligned":
+                cut = _mirrored(groups(digits[::-1], kind, size, alignment, random))
             else:
                 cut = groups(digits, kind, size, alignment, random)
             hints = None if starts is None else self._hints_of(cut, index, alignment, starts[index])
@@ -170,7 +178,7 @@ class Notation:
                 hints = hints and hints[::-1]
             written.append(cut if hints is None else [word for pair in zip(hints, cut, strict=True) for word in pair])
         separators = SEPARATORS[representation]
-        if self._total:
+        if turn and self._total:
             written.reverse()
             separators = separators[::-1]
         words = written[0]

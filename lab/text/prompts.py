@@ -75,11 +75,12 @@ def completion(problem: Problem) -> str:
 def parse(text: str, task: Task, length: int) -> Problem | None:
     """The problem of `task` that a text asks, whatever follows its "="; None if it asks none.
 
-    The answer is computed, not read. `length` is taken as given.
+    The answer is computed, not read. `length` is taken as given. The released code spells "minimal" "mininal".
     """
     before, between, after = _PIECES[task.name, task.representation.name]
     first = task.representation.pattern.pattern
     second = task.second.pattern.pattern if task.second else ""
+    text = text.replace("mininal", "minimal")
     asked = re.match(f"{re.escape(before)}({first}){re.escape(between)}({second}){re.escape(after)}", text)
     if not asked:
         return None

@@ -50,4 +50,5 @@ class TrainingProgress(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any
     ) -> None:
         self.losses |= {_RECORDED[key]: logs[key] for key in ("loss", "eval_loss") if key in logs}
-        self.bar.update(self.item, note=" ".join(f"{name} {value:.3f}" for name, value in self.losses.items()))
+        note = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.losses.items())
+        self.bar.update(self.item, note=note)

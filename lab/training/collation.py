@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped import tree_places
+from lab.models.swapped import couples, path_places, tree_places
 from lab.numbers.sampling import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
@@ -22,11 +22,12 @@ class PrefixTreeCollator:
         self.share_prefixes, self.model = share_prefixes, model
 
     def of_rows(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """The same of the rows of a ProblemSet; where they tell of aligned digits, first_at and second_at (P, 2): nodes
-        that predict a digit, and the nodes of the digits of its place."""
+        """The same of the rows of a ProblemSet, and the index of the first; where they tell of aligned digits, first_at
+        and second_at (P, 2): nodes that predict a digit, and the nodes of the digits of its place."""
         tree, paths = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
         if "place_ids" in tree:
             tree["place_ids"] = self._drawn(tree["place_ids"], rows[0]["index"])
+        tree["index"] = torch.tensor(rows[0]["index"])
         for side in ("first_at", "second_at") if "first_at" in rows[0] else ():
             tree[side] = torch.tensor(
                 [
@@ -51,8 +52,8 @@ class PrefixTreeCollator:
         for (_, completion), path in zip(batch, tree.paths, strict=True):
             labels_1T[0, path[-len(completion) :]] = torch.tensor(completion)
         inputs = {
-            **tree.inputs(),
-            **tree_places(self.model, tree),
+            **(tree.tokens_and_depths() if couples(self.model) else tree.inputs()),
+            **(path_places(self.model, tree) if couples(self.model) else tree_places(self.model, tree)),
             "shift_labels": labels_1T,
             "labels": labels_1T,  # read by the trainer alone, to count what the loss is averaged over
         }

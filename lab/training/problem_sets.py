@@ -8,14 +8,15 @@ from typing import NamedTuple
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.schema import RulesConfig
+from lab.config.schema import Variation
 from lab.errors import TaskError
-from lab.numbers.sampling import Cell, Curriculum, Mixture, has_problems
+from lab.numbers.additions import vary
+from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
-from lab.text.examples import encode, example, tokens_needed
-from lab.text.formats import TextFormat
+from lab.text.examples import encode, tokens_needed
+from lab.text.wording import Wording
 
 
 class ProblemSet(NamedTuple):
@@ -31,22 +32,31 @@ def problem_set(
     seed: int,
     size: int,
     tokenizer: PreTrainedTokenizerBase,
-    rules: RulesConfig | None = None,
+    wording: Wording,
     together: int = 1,
-    written: TextFormat | None = None,
     curriculum: int = 1,
     aligned: bool = False,
+    variation: Variation | None = None,
 ) -> ProblemSet:
-    """The first `size` problems of the cells' mixture that fit the window, if rules are followed, or else the first.
+    """The first `size` problems of the cells' mixture, or the first that fit the window, if the wording has one.
 
-    Of each `together` successive ones, those of a task stand side by side, so that their common prompt is shared.
-    Without rules numbers may be `written` in a format, lengths may grow in the stages of a `curriculum`, and rows may
-    tell where digits of one place are (lab/text/aligned_digits.py).
-    Raises TaskError when no problem fits the window.
+    Args:
+        cells: tasks and lengths, in equal shares.
+        split: the split of the problems.
+        seed: of the mixture.
+        size: how many problems.
+        tokenizer: how text becomes tokens.
+        wording: how a problem becomes text.
+        together: among so many successive problems, those of a task stand side by side, so that they share a prompt.
+        curriculum: stages in which lengths grow; only for wordings without a window.
+        aligned: whether rows tell which digits have the same place (lab/text/aligned_digits.py).
+        variation: hard cases among the problems, of integer addition alone.
+
+    Raises TaskError if no problem fits the window.
     """
     whole = Mixture(cells, split, seed, sys.maxsize)
-    mixture = Curriculum(cells, split, seed, size, curriculum) if curriculum > 1 and not rules else whole
-    chosen, left_out = _within_window(whole, size, tokenizer, rules) if rules else (list(range(size)), {})
+    mixture = Curriculum(cells, split, seed, size, curriculum) if curriculum > 1 and not wording.window else whole
+    chosen, left_out = _within_window(whole, size, tokenizer, wording) if wording.window else (list(range(size)), {})
     ordered = [
         index
         for start in range(0, size, together)
@@ -54,10 +64,8 @@ def problem_set(
     ]
 
     def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
-        examples = [
-            written.example(mixture[index], index) if written else example(mixture[index], rules)
-            for index in rows["index"]
-        ]
+        problems = [_varied(mixture[index], variation, seed, index) for index in rows["index"]]
+        examples = [wording.example(item, index) for item, index in zip(problems, rows["index"], strict=True)]
         encoded = [encode(item, tokenizer) for item in examples]
         columns: dict[str, list] = {
             "index": rows["index"],
@@ -72,6 +80,12 @@ def problem_set(
     return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
 
 
+def _varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
+    if not variation or variation == Variation():
+        return item
+    return vary(item, variation.carries, variation.short_second, variation.nines, seed, index)
+
+
 def validated(cells: list[Cell], seed: int) -> list[Cell]:
     """Those that have validation problems: not the shortest lengths, which belong to training."""
     return [cell for cell in cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)]
@@ -82,7 +96,7 @@ _TRIED = 16
 
 
 def _within_window(
-    mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, rules: RulesConfig
+    mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, wording: Wording
 ) -> tuple[list[int], dict[str, int]]:
     kept: list[int] = []
     too_long: Counter[Cell] = Counter()
@@ -95,8 +109,8 @@ def _within_window(
             cell = mixture.cell(index)
             if cell in hopeless:
                 continue
-            tokens = tokens_needed(example(mixture[index], rules), tokenizer)
-            if tokens <= rules.window:
+            tokens = tokens_needed(wording.example(mixture[index]), tokenizer)
+            if tokens <= (wording.window or tokens):
                 fitting.add(cell)
                 kept.append(index)
                 bar.update(item, completed=len(kept))
@@ -109,7 +123,7 @@ def _within_window(
                 break
             if len(hopeless) == len(mixture.cells):
                 raise TaskError(
-                    f"no problem of data.tasks at data.lengths fits data.rules.window={rules.window}: "
+                    f"no problem of data.tasks at data.lengths fits data.rules.window={wording.window}: "
                     f"the shortest of {too_long.total()} needs {shortest} tokens"
                 )
     left_out: Counter[str] = Counter()

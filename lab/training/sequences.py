@@ -17,8 +17,8 @@ from datasets import Dataset
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, Variation
-from lab.config.schema import TrainingConfig
+from lab.config.pretraining import PositionsConfig, PretrainingDataConfig
+from lab.config.schema import TrainingConfig, Variation
 from lab.models.position_ids import TokenFacts, draw, position_ids
 from lab.numbers.additions import vary
 from lab.numbers.sampling import BLOCK, Cell, Mixture

@@ -1,18 +1,16 @@
 """The one training loop: TRL's SFTTrainer on problems that are computed when they are asked for."""
 
-import json
+import math
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-from zipfile import ZipFile
 
 import torch
-from accelerate.utils import parse_flag_from_env
-from accelerate.utils.constants import FSDP_MODEL_NAME
 from peft import PeftModel
-from safetensors import safe_open
+from safetensors import SafetensorError
 from torch.nn.functional import cross_entropy
 from torch.utils.data import BatchSampler, DataLoader
 from transformers import PreTrainedModel, PrinterCallback, TrainerCallback
@@ -23,13 +21,17 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import processes
-from lab.config.schema import RulesConfig, TrainingConfig
-from lab.errors import ConfigError, ModelError
+from lab.config.schema import TrainingConfig, Variation
+from lab.errors import ConfigError, DivergedError, RunError
+from lab.models.coupled import Paths
 from lab.numbers.sampling import Cell
 from lab.runs import Run
 from lab.text.examples import IGNORED
-from lab.text.formats import TextFormat
+from lab.text.templates import ManyTemplates
+from lab.text.wording import Wording
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
+from lab.training.checkpoints import last_checkpoint, undamaged
+from lab.training.loggers import logger_callbacks
 from lab.training.problem_sets import ProblemSet, problem_set, validated
 
 AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
@@ -50,6 +52,7 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
         logits_to_keep=answers_A,
         use_cache=False,
         **{name: inputs[name] for name in ("place_ids", "kinds_BQK") if name in inputs},
+        **({"paths": Paths(*(inputs[name] for name in Paths._fields))} if "found_N" in inputs else {}),
     ).logits
     return cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
 
@@ -76,6 +79,32 @@ class AnswerTrainer(SFTTrainer):
             return total / (inputs["shift_labels"] != IGNORED).sum()
         # The count is of all processes, whose gradients are then averaged.
         return total * self.accelerator.num_processes / num_items_in_batch
+
+    def training_step(self, *arguments: Any, **settings: Any) -> torch.Tensor:
+        loss = super().training_step(*arguments, **settings)
+        self._check_finite({"loss": loss.item()}, self.state.global_step + 1)
+        return loss
+
+    def log(self, logs: dict[str, float], *arguments: Any, **settings: Any) -> None:
+        self._check_finite({name: logs[name] for name in _FINITE if name in logs}, self.state.global_step)
+        super().log(logs, *arguments, **settings)
+
+    def _check_finite(self, values: Mapping[str, float], step: int) -> None:
+        """Raises DivergedError at the first step that no further one can mend."""
+        for name, value in values.items():
+            if math.isfinite(value):
+                continue
+            last = last_checkpoint(Path(self.args.output_dir))  # each was validated, with a finite loss
+            rate = self._get_learning_rate()
+            good = f"the last good checkpoint is {last}" if last else "there is no checkpoint yet"
+            raise DivergedError(
+                f"the training diverged: {_FINITE[name]} {value} at step {step}, learning rate {rate:g}; {good}; "
+                "try a lower training.learning_rate or more training.warmup_steps"
+            )
+
+    def _save_checkpoint(self, *arguments: Any, **settings: Any) -> None:
+        with _as_run_error(f"the checkpoint of step {self.state.global_step}", Path(self.args.output_dir)):
+            super()._save_checkpoint(*arguments, **settings)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         optimizer = super().create_optimizer(model)
@@ -111,6 +140,24 @@ class AnswerTrainer(SFTTrainer):
         return EvalLoopOutput(None, None, metrics, len(problems))  # type: ignore[arg-type]
 
 
+_FINITE = {"loss": "loss", "grad_norm": "norm of the gradient", "eval_loss": "validation loss"}
+"""What is a number in a training that goes well, and how it is called."""
+
+
+@contextmanager
+def _as_run_error(what: str, folder: Path) -> Iterator[None]:
+    """What the disk refuses is the user's to put right; each library that writes has an exception of its own for it."""
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        free = shutil.disk_usage(folder).free
+        reason = " ".join(str(error).split())[:160]
+        raise RunError(
+            f"{folder}: {what} cannot be written ({reason}; {free / 1e6:,.0f} MB are free there); "
+            "resume=true goes on from the last one that was"
+        ) from error
+
+
 class TrainingSets(NamedTuple):
     train: ProblemSet
     valid: ProblemSet
@@ -132,23 +179,34 @@ def training_sets(
     cells: list[Cell],
     seed: int,
     tokenizer: PreTrainedTokenizerBase,
-    rules: RulesConfig | None = None,
-    written: TextFormat | None = None,
+    wording: Wording,
     curriculum: int = 1,
     aligned: bool = False,
+    variation: Variation | None = None,
+    templates: bool = False,
 ) -> TrainingSets:
-    """What a training sees; with `rules`, examples follow them. Raises TaskError when nothing fits their window, and
-    ConfigError when the processes do not share a step out evenly.
+    """What a training sees; the arguments are those of `problem_set`, and whether problems are put in many `templates`
+    (lab/text/templates.py). Validation has all lengths at once, no variation, and the wording's own words.
 
-    The rest is as `problem_set` has it; validation has all lengths at once.
+    Raises TaskError if nothing fits the wording's window, and ConfigError if the processes do not share a step out
+    evenly.
     """
     accumulated(config)
-    samples, valid_problems = config.max_steps * config.batch_size, config.valid_problems
+    samples, some, tested = config.max_steps * config.batch_size, config.valid_problems, validated(cells, seed)
     return TrainingSets(
-        problem_set(cells, "train", seed, samples, tokenizer, rules, config.batch_size, written, curriculum, aligned),
         problem_set(
-            validated(cells, seed), "valid", seed, valid_problems, tokenizer, rules, valid_problems, written, 1, aligned
+            cells,
+            "train",
+            seed,
+            samples,
+            tokenizer,
+            ManyTemplates(wording) if templates else wording,
+            config.batch_size,
+            curriculum,
+            aligned,
+            variation,
         ),
+        problem_set(tested, "valid", seed, some, tokenizer, wording, together=some, aligned=aligned),
     )
 
 
@@ -184,7 +242,7 @@ def train(
     arguments = _arguments(config, folder, seed, model, bfloat16 or model.dtype == torch.bfloat16, compile)
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # several GPUs in one process would cut a tree in pieces; one is used
-    progress = TrainingProgress()
+    progress, loggers = TrainingProgress(), logger_callbacks(config.report_to, run)
     run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
     trainer = AnswerTrainer(
         answer_loss,
@@ -195,7 +253,7 @@ def train(
         eval_dataset=sets.valid.examples,
         processing_class=tokenizer,
         data_collator=collate,
-        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks],
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks, *loggers],
     )
     trainer.remove_callback(PrinterCallback)
     for parameter in model.parameters():
@@ -209,7 +267,8 @@ def train(
     run.append("training_times", [times])
     staged = run.path / ".model"
     processes.from_main(lambda: shutil.rmtree(staged, ignore_errors=True))
-    trainer.save_model(str(staged))  # of a model in shards, all processes have a part
+    with _as_run_error("the trained model", run.path):
+        trainer.save_model(str(staged))  # of a model in shards, all processes have a part
 
     def put_in_place() -> None:
         (staged / TRAINING_ARGS_NAME).unlink()  # a pickle
@@ -220,58 +279,6 @@ def train(
         shutil.rmtree(folder)
 
     processes.from_main(put_in_place)
-
-
-def last_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written whole: the trainer's state is the last file to be written."""
-    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if _is_json(path)]
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-
-
-def undamaged(folder: Path) -> Path | None:
-    """The newest whole checkpoint; raises ModelError when it is damaged, or not to be gone on from by this launch."""
-    last = last_checkpoint(folder)
-    if last:
-        check_undamaged(last)
-        if is_sharded(last) != parse_flag_from_env("ACCELERATE_USE_FSDP"):
-            what = "with FSDP" if is_sharded(last) else "without FSDP"
-            raise ModelError(f"checkpoint {last} was written {what}, and is gone on from in the same way")
-    return last
-
-
-def is_sharded(checkpoint: Path) -> bool:
-    """Whether it is one of FSDP, which keeps files of its own."""
-    return (checkpoint / f"{FSDP_MODEL_NAME}.bin").is_file()
-
-
-def _is_json(path: Path) -> bool:
-    try:
-        return bool(json.loads(path.read_text()))
-    except ValueError:
-        return False
-
-
-def check_undamaged(checkpoint: Path) -> None:
-    """Raises ModelError, naming the file, before anything of a damaged checkpoint is used."""
-    weights = "model" if (checkpoint / "config.json").is_file() else "adapter_model"
-    optimizer = "optimizer.bin" if is_sharded(checkpoint) else "optimizer.pt"
-    for name in (f"{weights}.safetensors", optimizer, "scheduler.pt"):
-        if not (checkpoint / name).is_file():
-            raise ModelError(f"checkpoint {checkpoint} has no {name}; remove {checkpoint.name} to go on without it")
-    for path in sorted(checkpoint.iterdir()):
-        try:
-            match path.suffix:
-                case ".safetensors":
-                    with safe_open(path, "pt"):
-                        pass
-                case ".pt" | ".pth" | ".bin":
-                    with ZipFile(path) as archive:
-                        if archive.testzip():
-                            raise ValueError("its checksum is wrong")
-        except Exception as error:  # each format has exceptions of its own
-            raise ModelError(
-                f"checkpoint {path} is damaged ({error}); remove {checkpoint.name} to go on without it"
-            ) from error
 
 
 def _arguments(
@@ -313,7 +320,10 @@ def _arguments(
         load_best_model_at_end=True,
         metric_for_best_model="eval_loss",
         logging_steps=config.log_every,
-        report_to=list(config.report_to) or "none",
+        report_to="none",  # lab/training/loggers.py has them
+        run_name=folder.parent.name,
+        project="number-lab",
+        logging_nan_inf_filter=False,  # it would show the mean of earlier losses instead
         disable_tqdm=True,
         seed=seed,
         data_seed=seed,

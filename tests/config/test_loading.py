@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lab.config.loading import dump, help_text, load, parse_command_line, renewed
+from lab.config import schema
+from lab.config.describing import help_text
+from lab.config.loading import dump, load, renewed
 from lab.errors import ConfigError
 
 
@@ -388,29 +390,6 @@ def test_help_names_every_key_with_type_default_and_docstring():
         assert expected in lines
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["c.yaml", "-h"]])
-def test_asking_for_help_prints_it_and_succeeds(capsys, argv):
-    with pytest.raises(SystemExit) as exit:
-        parse_command_line(Config, argv, "python -m lab.finetune", "Fine-tune a model.")
-    assert exit.value.code == 0
-    out = capsys.readouterr().out
-    assert out.startswith("usage: python -m lab.finetune config.yaml [key.sub=value ...]\n\nFine-tune a model.\n\n")
-    assert help_text(Config) in out
-
-
-@pytest.mark.parametrize("argv", [[], ["resume=true"], ["--config"]])
-def test_a_command_without_a_config_says_how_it_is_used(argv):
-    with pytest.raises(ConfigError) as error:
-        parse_command_line(Config, argv, "lab", "")
-    assert str(error.value) == "the first argument must be a config; usage: lab config.yaml [key.sub=value ...]"
-
-
-def test_a_command_line_loads_its_config(write):
-    assert parse_command_line(Config, [str(write(c="name: a")), "resume=true"], "lab", "") == Config(
-        name="a", resume=True
-    )
-
-
 def test_an_earlier_config_is_renewed_with_the_defaults_of_later_keys(write):
     class Later(Config):
         added: int = 3
@@ -425,3 +404,43 @@ def test_an_earlier_config_is_renewed_with_the_defaults_of_later_keys(write):
 def test_reading_configs_imports_no_torch():
     script = "import sys, lab.config.loading, lab.runs; assert not {'torch', 'transformers'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+class Pair(schema.Section):
+    small: int = 1
+    large: int = 2
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Pair":
+        if self.small >= self.large:
+            raise schema.wrong("small large", f"small={self.small} should be below large={self.large}")
+        return self
+
+
+class Pairs(schema.Section):
+    pair: Pair = Pair()
+    rate: schema.Rate = 1.0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([], "FILE:2: pair.small: small=3 should be below large=2"),
+        (["pair.large=1"], "argument 'pair.large=1': pair.large: small=3 should be below large=1"),
+        (["pair.small=7"], "argument 'pair.small=7': pair.small: small=7 should be below large=2"),
+    ],
+)
+def test_keys_that_are_wrong_together_are_told_by_the_one_that_an_argument_gave(tmp_path, overrides, message):
+    path = tmp_path / "pairs.yaml"
+    path.write_text("pair:\n  small: 3\n  large: 2\n")
+    with pytest.raises(ConfigError) as raised:
+        load(Pairs, path, overrides)
+    assert str(raised.value) == message.replace("FILE", str(path))
+
+
+@pytest.mark.parametrize("rate", [".inf", ".nan", "1e38", "0"])
+def test_a_rate_is_a_finite_number_in_reason(tmp_path, rate):
+    path = tmp_path / "pairs.yaml"
+    path.write_text(f"rate: {rate}\n")
+    with pytest.raises(ConfigError, match=r"rate = .*should be"):
+        load(Pairs, path)

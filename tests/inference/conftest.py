@@ -30,7 +30,7 @@ class Asked:
         """The first number asked about; the tests let it be the index of the request."""
         return int(self.prompt.split()[0])
 
-    def answer(self, text: str | None, finish: str = "stop", **message: Any) -> dict[str, Any]:
+    def answer(self, text: Any, finish: str | None = "stop", **message: Any) -> dict[str, Any]:
         """The body of an answer as OpenAI forms it."""
         chat = {"message": {"role": "assistant", "content": text, **message}}
         choice = {"index": 0, "finish_reason": finish, **({"text": text} if "prompt" in self.body else chat)}

@@ -21,7 +21,7 @@ from lab.config.evaluation import EndpointConfig
 from lab.errors import ConfigError, ModelError
 from lab.inference.endpoint import EndpointEngine
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.text.settings import Message
+from lab.text.examples import Message
 
 KEY = "sk-not-for-other-eyes"
 HTML = "<html><head><title>Welcome to nginx!</title></head></html>"
@@ -68,8 +68,8 @@ def unreliable(share, hang):
             lambda: asked.reply(HTML, headers={"content-type": "text/html"}),
             lambda: asked.reply({"error": {"message": "overloaded", "code": 503}}),
             lambda: asked.right() | {"choices": []},
-            lambda: asked.answer(None),
-            lambda: asked.answer(""),
+            lambda: asked.answer(None, finish=None),
+            lambda: asked.answer("", finish="error"),
         ]
         return luck.choice(faults)()
 
@@ -82,7 +82,7 @@ def unreliable(share, hang):
 def test_an_unreliable_server_costs_time_and_no_answer(serve, chat, path):
     server = serve(unreliable(0.3, hang=30))
     requests, answers = sums(300, chat)
-    found = collect(engine(server, attempts=12, concurrency=16, timeout=1), requests)
+    found = collect(engine(server, attempts=12, concurrency=16, timeout=0.4), requests)
     assert [found[i].text for i in range(300)] == answers
     assert {completion.finish_reason for completion in found.values()} == {"stop"}
     assert {asked.path for asked in server.asked} == {path}
@@ -115,11 +115,11 @@ def test_a_request_that_is_refused_for_what_it_says_is_not_sent_again(serve):
 
 
 def test_a_status_that_may_pass_is_met_by_as_many_attempts_as_the_config_says(serve):
-    statuses = [408, 409, 429, 500, 502, 503, 529]
+    statuses = [408, 409, 500, 502, 503, 529]
     server = serve(lambda asked: asked.reply("", status=statuses[asked.index]))
-    found = collect(engine(server, attempts=4), sums(7)[0])
-    assert [found[i].api_error for i in range(7)] == list(map(str, statuses))
-    assert Counter(asked.index for asked in server.asked) == dict.fromkeys(range(7), 4)
+    found = collect(engine(server, attempts=4), sums(6)[0])
+    assert [found[i].api_error for i in range(6)] == list(map(str, statuses))
+    assert Counter(asked.index for asked in server.asked) == dict.fromkeys(range(6), 4)
 
 
 UNUSABLE = [
@@ -131,7 +131,8 @@ UNUSABLE = [
     ({"choices": []}, {}, "not a completion: "),
     ({"choices": "none"}, {}, "not a completion: "),
     ({"error": {"message": "no GPU left"}}, {}, "no GPU left"),
-    ({"choices": [{"text": None}]}, {}, "not a completion: "),
+    ({"choices": [{"text": None}]}, {}, "an empty answer that did not end properly (finish_reason None)"),
+    ({"choices": [{"text": "", "finish_reason": "abort"}]}, {}, "an empty answer that did not end properly"),
     ({"choices": [{"text": ["7"]}]}, {}, "not a completion: "),
     ('{"choices": [{"text": "7"}], "usage": {"prompt_tokens": Infinity}}', {}, "not a completion: "),
     ({"choices": [{"text": "7"}]}, {"missing": 9}, "RemoteProtocolError: peer closed connection"),
@@ -176,11 +177,64 @@ def test_a_body_that_trickles_in_is_bounded_by_the_timeout_as_a_whole():
     listener.close()
 
 
-def test_an_empty_text_is_asked_for_again_and_taken_at_its_word_in_the_end(serve):
-    server = serve(lambda asked: asked.answer(""))
-    found = collect(engine(server, attempts=4), sums(1)[0])[0]
-    assert (found.text, found.finish_reason, found.api_error) == ("", "stop", "")
-    assert len(server.asked) == 4
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("nothing", ["", None])
+@pytest.mark.parametrize("finish", ["stop", "length", "content_filter"])
+def test_an_empty_answer_that_ended_properly_is_an_answer_and_paid_for_once(serve, chat, nothing, finish):
+    server = serve(lambda asked: asked.answer(nothing, finish))
+    found = collect(engine(server, attempts=4), sums(1, chat)[0])[0]
+    assert (found.text, found.finish_reason, found.api_error) == ("", finish, "")
+    assert len(server.asked) == 1
+
+
+TEXT_42 = {"type": "text", "text": "42"}
+THOUGHT = {"type": "text", "text": "12 and 30"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "text", "reasoning"),
+    [
+        ([TEXT_42], "42", ""),
+        ([{"type": "text", "text": "4"}, {"type": "output_text", "text": "2"}], "42", ""),
+        ([{"type": "thinking", "thinking": [THOUGHT]}, TEXT_42], "42", "12 and 30"),  # Mistral
+        ([{"type": "thinking", "thinking": "12 and 30", "signature": "x"}, TEXT_42], "42", "12 and 30"),  # Anthropic
+        ([{"type": "reasoning", "text": "12 and 30"}, TEXT_42], "42", "12 and 30"),
+        ([{"type": "thinking", "thinking": [THOUGHT]}], "", "12 and 30"),
+        ([{"type": "refusal", "refusal": "I cannot add."}], "I cannot add.", ""),
+        ([], "", ""),
+    ],
+)
+def test_an_answer_in_parts_is_read_and_paid_for_once(serve, parts, text, reasoning):
+    server = serve(lambda asked: asked.answer(parts))
+    found = collect(engine(server), sums(1, chat=True)[0])[0]
+    assert (found.text, found.reasoning, found.api_error) == (text, reasoning, "")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("parts", [["42"], [{"text": "42"}], [{"type": "text", "text": None}], [{"type": "image_url"}]])
+def test_parts_of_an_unknown_kind_are_no_completion(serve, parts):
+    found = collect(engine(serve(lambda asked: asked.answer(parts)), attempts=1), sums(1, chat=True)[0])[0]
+    assert found.api_error.startswith("not a completion: ")
+
+
+def test_a_refusal_for_asking_too_often_is_no_attempt(serve):
+    server = serve(lambda asked: asked.right() if asked.attempt > 5 else asked.reply("", status=429))
+    found = collect(engine(server, attempts=1), sums(3)[0])
+    assert [found[i].text for i in range(3)] == ["1000", "1018", "1036"]
+    assert Counter(asked.index for asked in server.asked) == dict.fromkeys(range(3), 6)
+
+
+@pytest.mark.parametrize(("status", "code"), [(429, "insufficient_quota"), (402, "none")])
+def test_an_account_without_credit_ends_the_run_and_keeps_what_was_answered(serve, status, code):
+    body = {"error": {"message": "You exceeded your current quota", "code": code}}
+    server = serve(lambda asked: asked.right() if asked.index == 0 else asked.reply(body, status=status))
+    found = {}
+    with pytest.raises(
+        ModelError, match=rf"no request through \({status}: You exceeded your current quota\); .*resume"
+    ):
+        collect(engine(server, concurrency=1), sums(50)[0], write=found.update)
+    assert set(found) == {0}
+    assert len(server.asked) == 2
 
 
 def test_a_budget_that_went_into_thought_is_an_empty_answer_at_once(serve):
@@ -190,11 +244,11 @@ def test_a_budget_that_went_into_thought_is_an_empty_answer_at_once(serve):
     assert len(server.asked) == 1
 
 
-def gap(serve, retry_after, longest_wait):
+def gap(serve, retry_after, longest_wait, header="retry-after", status=429):
     """Seconds between two attempts when the server asks for a wait."""
     server = serve(
         lambda asked: (
-            asked.right() if asked.attempt > 1 else asked.reply("", status=429, headers={"retry-after": retry_after})
+            asked.right() if asked.attempt > 1 else asked.reply("", status=status, headers={header: retry_after})
         )
     )
     assert collect(engine(server, longest_wait=longest_wait), sums(1)[0])[0].text == "1000"
@@ -202,8 +256,13 @@ def gap(serve, retry_after, longest_wait):
     return second.time - first.time
 
 
-def test_the_wait_that_a_server_asks_for_is_kept(serve):
-    assert 1.2 <= gap(serve, "1.2", longest_wait=9) < 2.2  # the first random wait is below one second
+@pytest.mark.parametrize("status", [429, 503])
+def test_the_wait_that_a_server_asks_for_is_kept(serve, status):
+    assert 1.2 <= gap(serve, "1.2", longest_wait=9, status=status) < 2.2  # it would be one second at most, unasked
+
+
+def test_a_wait_in_milliseconds_is_kept(serve):
+    assert 0.3 <= gap(serve, "300", longest_wait=9, header="retry-after-ms") < 0.9
 
 
 @pytest.mark.parametrize("retry_after", ["3600", "inf", formatdate(4e9, usegmt=True)])

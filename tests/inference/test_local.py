@@ -9,8 +9,8 @@ from lab.inference.engine import GREEDY, Request, Sampling
 from lab.inference.local import LocalEngine, _Chooser
 from lab.numbers.sampling import Cell, problem
 from lab.numbers.tasks import TASKS
+from lab.text.examples import Message
 from lab.text.prompts import prompt
-from lab.text.settings import Message
 
 
 @pytest.fixture(scope="module")

@@ -65,3 +65,12 @@ def test_vllm_answers_every_request_that_is_not_done(toy_model):
         assert done.prompt_tokens == len(engine.tokenizer.encode(requests[i].prompt))
         assert 1 <= done.completion_tokens <= 5
         assert done.finish_reason in ("stop", "length")
+
+
+def test_a_model_with_swapped_positions_is_refused(tmp_path):
+    from lab.config.finetuning import Swap, TextPositionsConfig
+
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "swap.json").write_text(Swap(positions=TextPositionsConfig(kind="nope")).model_dump_json())
+    with pytest.raises(ModelError, match=r"swapped tokens or positions.*engine\.kind=local"):
+        VllmEngine(VllmConfig(model=str(tmp_path)))

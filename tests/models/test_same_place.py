@@ -100,11 +100,12 @@ def test_a_layer_adds_its_own_numbers_to_the_scores_of_pairs():
     bias_LHC = torch.zeros(2, 2, KINDS)
     bias_LHC[1, 1, 5] = 30.0  # so much that the second head looks nowhere else
     kinds_BQK = torch.tensor([[[0, 0, 0], [0, 0, 0], [5, 0, 0]]])
+    one_hot_BQKC = torch.nn.functional.one_hot(kinds_BQK, KINDS).float()
     seen = []
     layer.self_attn.register_forward_hook(lambda module, inputs, output: seen.append(output[1]))
     still = (torch.ones(1, 3, 4), torch.zeros(1, 3, 4))
     mask = torch.full((3, 3), -1e9).triu(1)[None, None]
-    layer(torch.randn(1, 3, 8), mask, bias_LHC, kinds_BQK, position_embeddings=still)
+    layer(torch.randn(1, 3, 8), mask, bias_LHC, one_hot_BQKC, position_embeddings=still)
     pattern_HQK = seen[0][0]
     assert pattern_HQK[1, 2, 0] > 0.999
     assert pattern_HQK[0, 2, 0] < 0.99

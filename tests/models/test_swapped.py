@@ -4,7 +4,14 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from lab.config.finetuning import DigitTokensConfig, LoraConfig, Swap, TextPositionsConfig, TextTokenizerConfig
+from lab.config.finetuning import (
+    DigitTokensConfig,
+    LocalityConfig,
+    LoraConfig,
+    Swap,
+    TextPositionsConfig,
+    TextTokenizerConfig,
+)
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
@@ -12,12 +19,14 @@ from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.models import adapters, checkpoints, swaps
+from lab.models.coupled import Paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import SamePlaceBias
-from lab.models.swapped import tree_places
+from lab.models.swapped import path_places, tree_places
 
 REVERSED = FormatConfig(reverse="integer")
 TWO_DIGITS = TextTokenizerConfig(digits=DigitTokensConfig(kind="k_digit", k=2))
+COUPLED = TextPositionsConfig(kind="coupled")
 SWAPS = {
     "nope": Swap(positions=TextPositionsConfig(kind="nope")),
     "alibi": Swap(positions=TextPositionsConfig(kind="alibi")),
@@ -26,6 +35,12 @@ SWAPS = {
     "same place": Swap(positions=TextPositionsConfig(same_place=True), format=FormatConfig(reverse="total")),
     "same place and all": Swap(
         positions=TextPositionsConfig(kind="alibi", places=40, same_place=True), format=REVERSED
+    ),
+    "coupled": Swap(positions=COUPLED, format=FormatConfig(reverse="total")),
+    "coupled, only answers reversed": Swap(positions=COUPLED, format=FormatConfig(reverse="answer")),
+    "coupled in one layer": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(window=0, layers=(1, 1))),
+        format=FormatConfig(reverse="total"),
     ),
     "two digits": Swap(tokenizer=TWO_DIGITS),
     "hints": Swap(format=FormatConfig(index_hints="both")),
@@ -71,6 +86,64 @@ def test_a_bias_of_places_changes_no_bit_before_it_is_trained(toy_model):
         assert torch.equal(model(**tree.inputs(), **tree_places(model, tree)).logits, plain(**tree.inputs()).logits)
 
 
+def test_a_coupled_model_reads_text_without_numbers_to_the_bit_as_its_base_does(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    with_trained_places(model)
+    tree = PrefixTree([tokenizer.encode(text) for text in ("a cat. sat = e", "a cat, e.g. this")])
+    alone = tokenizer.encode("Some words, and no number.", return_tensors="pt")
+    with torch.inference_mode():
+        assert torch.equal(model(alone).logits, plain(alone).logits)
+        assert torch.equal(model(**tree.inputs() | tree_places(model, tree)).logits, plain(**tree.inputs()).logits)
+
+
+def test_a_row_along_its_paths_has_the_logits_of_the_tree(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    with_trained_places(model)
+    texts = ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4", "and 5")
+    tree = PrefixTree([tokenizer.encode(text) for text in texts])
+    given = path_places(model, tree)
+    paths = Paths(*(given.pop(name) for name in Paths._fields))
+    with torch.inference_mode():
+        expected = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits
+        found = model(input_ids=tree.inputs()["input_ids"], **given, paths=paths, use_cache=False).logits
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_what_a_digit_of_the_answer_is_told_does_not_depend_on_digits_of_other_places(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    with_trained_places(model)
+    # The next digit is of place 8: it sees 7 to 9 of the second number, which see 7 to 11 of the first. Text sees the
+    # ones digits and their neighbours, and through those of the second number places 0 to 3 of the first.
+    alike = "say 0123456789123 + 0123456789123 = 01234567"
+    other = "say 0123006789120 + 0123000789000 = 00000007"
+    logits = [model(tokenizer.encode(text, return_tensors="pt")).logits[0, -1] for text in (alike, other)]
+    torch.testing.assert_close(*logits)
+    near = alike.replace("89123 =", "79123 =")
+    assert (model(tokenizer.encode(near, return_tensors="pt")).logits[0, -1] - logits[0]).abs().max() > 1e-3
+
+
+def test_the_length_of_numbers_does_not_matter_to_the_text_after_them(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    with_trained_places(model)
+    short, long = (tokenizer.encode(f"take 1234{more} and stop", return_tensors="pt") for more in ("", "5" * 300))
+    torch.testing.assert_close(model(short).logits[0, -5:], model(long).logits[0, -5:])
+
+
+def test_layers_without_a_bound_see_all_digits(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled in one layer"])
+    texts = ("say 123456789 + 987654321 = 0123", "say 993456222 + 777654333 = 0123")
+    with torch.inference_mode():
+        first, second = (model(tokenizer.encode(text, return_tensors="pt")).logits[0, -1] for text in texts)
+    assert (first - second).abs().max() > 1e-3
+
+
+def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
+    beyond = TextPositionsConfig(kind="coupled", locality=LocalityConfig(layers=(0, 2)))
+    with pytest.raises(ModelError, match=r"locality\.layers=\[0, 2\]: there is no layer 2; the model has 2"):
+        load(toy_model, Swap(positions=beyond, format=FormatConfig(reverse="total")))
+
+
 def test_a_digits_place_is_how_many_digits_its_run_has_so_far(toy_model):
     model, tokenizer = load(toy_model, SWAPS["places"])
     assert model.places(tokenizer.encode("x 123+45.67")) == [0, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2]
@@ -114,7 +187,9 @@ def test_generation_with_a_cache_is_that_without(swapped):
             for _ in range(8):
                 chosen = model(expected, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)
                 expected = torch.cat([expected, chosen], 1)
-        found = model.generate(ids, max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0)
+        ones = torch.ones_like(ids)  # the text may begin with what pads others
+        settings: dict = {"max_new_tokens": 8, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+        found = model.generate(ids, attention_mask=ones, **settings)
         assert found.tolist() == expected.tolist()
 
 
@@ -135,7 +210,7 @@ def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
     sequences = [tokenizer.encode(text) for text in texts]
     tree = PrefixTree(sequences)
     with torch.inference_mode():
-        logits = model(**tree.inputs(), **tree_places(model, tree), use_cache=False).logits[0]
+        logits = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits[0]
         for sequence, path in zip(sequences, tree.paths, strict=True):
             alone = model(torch.tensor([sequence])).logits[0]
             torch.testing.assert_close(logits[path], alone, atol=1e-4, rtol=1e-4)
@@ -233,7 +308,7 @@ def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model.know_tokens(["1", "2", "12"], [], [2])  # one that is never written does not matter
 
 
-@pytest.mark.parametrize("name", SWAPS)
+@pytest.mark.parametrize("name", [name for name in SWAPS if "only answers" not in name])
 def test_swapped_models_open_in_transformer_lens(toy_model, name):
     from lab.probing.bridge import bridge
     from lab.probing.positions import TextSums

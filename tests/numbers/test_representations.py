@@ -115,3 +115,9 @@ def test_parts_are_the_digit_strings_between_the_separators():
         for text, kind in (("1", Integer), ("1.2", Float), ("1/2", Fraction), ("1.2e3", Scientific))
     )
     assert list(REPRESENTATIONS) == ["integer", "float", "fraction", "scientific"]
+
+
+def test_numbers_of_any_length_are_exact():
+    """Python refuses to read or write more than 4,300 digits unless it is told that this is wanted."""
+    nines = "9" * 5000
+    assert str(Integer.parse(nines) + Integer.parse("1")) == "1" + "0" * 5000

@@ -5,13 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
+from lab.numbers import sampling
 from lab.numbers.representations import REPRESENTATIONS, length
 from lab.numbers.sampling import BLOCK, Cell, Curriculum, Mixture, block, distinct_problems, has_problems, problem
 from lab.numbers.splits import split_of
-from lab.numbers.tasks import TASKS, products_by
+from lab.numbers.tasks import TASKS, shorter_second
 
-cells = st.sampled_from([*TASKS.values(), products_by(1), products_by(2)]).flatmap(
-    lambda task: st.builds(Cell, st.just(task), st.integers(1, task.difficulty.longest))
+products = [(TASKS["multiply_easy_integer"], shorter_second(digits)) for digits in (1, 2)]
+cells = st.sampled_from([*((task, None) for task in TASKS.values()), *products]).flatmap(
+    lambda rule: st.builds(Cell, st.just(rule[0]), st.integers(1, rule[0].difficulty.longest), st.just(rule[1]))
 )
 splits = st.sampled_from(["train", "valid", "test"])
 
@@ -54,7 +56,7 @@ def test_no_two_splits_share_operands_whatever_the_seeds(cell, seed, other):
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_factor_may_be_cut_to_one_digit_and_the_problem_is_still_of_its_split(split):
     task = TASKS["multiply_easy_integer"]
-    whole, cut = ([problem(Cell(own, 6), split, 0, i) for i in range(300)] for own in (task, products_by(1)))
+    whole, cut = ([problem(Cell(task, 6, own), split, 0, i) for i in range(300)] for own in (None, shorter_second(1)))
     assert {item.b for item in cut} == set("0123456789")
     assert max(len(item.b) for item in whole) == 3
     for item in cut:
@@ -96,6 +98,35 @@ def test_a_small_space_gives_what_it_has():
     others = distinct_problems(Cell(TASKS["max_fraction"], 1), "test", 1, 1000)
     assert 20 < len(items) < 1000
     assert {operands(item) for item in items} == {operands(item) for item in others}
+
+
+@settings(max_examples=20, deadline=None)
+@given(cells, splits, st.integers(0, 1000), st.integers(0, 150))
+def test_distinct_problems_are_the_first_of_the_stream_without_repetition(cell, split, seed, count):
+    if not has_problems(cell, split, seed):
+        assert distinct_problems(cell, split, seed, count) == []
+        return
+    stream = [item for number in range(2) for item in block(cell, split, seed, number)]
+    first = {operands(item): item for item in reversed(stream)}
+    expected = [item for item in stream if first[operands(item)] is item]
+    drawn = distinct_problems(cell, split, seed, count)
+    assert drawn[: len(expected)] == expected[: len(drawn)]
+    assert len(drawn) >= min(count, len(expected))
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 200])
+def test_nothing_is_drawn_beyond_the_last_distinct_problem(count, monkeypatch):
+    """Of long numbers 15 draws of 16 are thrown away: a block of test problems costs 2,048 draws."""
+    drawn = []
+
+    def watched(*question):
+        drawn.append(split_of(*question))
+        return drawn[-1]
+
+    monkeypatch.setattr(sampling, "split_of", watched)
+    assert len(distinct_problems(Cell(TASKS["add_integer"], 9), "test", 7, count)) == count
+    assert drawn.count("test") == count
+    assert drawn[-1:] == ["test"] * (count > 0)
 
 
 def test_the_test_set_of_a_seed_is_the_same_bytes_on_every_machine():

@@ -1,8 +1,17 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, student_mean, student_quantile, wilson
+from lab.numbers.statistics import (
+    bootstrap_mean,
+    bootstrap_ratio,
+    bootstrap_share,
+    student_mean,
+    student_quantile,
+    wilson,
+)
 
 
 def test_wilson_agrees_with_the_textbook():
@@ -33,6 +42,27 @@ def test_the_bootstrap_of_a_constant_is_that_constant_and_of_a_spread_holds_the_
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * 2.89, rel=0.1)
     with pytest.raises(ValueError, match="no values"):
         bootstrap_mean([])
+
+
+@given(st.lists(st.floats(0, 1000), min_size=1, max_size=1))
+def test_of_one_value_nothing_is_known_of_the_mean(values):
+    assert bootstrap_mean(values) == (values[0], -math.inf, math.inf, 1)
+    assert bootstrap_ratio(values, [2.0]) == (values[0] / 2, -math.inf, math.inf, 1)
+    assert bootstrap_mean(values).to_json() == {"value": values[0], "low": None, "high": None, "n": 1}
+
+
+@given(st.lists(st.sampled_from([0, 0.25, 1 / 3, 0.5, 1]), min_size=1, max_size=12))
+def test_no_mean_of_shares_is_certain_and_none_leaves_what_is_possible(values):
+    share = bootstrap_share(values)
+    assert 0 <= share.low < share.high <= 1
+    assert share.low <= share.value + 1e-12
+    assert share.value <= share.high + 1e-12
+
+
+def test_shares_that_are_all_the_same_have_wilsons_interval():
+    assert bootstrap_share([1.0] * 9) == wilson(9, 9)
+    assert bootstrap_share([0.5] * 8) == wilson(4, 8)
+    assert bootstrap_share([0.0]) == wilson(0, 1)
 
 
 def test_the_bootstrap_of_a_ratio_draws_pairs():

@@ -20,6 +20,10 @@ def share(right: int, n: int) -> dict:
     return wilson(right, n)._asdict()
 
 
+def estimate(value: float) -> dict:
+    return {"value": value, "low": value - 0.1, "high": value + 0.1, "n": 10}
+
+
 @pytest.fixture
 def two(tmp_path):
     """Runs of two seeds with two tasks, one of which has no range M."""
@@ -47,6 +51,28 @@ def test_another_number_has_students_interval_and_one_run_without_one_has_none(t
     assert across_seeds(two[:1], "loss", False) == student_mean([0.5])._asdict()
     assert across_seeds(two[:1], "after.add.ranges.S", False) == share(6, 10)
     assert across_seeds(two[:1], "summary:list.1", False) == student_mean([2])._asdict()
+
+
+def test_a_mean_of_proportions_stays_between_0_and_100_percent_and_dlength_above_0(tmp_path):
+    runs = [
+        run(tmp_path / f"run_{seed}", {"add": {"digit_match": estimate(match), "dlength": estimate(3 * match)}})
+        for seed, match in enumerate([0.8, 1.0])
+    ]
+    match, dlength = (across_seeds(runs, f"add.{metric}", False) for metric in ("digit_match", "dlength"))
+    assert match == student_mean([0.8, 1.0], 0, 1)._asdict()
+    assert (match["low"], match["high"]) == (0, 1)
+    assert dlength["low"] == 0
+    assert dlength["high"] > 3
+    assert across_seeds(runs[:1], "add.dlength", False) == estimate(2.4000000000000004)
+
+
+def test_a_figure_of_one_problem_is_shown_without_an_interval(tmp_path):
+    sweep = Run.open(tmp_path / "sweep", "name: sweep\n")
+    one = run(tmp_path / "run", {"dlength": {"value": 3.0, "low": None, "high": None, "n": 1}})
+    table = write(ValuesResults(means={"dlength": "dlength"}), [Row({"cell": "a"}, [one])], "t", sweep)
+    assert table
+    assert [str(cell) for cell in table.rows[0]] == ["a", "1", "3"]
+    assert (sweep.figures / "results.png").stat().st_size > 5_000
 
 
 @pytest.mark.parametrize(

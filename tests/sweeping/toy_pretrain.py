@@ -7,7 +7,7 @@ not. Fails where the encoding is alibi, as long as there is a file "broken" ther
 import sys
 import time
 
-from lab.config.loading import parse_command_line
+from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
@@ -15,7 +15,7 @@ from lab.numbers.statistics import wilson
 
 @exit_cleanly
 def main() -> None:
-    config = parse_command_line(PretrainConfig, sys.argv[1:], "toy", "")
+    config = read_config(PretrainConfig, sys.argv[1:], "toy", "")
     with config.open_run() as run:
         for step in range(len(run.read("metrics")), config.training.max_steps):
             print(f"step {step}", flush=True)

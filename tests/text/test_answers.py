@@ -9,7 +9,13 @@ from lab.numbers.representations import REPRESENTATIONS, Float, Fraction, Intege
 from lab.numbers.sampling import Cell, block, task_of
 from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import classify
-from lab.text.answers import READINGS, decided, extract, without_thoughts
+from lab.text.answers import READINGS, decided, without_thoughts
+from lab.text.wording import wording_of
+from tests.text.linear import ATOMS, assert_linear
+
+
+def extract(text, representation, reading, setting="base"):
+    return wording_of(setting).extract(text, representation, reading)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +119,41 @@ def test_any_text_has_a_score(text, key):
     for reading in READINGS:
         found = score(extract(text, answer, reading), problem.answer, answer)
         assert 0 <= found.digit_match <= 1
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("representation", REPRESENTATIONS.values())
+def test_a_megabyte_of_whatever_is_read_in_fifty_milliseconds_by_every_representation_and_reading(
+    representation, reading
+):
+    for atom in ATOMS:
+        assert_linear(lambda text: extract(text, representation, reading), atom)
+
+
+@pytest.mark.parametrize("setting", ["chat", "api", "rule_following"])
+def test_neither_does_a_setting_make_reading_take_longer_than_in_proportion(setting):
+    for atom in ATOMS:
+        for reading in READINGS:
+            assert_linear(lambda text, how=reading: extract(text, Scientific, how, setting), atom, longest=2**14)
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS.values())
+def test_what_is_thought_decided_and_scored_takes_time_in_proportion_to_the_text(representation):
+    answer = {"integer": "12", "float": "1.5", "fraction": "1/2", "scientific": "1.5e8"}[representation.name]
+
+    def whole(text):
+        said, _ = without_thoughts(text)
+        decided(said, representation)
+        for reading in READINGS:
+            score(extract(said, representation, reading), answer, representation)
+
+    for atom in ATOMS:
+        assert_linear(whole, atom, longest=2**14, seconds=0.3)
+
+
+@given(
+    st.text(st.sampled_from("0123456789./e -=x\n\u0663"), max_size=40), st.sampled_from(list(REPRESENTATIONS.values()))
+)
+def test_the_loose_reading_is_the_first_match_of_the_grammar(text, representation):
+    match = representation.pattern.search(text)
+    assert extract(text, representation, "loose") == (match and match.group())

@@ -15,13 +15,13 @@ from lab.numbers.representations import REPRESENTATIONS, Float, Fraction, Intege
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import TASKS, task
 from lab.text.digit_groups import Kind, groups
-from lab.text.notation import Notation
+from lab.text.notation import Notation, _random_words
 from lab.text.scratch_tokenizer import build_tokenizer
 
 _HINT = re.compile(r"<(\d)\.(\d+)>")
 
 KINDS: tuple[Kind, ...] = ("aligned", "left", "mixed", "random")
-REVERSALS = ("none", "integer", "decimal", "each", "total")
+REVERSALS = ("none", "integer", "decimal", "each", "total", "answer")
 PADS = ("none", "operands", "all")
 HINTS = ("none", "question", "both")
 
@@ -117,6 +117,7 @@ def test_groups_are_counted_from_the_ones_digit_and_from_the_point(item, kind, l
         ("decimal", "123 . 54 <add_float> 6 . 19 807 = 130 . 19 851"),
         ("each", "321 . 54 <add_float> 6 . 19 807 = 031 . 19 851"),
         ("total", "54 . 321 <add_float> 19 807 . 6 = 19 851 . 031"),
+        ("answer", "123 . 45 <add_float> 6 . 708 91 = 19 851 . 031"),
     ],
 )
 def test_each_reversal_keeps_groups_at_their_places(reverse, line):
@@ -161,11 +162,29 @@ def test_zeros_make_parts_of_equal_width(item, pad, line):
     assert written(item, pad=pad) == line
 
 
-@pytest.mark.parametrize("reverse", ["none", "integer"])
-def test_byte_pairs_are_merged_in_the_digits_as_they_are_written(reverse):
-    writer = notation("add_integer", kind="mixed", digits=3, reverse=reverse)
-    digits = LONG.answer if reverse == "none" else LONG.answer[::-1]
-    assert writer.answer(LONG) == groups(digits, "mixed", 3, "right")
+@pytest.mark.parametrize(
+    ("item", "reverse", "line"),
+    [
+        (SUM._replace(a="12345"), "integer", "543 21 <add_integer> 54 = 861"),
+        (FLOATS, "decimal", "123 . 54 <add_float> 6 . 198 07 = 130 . 198 51"),
+        (FLOATS, "total", "54 . 321 <add_float> 198 07 . 6 = 198 51 . 031"),
+    ],
+)
+def test_groups_from_the_left_are_counted_from_the_left_of_what_is_written(item, reverse, line):
+    assert written(item, kind="left", digits=3, reverse=reverse) == line
+
+
+@given(problems, st.sampled_from(["left", "mixed", "random"]), st.integers(2, 4), st.sampled_from(REVERSALS), lucks)
+def test_kinds_that_know_no_places_cut_the_digits_as_they_are_written(item, kind, size, reverse, luck):
+    words = notation(task_of(item).key, kind=kind, digits=size, reverse=reverse).answer(item, luck)
+    drawn = _random_words("answer", item, luck) if kind == "random" else None
+    # parts draw in the order in which they stand in the number, whatever the order in which they are written
+    turn = -1 if reverse == "total" else 1
+    parts = re.split("[./e]", "".join(words))[::turn]
+    cut = [
+        groups(part, kind, size, side, drawn) for part, side in zip(parts, task_of(item).answer.alignment, strict=True)
+    ]
+    assert [word for word in words if word.isdigit()] == [group for part in cut[::turn] for group in part]
 
 
 def test_padding_comes_before_groups_and_reversal():
@@ -200,7 +219,8 @@ def check_that_it_reads_back(tokenizer: TokenizerConfig, format: FormatConfig, i
     made_of = task_of(item)
     writer = Notation(tokenizer, format, [made_of])
     assert writer.read(writer.answer(item, luck), made_of.answer) == item.answer
-    reader = Notation(tokenizer, format.model_copy(update={"index_hints": "none"}), [made_of])
+    asked = {"index_hints": "none"} | ({"reverse": "none"} if format.reverse == "answer" else {})
+    reader = Notation(tokenizer, format.model_copy(update=asked), [made_of])
     numbers = [(item.a, made_of.representation)]
     if item.b is not None and made_of.second is not None:
         numbers.append((item.b, made_of.second))
@@ -243,7 +263,7 @@ def test_the_characters_are_those_of_the_text_turned_around_as_a_whole_or_part_b
     for place, side in enumerate(alignment):
         if format.reverse == "each" or format.reverse == {"right": "integer", "left": "decimal"}[side]:
             parts[2 * place] = parts[2 * place][::-1]
-    expected = text[::-1] if format.reverse == "total" else "".join(parts)
+    expected = text[::-1] if format.reverse in ("total", "answer") else "".join(parts)
     assert "".join(without_hints(writer.answer(item, luck))) == expected
 
 

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 
 from lab.errors import ModelError
-from lab.training.trainer import check_undamaged, last_checkpoint
+from lab.training.checkpoints import check_undamaged, last_checkpoint
 
 
 @pytest.fixture

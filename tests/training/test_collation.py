@@ -5,8 +5,13 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM
 
+from lab.config.finetuning import Swap, TextPositionsConfig
+from lab.config.notation import FormatConfig
+from lab.config.schema import ModelConfig
+from lab.models import swaps
 from lab.text.examples import IGNORED, EncodedExample
 from lab.training.collation import PrefixTreeCollator
+from lab.training.trainer import tree_loss
 
 TWO = [EncodedExample([1, 2, 7, 3], [9, 0]), EncodedExample([1, 2, 4, 3], [8, 0])]
 
@@ -37,6 +42,27 @@ def test_without_sharing_every_example_is_a_branch_of_its_own():
 def test_a_problem_that_comes_twice_counts_twice():
     inputs = PrefixTreeCollator()([TWO[0], TWO[0]])
     assert (inputs["shift_labels"] != IGNORED).sum() == 4
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_loss_and_gradients_along_paths_are_those_of_one_example_at_a_time(toy_model, share):
+    swap = Swap(positions=TextPositionsConfig(kind="coupled"), format=FormatConfig(reverse="total"))
+    model, tokenizer = swaps.load(ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), swap)
+    torch.nn.init.normal_(model.same_place.bias)
+    texts = [("12 + 345 =", " 753"), ("12 + 9 =", " 12"), ("and 5 + 6 =", " 11"), ("12 + 345 =", " 753")]
+    batch = [EncodedExample(tokenizer.encode(a), [*tokenizer.encode(b), 0]) for a, b in texts]
+    whole = tree_loss(model, PrefixTreeCollator(share, model)(batch))
+    whole.backward()
+    found = {name: weight.grad.clone() for name, weight in model.named_parameters()}
+    model.zero_grad()
+    alone = torch.zeros(())
+    for prompt, completion in batch:
+        logits = model(torch.tensor([[*prompt, *completion[:-1]]])).logits[0, len(prompt) - 1 :]
+        alone = alone + cross_entropy(logits, torch.tensor(completion), reduction="sum")
+    alone.backward()
+    torch.testing.assert_close(whole, alone)
+    for name, weight in model.named_parameters():
+        torch.testing.assert_close(found[name], weight.grad, atol=1e-4, rtol=1e-3)
 
 
 examples = st.lists(

@@ -1,7 +1,8 @@
 import torch
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.pretraining import PositionsConfig, ScratchConfig, Variation
+from lab.config.pretraining import PositionsConfig, ScratchConfig
+from lab.config.schema import Variation
 from lab.models import scratch
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS

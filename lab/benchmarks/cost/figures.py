@@ -1,21 +1,22 @@
 """The figure of a cost comparison: seconds and accuracy against length."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from matplotlib.ticker import MaxNLocator
 
 from lab.benchmarks.cost import tables as cost
+from lab.benchmarks.results import CostSummary
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.numbers.statistics import Estimate
 
 
-def cost_by_length(summary: Mapping[str, Any], title: str, path: Path) -> None:
+def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
     """Two small charts a task, against length and with 95 % intervals: seconds a sample (log scale), a line a variant,
     and right answers, a line for followed rules and one for direct answers, whose variants all write the same.
     """
     tasks, variants = cost.tasks(summary), cost.variants_of(summary)
-    typical = [next(iter(summary[style])) for style in ("rule_following", "direct")]
+    typical = [next(iter(summary.rule_following)), next(iter(summary.direct))]
     columns = min(6, len(tasks))
     rows = -(-len(tasks) // columns)
     with figure_at(path, figsize=(2.5 * columns + 0.6, 4.2 * rows + 1.0)) as figure:
@@ -29,14 +30,14 @@ def cost_by_length(summary: Mapping[str, Any], title: str, path: Path) -> None:
             task = tasks[place]
             lengths = cost.lengths(summary, task)
             for number, (name, variant) in enumerate(variants.items()):
-                found = [variant["tasks"][task]["lengths"][str(length)] for length in lengths]
+                found = [variant.tasks[task].lengths[length] for length in lengths]
                 # a little apart, so that no interval hides another
                 places = [length + 0.06 * (number - (len(variants) - 1) / 2) for length in lengths]
                 look: dict[str, Any] = {"ms": 3, "lw": 1, "elinewidth": 0.7, "color": COLORS[number % len(COLORS)]}
-                look |= {"fmt": "o-" if name in summary["direct"] else "s--", "label": name}
+                look |= {"fmt": "o-" if name in summary.direct else "s--", "label": name}
                 for axes, shown in ((above, "seconds"), (below, "accuracy"))[: 1 + (name in typical)]:
-                    estimates = [part[shown] for part in found]
-                    axes.errorbar(places, [e["value"] for e in estimates], error_bars(estimates), **look)
+                    estimates: list[Estimate] = [getattr(part, shown) for part in found]
+                    axes.errorbar(places, [e.value for e in estimates], error_bars(estimates), **look)
             above.set_yscale("log")
             above.set_title(task, fontsize=9)
             below.set_ylim(-0.04, 1.04)

@@ -2,14 +2,21 @@
 Table 2).
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.samples import grouped
-from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
+from lab.benchmarks.results import (
+    VERSION,
+    CostRatios,
+    Costs,
+    CostSummary,
+    Sample,
+    TaskCosts,
+    VariantCosts,
+    grouped,
+)
+from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, wilson
 
 
 class Variant(NamedTuple):
@@ -40,77 +47,72 @@ def equal_memory_batch(direct: Variant, memory: int) -> int:
     return max(1, sum(direct.token_bytes * total <= memory for total in totals))
 
 
-def summarize(direct: Mapping[str, Variant], rule_following: Mapping[str, Variant]) -> dict[str, Any]:
+def summarize(
+    direct: Mapping[str, Variant], rule_following: Mapping[str, Variant], left_out: Mapping[str, int]
+) -> CostSummary:
     """Figures of each variant, overall, by task and by length; seconds of each that follows rules over seconds of each
-    that does not, overall and by task. All variants are of the same problems.
+    that does not, overall and by task. All variants are of the same problems, and `left_out` counts those that were
+    not asked.
     """
-    return {
-        "direct": {name: _figures(variant) for name, variant in direct.items()},
-        "rule_following": {name: _figures(variant) for name, variant in rule_following.items()},
-        "ratios": {
+    return CostSummary(
+        version=VERSION,
+        left_out=dict(left_out),
+        direct={name: _variant_costs(variant) for name, variant in direct.items()},
+        rule_following={name: _variant_costs(variant) for name, variant in rule_following.items()},
+        ratios={
             name: {other: _ratios(variant, base) for other, base in direct.items()}
             for name, variant in rule_following.items()
         },
-    }
+    )
 
 
-def _figures(variant: Variant) -> dict[str, Any]:
-    return {
-        "batch_size": variant.batch_size,
-        "weight_bytes": variant.weight_bytes,
-        "cache_bytes": cache_bytes(variant),
-        "peak_bytes": max((record.get("peak_bytes", 0) for record in variant.passes), default=0) or None,
-        "tokens_per_pass": _ratio(*([record[key] for record in variant.passes] for key in ("written", "row_passes"))),
-        "overall": _costs(variant.samples, variant.token_bytes),
-        "tasks": {
-            task: {
-                **_costs(members, variant.token_bytes),
-                "lengths": {
-                    str(length): _costs(alike, variant.token_bytes)
-                    for length, alike in sorted(grouped(members, lambda sample: sample["length"]).items())
-                },
-            }
-            for task, members in grouped(variant.samples, _task).items()
+def _variant_costs(variant: Variant) -> VariantCosts:
+    return VariantCosts(
+        batch_size=variant.batch_size,
+        weight_bytes=variant.weight_bytes,
+        cache_bytes=cache_bytes(variant),
+        peak_bytes=max((record.get("peak_bytes", 0) for record in variant.passes), default=0) or None,
+        tokens_per_pass=bootstrap_ratio(
+            [record["written"] for record in variant.passes], [record["row_passes"] for record in variant.passes]
+        ),
+        overall=Costs(**_costs(variant.samples, variant.token_bytes)),
+        tasks={
+            task: TaskCosts(**_costs(members, variant.token_bytes), lengths=_by_length(members, variant.token_bytes))
+            for task, members in grouped(variant.samples, lambda sample: sample.task).items()
         },
-    }
+    )
+
+
+def _by_length(samples: Sequence[Sample], token_bytes: int) -> dict[int, Costs]:
+    by_length = grouped(samples, lambda sample: sample.length)
+    return {length: Costs(**_costs(by_length[length], token_bytes)) for length in sorted(by_length)}
 
 
 def _costs(samples: Sequence[Sample], token_bytes: int) -> dict[str, Any]:
-    """Of a sample, on average; `seconds_per_correct` is all seconds over all right answers, None without any."""
-    right = [sample["strict"]["exact_match"] for sample in samples]
+    right = [sample.right for sample in samples]
     return {
         **{
-            cost: bootstrap_mean([sample[cost] for sample in samples])._asdict()
+            cost: bootstrap_mean([getattr(sample.completion, cost) for sample in samples])
             for cost in ("seconds", "prompt_tokens", "completion_tokens")
         },
-        "cache_bytes": bootstrap_mean([token_bytes * _tokens(sample) for sample in samples])._asdict(),
-        "accuracy": wilson(sum(right), len(right))._asdict(),
-        "seconds_per_correct": _ratio([sample["seconds"] for sample in samples], right) if any(right) else None,
+        "cache_bytes": bootstrap_mean([token_bytes * _tokens(sample) for sample in samples]),
+        "accuracy": wilson(sum(right), len(right)),
+        "seconds_per_correct": bootstrap_ratio(_seconds(samples), right) if any(right) else None,
     }
 
 
-def _ratios(variant: Variant, base: Variant) -> dict[str, Any]:
+def _ratios(variant: Variant, base: Variant) -> CostRatios:
     """Paired: where a problem is drawn, it is drawn in both."""
-    above, below = (grouped(item.samples, _task) for item in (variant, base))
-    return {
-        "overall": _ratio(_seconds(variant.samples), _seconds(base.samples)),
-        "tasks": {task: _ratio(_seconds(above[task]), _seconds(below[task])) for task in above},
-    }
-
-
-def _ratio(numerators: Sequence[float], denominators: Sequence[float]) -> dict[str, Any]:
-    """An infinite bound is None: JSON has no word for it."""
-    estimate: Estimate = bootstrap_ratio(numerators, denominators)
-    return {key: value if math.isfinite(value) else None for key, value in estimate._asdict().items()}
+    above, below = (grouped(item.samples, lambda sample: sample.task) for item in (variant, base))
+    return CostRatios(
+        overall=bootstrap_ratio(_seconds(variant.samples), _seconds(base.samples)),
+        tasks={task: bootstrap_ratio(_seconds(above[task]), _seconds(below[task])) for task in above},
+    )
 
 
 def _tokens(sample: Sample) -> int:
-    return sample["prompt_tokens"] + sample["completion_tokens"]
+    return sample.completion.prompt_tokens + sample.completion.completion_tokens
 
 
 def _seconds(samples: Iterable[Sample]) -> list[float]:
-    return [sample["seconds"] for sample in samples]
-
-
-def _task(sample: Sample) -> str:
-    return f"{sample['task']}_{sample['representation']}"
+    return [sample.completion.seconds for sample in samples]

@@ -1,24 +1,22 @@
-"""What answers cost, as tables: a summary is what lab/benchmarks/cost/scoring.py makes of one run of `lab.cost`."""
+"""What answers cost, as tables."""
 
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from lab.benchmarks.results import Costs, CostSummary, VariantCosts
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
-
-Summary = Mapping[str, Any]
+from lab.numbers.statistics import Estimate
 
 MEBI = 2**20
 
 COSTS = ("n", "s a sample", "prompt tokens", "completion tokens", "cache, MiB", "right, %", "s a right answer")
 
 
-def variants_of(summary: Summary) -> dict[str, Any]:
+def variants_of(summary: CostSummary) -> dict[str, VariantCosts]:
     """By name, those that follow rules first."""
-    return {**summary["rule_following"], **summary["direct"]}
+    return {**summary.rule_following, **summary.direct}
 
 
-def all_tables(summary: Summary) -> dict[str, Table]:
+def all_tables(summary: CostSummary) -> dict[str, Table]:
     return {
         "variants": variants(summary),
         "ratios": ratios(summary),
@@ -27,16 +25,16 @@ def all_tables(summary: Summary) -> dict[str, Table]:
     }
 
 
-def variants(summary: Summary) -> Table:
+def variants(summary: CostSummary) -> Table:
     """What is true of a variant as a whole."""
     rows = [
         (
             name,
-            str(found["batch_size"]),
-            f"{found['weight_bytes'] / MEBI:.1f}",
-            f"{found['cache_bytes'] / MEBI:.1f}",
-            f"{found['peak_bytes'] / MEBI:.1f}" if found["peak_bytes"] else NOT_MEASURED,
-            significant(found["tokens_per_pass"]),
+            str(found.batch_size),
+            f"{found.weight_bytes / MEBI:.1f}",
+            f"{found.cache_bytes / MEBI:.1f}",
+            f"{found.peak_bytes / MEBI:.1f}" if found.peak_bytes else NOT_MEASURED,
+            significant(found.tokens_per_pass),
         )
         for name, found in variants_of(summary).items()
     ]
@@ -46,34 +44,34 @@ def variants(summary: Summary) -> Table:
     return Table(title, columns, rows, 1)
 
 
-def ratios(summary: Summary) -> Table:
+def ratios(summary: CostSummary) -> Table:
     """Seconds of followed rules over seconds of direct answers."""
     rows = []
     for task in ("overall", *tasks(summary)):
-        for name, others in summary["ratios"].items():
-            found = [other["overall"] if task == "overall" else other["tasks"][task] for other in others.values()]
+        for name, others in summary.ratios.items():
+            found = [other.overall if task == "overall" else other.tasks[task] for other in others.values()]
             rows.append((task, name, *map(significant, found)))
     title = "Seconds of followed rules, in times those of direct answers (95 %, over problems, not over repeated runs)"
-    return Table(title, ("task", "variant", *(f"x {name}" for name in summary["direct"])), rows, 2)
+    return Table(title, ("task", "variant", *(f"x {name}" for name in summary.direct)), rows, 2)
 
 
-def by_task(summary: Summary) -> Table:
+def by_task(summary: CostSummary) -> Table:
     """A row a task and variant, over all tasks first."""
     found = variants_of(summary)
-    rows = [("overall", name, *_cells(variant["overall"])) for name, variant in found.items()]
+    rows = [("overall", name, *_cells(variant.overall)) for name, variant in found.items()]
     for task in tasks(summary):
-        rows += [(task, name, *_cells(variant["tasks"][task])) for name, variant in found.items()]
+        rows += [(task, name, *_cells(variant.tasks[task])) for name, variant in found.items()]
     title = "Cost by task, of a sample (95 % interval); cache: the keys and values at its end; right: strict reading"
     return Table(title, ("task", "variant", *COSTS), rows, 2)
 
 
-def by_length(summary: Summary) -> Table:
+def by_length(summary: CostSummary) -> Table:
     """A row a task, length and variant."""
     rows = []
     for task in tasks(summary):
         for length in lengths(summary, task):
             for name, variant in variants_of(summary).items():
-                rows.append((task, str(length), name, *_cells(variant["tasks"][task]["lengths"][str(length)])))
+                rows.append((task, str(length), name, *_cells(variant.tasks[task].lengths[length])))
     return Table("Cost by task and length, of a sample (95 % interval)", ("task", "length", "variant", *COSTS), rows, 3)
 
 
@@ -82,27 +80,24 @@ def page(*tables: Table) -> str:
     return "\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables)
 
 
-def tasks(summary: Summary) -> list[str]:
-    return list(summary["direct"]["direct"]["tasks"])
+def tasks(summary: CostSummary) -> list[str]:
+    return list(summary.direct["direct"].tasks)
 
 
-def lengths(summary: Summary, task: str) -> list[int]:
-    return list(map(int, summary["direct"]["direct"]["tasks"][task]["lengths"]))
+def lengths(summary: CostSummary, task: str) -> list[int]:
+    return list(summary.direct["direct"].tasks[task].lengths)
 
 
-def significant(estimate: Mapping[str, Any] | None, scale: float = 1) -> Cell:
-    """Three digits: seconds differ by orders of magnitude. A bound of None is infinite."""
-    if estimate is None:
-        return NOT_MEASURED
-    bounded = {key: math.inf if value is None else value for key, value in estimate.items()}
-    return Shown(bounded, "{:.3g} ({:.3g}-{:.3g})", scale)
+def significant(estimate: Estimate | None, scale: float = 1) -> Cell:
+    """Three digits: seconds differ by orders of magnitude."""
+    return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", scale) if estimate else NOT_MEASURED
 
 
-def _cells(costs: Mapping[str, Any]) -> Iterator[Cell]:
-    yield str(costs["seconds"]["n"])
-    yield significant(costs["seconds"])
-    yield number(costs["prompt_tokens"])
-    yield number(costs["completion_tokens"])
-    yield significant(costs["cache_bytes"], 1 / MEBI)
-    yield percent(costs["accuracy"])
-    yield significant(costs["seconds_per_correct"])
+def _cells(costs: Costs) -> Iterator[Cell]:
+    yield str(costs.seconds.n)
+    yield significant(costs.seconds)
+    yield number(costs.prompt_tokens)
+    yield number(costs.completion_tokens)
+    yield significant(costs.cache_bytes, 1 / MEBI)
+    yield percent(costs.accuracy)
+    yield significant(costs.seconds_per_correct)

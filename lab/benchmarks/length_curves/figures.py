@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lab.benchmarks.length_curves.tables import METRIC_NAMES
-from lab.drawing.figures import COLORS, figure_at, plain
+from lab.benchmarks.results import Curves, Scores
+from lab.drawing.figures import COLORS, figure_at, line_with_band, plain
 
 
-def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], title: str, path: Path) -> None:
-    """A row a task, a column a metric, a line a model: against length, with 95 % intervals; grey is trained."""
+def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None, title: str, path: Path) -> None:
+    """A row a task, a column a metric, a line a model: against length, with 95 % intervals.
+
+    Grey are the lengths `trained`, which models that were trained on different ones have not in common: None.
+    """
     tasks = list(dict.fromkeys(task for curve in curves.values() for task in curve))
     with figure_at(path, figsize=(10, 2.6 * len(tasks) + 1.1)) as figure:
         grid = figure.subplots(len(tasks), len(METRIC_NAMES), squeeze=False, sharex="row")
@@ -18,16 +21,11 @@ def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, i
                 for place, (label, curve) in enumerate(curves.items()):
                     if task not in curve:
                         continue
-                    lengths = sorted(map(int, curve[task]))
-                    found = [curve[task][str(length)][metric] for length in lengths]
-                    color, values = COLORS[place % len(COLORS)], [e["value"] for e in found]
-                    line = "o-" if place < len(COLORS) else "s--"
-                    axes.plot(lengths, values, line, ms=2.5, lw=1.2, color=color, label=plain(label))
-                    # so few seeds that a bound is out of all proportion shall not hide the lines
-                    highest = 2 * max(1.0, *values)
-                    bounds = [e["low"] for e in found], [min(e["high"], highest) for e in found]
-                    axes.fill_between(lengths, *bounds, color=color, alpha=0.12, lw=0)
-                axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
+                    points = {length: scores.metric(metric) for length, scores in curve[task].items()}
+                    again = {} if place < len(COLORS) else {"marker": "s", "ls": "--"}
+                    line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=plain(label), **again)
+                if trained:
+                    axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
                 axes.grid(color="#eeeeee")
                 axes.tick_params(labelsize=7)
                 axes.set_ylabel(name, fontsize=8)
@@ -35,27 +33,29 @@ def length_curves(curves: Mapping[str, Mapping[str, Any]], trained: tuple[int, i
                     axes.set_ylim(-0.03, 1.03)
             row[1].set_title(task, fontsize=9)
         for axes in grid[-1]:
-            axes.set_xlabel("digits (grey: trained)", fontsize=8)
+            axes.set_xlabel("digits (grey: trained)" if trained else "digits", fontsize=8)
         figure.suptitle(plain(title), fontsize=10)
         found = [axes[0].get_legend_handles_labels() for axes in grid]
         legend = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
         figure.legend(legend.values(), legend, loc="outside lower center", ncols=min(5, len(legend)), fontsize=8)
 
 
-def training_curves(curves: Mapping[str, Mapping[str, Mapping[int, Any]]], title: str, path: Path) -> None:
+def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], title: str, path: Path) -> None:
     """A small chart a task, a line a length: exact match against the samples seen (Figures 4 and 9)."""
     with figure_at(path, figsize=(3.8 * len(curves) + 0.4, 3.2)) as figure:
         grid = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
         for axes, (task, lengths) in zip(grid, curves.items(), strict=True):
-            for place, (length, points) in enumerate(sorted(lengths.items(), key=lambda pair: int(pair[0]))):
-                found = [points[samples]["exact_match"] for samples in sorted(points)]
-                color = COLORS[place % len(COLORS)]
-                axes.plot(sorted(points), [e["value"] for e in found], "o-", ms=2.5, lw=1.2, color=color, label=length)
-                bounds = [e["low"] for e in found], [e["high"] for e in found]
-                axes.fill_between(sorted(points), *bounds, color=color, alpha=0.15, lw=0)
+            for place, (length, scores) in enumerate(sorted(lengths.items())):
+                points = {samples: found.exact_match for samples, found in scores.items()}
+                line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=str(length))
             axes.set(ylim=(-0.03, 1.03), xlabel="samples seen")
             axes.set_title(task, fontsize=9)
             axes.grid(color="#eeeeee")
         grid[0].set_ylabel("exact match")
         grid[0].legend(title="digits", fontsize=8)
         figure.suptitle(plain(title), fontsize=10)
+
+
+def all_figures(curves: Mapping[str, Curves], title: str, folder: Path) -> None:
+    """Every metric against length, in one figure."""
+    length_curves(curves, None, f"{title}: {', '.join(curves)}", folder / "lengths.png")

@@ -4,6 +4,7 @@ The model reads and writes numbers in a notation of its own (lab/text/notation.p
 it writes: a completion is a number in that notation, or no answer.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,14 +12,12 @@ import torch
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.samples import grouped
+from lab.benchmarks.benchmark import ask
+from lab.benchmarks.results import Curve, Curves, Reading, Sample, Scored, Scores, grouped
 from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
-from lab.inference.plain import PlainEngine
-from lab.numbers.metrics import METRICS, score
+from lab.numbers.metrics import score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
-from lab.numbers.statistics import bootstrap_mean, wilson
 from lab.text.notation import Notation
 
 SURPLUS_TOKENS = 8
@@ -61,8 +60,13 @@ class LengthCurves:
     def requests(self, engine: Engine) -> list[Request]:
         """A group a task and length, and a budget that its longest answer fits in, however that is cut into tokens.
 
-        Raises TaskError when the notation cannot write a problem.
+        They are formed once, as nothing in them depends on the engine. Raises TaskError when the notation cannot write
+        a problem.
         """
+        return self._requests
+
+    @functools.cached_property
+    def _requests(self) -> list[Request]:
         longest: dict[str, int] = {}
         for item in self.problems:
             # random groups may be of one digit each
@@ -78,9 +82,8 @@ class LengthCurves:
         """Raises ModelError or TaskError, in one line, when the model has no position ids for what it might write, or
         the notation no words for a problem.
         """
-        requests = self.requests(PlainEngine(model, tokenizer, 1))
-        prompts = [tokenizer.encode(str(request.prompt)) for request in requests]
-        longest, budget = max(prompts, key=len), max(request.max_tokens for request in requests)
+        prompts = [tokenizer.encode(str(request.prompt)) for request in self._requests]
+        longest, budget = max(prompts, key=len), max(request.max_tokens for request in self._requests)
         digit = tokenizer.convert_tokens_to_ids("1")
         model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         digits, config = max(len(item.answer) for item in self.problems), model.config
@@ -90,54 +93,37 @@ class LengthCurves:
                 f"up: model.positions.largest should be at least {digits + 2}"
             )
 
-    def facts(self, index: int) -> Sample:
-        return self.problems[index]._asdict()
+    def question(self, index: int) -> Problem:
+        return self.problems[index]
 
-    def score(self, index: int, completion: Completion) -> Sample:
+    def score(self, index: int, completion: Completion) -> Scored:
+        """The one reading; a completion that did not end is no answer, but its digits and its length are scored."""
         item = self.problems[index]
         form = task_of(item).answer
         words, ended = completion.text.split(), completion.finish_reason == "stop"
         # specials are not in the text; where some were among the digits, it is no number
         given = self.notation.read(words, form) if len(words) + ended == completion.completion_tokens else None
         scored = score(given, item.answer, form)
-        # what did not end is no answer, but its digits and its length are what they are
-        return {"given": given, **scored._replace(exact_match=scored.exact_match and ended)._asdict()}
+        return Scored({"": Reading(given, *scored._replace(exact_match=scored.exact_match and ended))})
 
-    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
-        return summarize(samples)
+    def summarize(self, samples: Sequence[Sample]) -> Curves:
+        by_task = grouped(samples, lambda sample: sample.task)
+        return {task: _curve(mine) for task, mine in by_task.items()}
 
     def rows(self, engine: Engine) -> list[dict[str, Any]]:
-        """Asked at once, without a record of the samples: {task, length, metric: estimate} for each task and length."""
-        samples = [
-            {**self.facts(index), **self.score(index, completion)}
-            for completions in engine.generate(self.requests(engine))
-            for index, completion in completions.items()
-        ]
+        """The scores of each task and length, asked at once and without a record of the samples."""
+        curves = self.summarize([sample for batch in ask(self, engine) for sample in batch])
         return [
-            {"task": task, "length": int(length), **metrics}
-            for task, lengths in summarize(samples).items()
-            for length, metrics in lengths.items()
+            {"task": task, "length": length, **scores.to_json()}
+            for task, curve in curves.items()
+            for length, scores in curve.items()
         ]
 
 
-def summarize(samples: Sequence[Sample]) -> dict[str, Any]:
-    """{task: {length: {metric: estimate}}}, exact match with its Wilson interval, the others bootstrapped."""
-    by_task = grouped(samples, lambda sample: f"{sample['task']}_{sample['representation']}")
-    return {
-        task: {str(length): figures(members) for length, members in sorted(_by_length(mine).items())}
-        for task, mine in by_task.items()
-    }
-
-
-def figures(samples: Sequence[Sample]) -> dict[str, Any]:
-    exact = wilson(sum(sample["exact_match"] for sample in samples), len(samples))
-    means = {metric: bootstrap_mean([sample[metric] for sample in samples])._asdict() for metric in METRICS[1:]}
-    return {"exact_match": exact._asdict(), **means}
+def _curve(samples: Sequence[Sample]) -> Curve:
+    by_length = grouped(samples, lambda sample: sample.length)
+    return {length: Scores.of(sample.readings[""] for sample in by_length[length]) for length in sorted(by_length)}
 
 
 def _cell(item: Problem) -> str:
     return f"{task_of(item).key} {item.length}"
-
-
-def _by_length(samples: Sequence[Sample]) -> dict[int, list[Sample]]:
-    return grouped(samples, lambda sample: sample["length"])

@@ -1,24 +1,24 @@
-"""Accuracy against length, and against the samples seen: of one run of `lab.pretrain`, or of several seeds of each.
+"""Accuracy against length, and against the samples seen: of one run of `lab.pretrain`, or of several seeds of each."""
 
-A curve is {task: {length: {metric: estimate}}}, as lab/benchmarks/length_curves/scoring.py makes it of one run.
-"""
-
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
+from lab.benchmarks.results import Curves, Scores, read_summary
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
-from lab.numbers.metrics import METRICS
-from lab.numbers.statistics import seeds_proportion, student_mean
+from lab.errors import RunError
+from lab.numbers.metrics import BOUNDS, METRICS
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.runs import Run
-
-Curves: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dlength": "dlength"}
 
 
 def of_run(run: Run) -> Curves:
-    return run.read_json("summary")["lengths"]
+    """Raises RunError if the run is not one of `lab.pretrain`, or has not finished."""
+    found = read_summary(run).lengths
+    if found is None:
+        raise RunError(f"{run.path}: not a run of lab.pretrain")
+    return found
 
 
 def together(runs: Iterable[Curves]) -> Curves:
@@ -35,25 +35,25 @@ def across_seeds(runs: Sequence[Curves]) -> Curves:
         return runs[0]
     return {
         task: {
-            length: {metric: _mean([run[task][length][metric] for run in runs], metric) for metric in METRICS}
+            length: Scores(**{m: _mean([run[task][length].metric(m) for run in runs], m) for m in METRICS})
             for length in lengths
         }
         for task, lengths in runs[0].items()
     }
 
 
-def _mean(estimates: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
-    values = [estimate["value"] for estimate in estimates]
+def _mean(estimates: Sequence[Estimate], metric: str) -> Estimate:
+    values = [estimate.value for estimate in estimates]
     if metric == "exact_match":
-        return seeds_proportion(values, min(estimate["n"] for estimate in estimates))._asdict()
-    return student_mean(values, 0, math.inf if metric == "dlength" else 1)._asdict()
+        return seeds_proportion(values, min(estimate.n for estimate in estimates))
+    return student_mean(values, *BOUNDS[metric])
 
 
-def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
-    """The rows of curve.jsonl as {task: {length: {samples seen: metrics}}}."""
-    curves: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
+def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[int, dict[int, Scores]]]:
+    """The rows of curve.jsonl as {task: {length: {samples seen: scores}}}."""
+    curves: dict[str, dict[int, dict[int, Scores]]] = {}
     for row in rows:
-        curves.setdefault(row["task"], {}).setdefault(str(row["length"]), {})[row["samples"]] = row
+        curves.setdefault(row["task"], {}).setdefault(row["length"], {})[row["samples"]] = Scores.model_validate(row)
     return curves
 
 
@@ -65,18 +65,27 @@ def table(curves: Mapping[str, Curves], title: str) -> Table:
         for length in first[task]:
             found = [curve[task].get(length) for curve in curves.values()]
             cells = [_cell(metrics, metric) for metrics in found for metric in METRICS]
-            rows.append((task, length, *cells))
+            rows.append((task, str(length), *cells))
     single = len(curves) == 1
     names = [f"{METRIC_NAMES[m]}" if single else f"{label}: {METRIC_NAMES[m]}" for label in curves for m in METRICS]
     return Table(title, ("task", "digits", *names), rows, 2)
 
 
+def all_tables(curves: Mapping[str, Curves]) -> dict[str, Table]:
+    """A table for each metric, by file name."""
+    return {metric: by_metric(curves, f"By length: {name}", metric) for metric, name in METRIC_NAMES.items()}
+
+
 def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequence[int] | None = None) -> Table:
-    """A row a task and model, a column a length: the shape of the paper's Tables 16 and 17."""
-    measured = {int(length) for curve in curves.values() for found in curve.values() for length in found}
-    shown = [str(length) for length in lengths or sorted(measured)]
+    """The shape of the paper's Tables 16 and 17."""
+    return by_metric(curves, title, "exact_match", lengths)
+
+
+def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Sequence[int] | None = None) -> Table:
+    """A row a task and model, a column a length: all that any model was measured at, or `lengths`."""
+    shown = lengths or sorted({length for curve in curves.values() for found in curve.values() for length in found})
     rows = [
-        (task, label, *(percent((curve[task].get(length) or {}).get("exact_match")) for length in shown))
+        (task, label, *(_cell(curve[task].get(length), metric) for length in shown))
         for task in dict.fromkeys(task for curve in curves.values() for task in curve)
         for label, curve in curves.items()
         if task in curve
@@ -84,11 +93,13 @@ def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequenc
     return Table(title, ("task", "model", *(f"d{length}" for length in shown)), rows, 2)
 
 
-def _cell(metrics: Mapping[str, Any] | None, metric: str) -> Cell:
-    if metrics is None:
+def _cell(scores: Scores | None, metric: str) -> Cell:
+    if scores is None:
         return NOT_MEASURED
-    if metric == "dlength":
-        return number(metrics[metric])
-    return (
-        Shown(metrics[metric], "{:.1f} ({:.1f}-{:.1f})", 100) if metric == "digit_match" else percent(metrics[metric])
-    )
+    match metric:
+        case "dlength":
+            return number(scores.dlength)
+        case "digit_match":
+            return Shown(scores.digit_match, "{:.1f} ({:.1f}-{:.1f})", 100)
+        case _:
+            return percent(scores.exact_match)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.nupa import tables as nupa
+from lab.benchmarks.results import NupaSummary
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
-
-Summaries = Mapping[str, Mapping[str, Any]]
+from lab.numbers.metrics import METRICS
+from lab.numbers.statistics import Estimate
 
 
 def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
@@ -19,9 +20,9 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
         for estimates, label, color in (("before", "untuned", "#9a9a9a"), ("after", "tuned", COLORS[0])):
             found = [getattr(row, estimates) for row in rows]
             look: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 1, "color": color, "label": label, "zorder": 3}
-            axes.errorbar([e["value"] for e in found], places, xerr=error_bars(found), **look)
+            axes.errorbar([e.value for e in found], places, xerr=error_bars(found), **look)
         for place, row in zip(places, rows, strict=True):
-            axes.plot([row.before["value"], row.after["value"]], [place, place], color="#d5e3ee", lw=5, zorder=1)
+            axes.plot([row.before.value, row.after.value], [place, place], color="#d5e3ee", lw=5, zorder=1)
         axes.set_yticks(
             list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows], fontsize=7
         )
@@ -33,12 +34,12 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
         axes.legend(loc="lower right", fontsize=8)
 
 
-def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, path: Path) -> None:
+def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, title: str, path: Path) -> None:
     """The paper's Figures 5-7: a small chart a task, a group of bars a range, a bar a model, with 95 % intervals.
 
     dlength is shown as log2(dlength + 1), as in Figure 7.
     """
-    scale = (lambda value: math.log2(value + 1)) if metric == "dlength" else float
+    scale = _logarithm if metric == "dlength" else float
     tasks = nupa.tasks(*summaries.values())
     columns = min(6, len(tasks))
     rows = -(-len(tasks) // columns)
@@ -48,13 +49,13 @@ def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, p
         for axes, task in zip(grid, tasks, strict=False):
             ranges = list(task.difficulty.ranges)
             for number, (label, summary) in enumerate(summaries.items()):
-                parts = summary.get(task.key, {"ranges": {}})["ranges"]
-                found = {name: part[reading][metric] for name, part in parts.items() if reading in part}
-                scaled = [{key: scale(e[key]) for key in ("value", "low", "high")} for e in found.values()]
+                parts = summary[task.key].ranges if task.key in summary else {}
+                found = {name: e for name, part in parts.items() if (e := part.metric(reading, metric))}
+                scaled = [Estimate(scale(e.value), scale(e.low), scale(e.high), e.n) for e in found.values()]
                 places = [ranges.index(name) + (number + 0.5) * width - 0.4 for name in found]
                 axes.bar(
                     places,
-                    [e["value"] for e in scaled],
+                    [e.value for e in scaled],
                     width,
                     yerr=error_bars(scaled) if scaled else None,
                     color=COLORS[number % len(COLORS)],
@@ -71,3 +72,14 @@ def nupa_by_range(summaries: Summaries, metric: str, reading: str, title: str, p
         figure.suptitle(plain(title), fontsize=10)
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
+
+
+def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) -> None:
+    """A figure for each metric, strict reading."""
+    for metric in METRICS:
+        shown = f"{title}: {', '.join(summaries)}. {metric.replace('_', ' ')}, strict reading, 95 % intervals"
+        nupa_by_range(summaries, metric, "strict", shown, folder / f"{metric}.png")
+
+
+def _logarithm(dlength: float) -> float:
+    return math.log2(dlength + 1) if dlength > -1 else dlength  # the lower bound of one value is infinite

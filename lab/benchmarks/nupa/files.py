@@ -35,7 +35,9 @@ def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
     """
     try:
         groups = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise TaskError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
         raise TaskError(f"{path}: {' '.join(str(error).split())}") from None
     if not _of_the_layout(groups):
         raise TaskError(f"{path}: not of the layout {{task: {{digits: [text, ...]}}}}")

@@ -4,22 +4,21 @@ A summary is what scoring.py makes of the samples of one model in one setting; s
 side.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from lab.benchmarks.nupa.published import PUBLISHED, Published
+from lab.benchmarks.nupa.summary import DOMAINS, RANGES
+from lab.benchmarks.results import Figures, NupaSummary, TaskSummary
 from lab.drawing.tables import NOT_MEASURED, Table, number, percent
 from lab.numbers.metrics import METRICS
+from lab.numbers.statistics import Estimate
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
 from lab.text.answers import READINGS
 from lab.text.trace_errors import KINDS
 
-Summary = Mapping[str, Any]
-
 UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
-RANGES = ("S", "M", "L", "XL")
-DOMAINS = ("S+M", "L+XL")
 
 
 class Change(NamedTuple):
@@ -30,21 +29,22 @@ class Change(NamedTuple):
     range: str
     lengths: str
     n: int
-    before: dict[str, float]
-    after: dict[str, float]
+    before: Estimate
+    after: Estimate
 
 
-def changes(before: Summary, after: Summary) -> list[Change]:
+def changes(before: NupaSummary, after: NupaSummary) -> list[Change]:
     """Rows in the order of the task table; both summaries are of the same problems."""
     rows = []
     for task in tasks(before):
         for name in RANGES:
-            if name not in before[task.key]["ranges"]:
+            if name not in before[task.key].ranges:
                 continue
-            shortest, longest = before[task.key]["ranges"][name]["lengths"]
-            old, new = (part[task.key]["ranges"][name]["strict"]["exact_match"] for part in (before, after))
+            shortest, longest = before[task.key].ranges[name].lengths
+            old, new = (part[task.key].ranges[name].metric("strict", "exact_match") for part in (before, after))
             lengths = f"{shortest}-{longest}" if shortest < longest else str(shortest)
-            rows.append(Change(task.name, task.representation.name, name, lengths, old["n"], old, new))
+            if old and new:
+                rows.append(Change(task.name, task.representation.name, name, lengths, old.n, old, new))
     return rows
 
 
@@ -54,18 +54,22 @@ def change_table(rows: list[Change], title: str) -> Table:
         (row.task, row.representation, row.range, row.lengths, str(row.n), percent(row.before), percent(row.after))
         for row in rows
     ]
-    better = frozenset(place for place, row in enumerate(rows) if row.after["low"] > row.before["high"])
+    better = frozenset(place for place, row in enumerate(rows) if row.after.low > row.before.high)
     return Table(title, columns, cells, 3, better)
 
 
-def all_tables(summaries: Mapping[str, Summary], with_published: bool = False) -> dict[str, Table]:
-    """All tables, by file name; `with_published` adds the paper's own rows, of those tables that are legible.
+def beside_the_papers(summaries: Mapping[str, NupaSummary]) -> dict[str, Table]:
+    """All tables, with the paper's own rows from those tables that are legible.
 
     They stand beside the strict reading, which is what the released code does.
     """
-    published = PUBLISHED if with_published else []
+    return all_tables(summaries, PUBLISHED)
+
+
+def all_tables(summaries: Mapping[str, NupaSummary], published: Sequence[Published] = ()) -> dict[str, Table]:
+    """All tables, by file name; `published` rows stand beside the strict reading."""
     by_name = {
-        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else [])
+        f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else ())
         for metric in METRICS
         for reading in READINGS
     }
@@ -76,15 +80,15 @@ def all_tables(summaries: Mapping[str, Summary], with_published: bool = False) -
     return by_name | ({"first_errors_of_traces": traces} if traces.rows else {})
 
 
-def by_range(summaries: Mapping[str, Summary], metric: str, reading: str, published: list[Published]) -> Table:
+def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, published: Sequence[Published]) -> Table:
     """Figures 5-7 and Table 10: a row a task and model. S+M and L+XL pool the items of both ranges."""
     show = number if metric == "dlength" else percent
     rows = []
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
             if task.key in summary:
-                parts = {**summary[task.key]["ranges"], **summary[task.key]["domains"]}
-                cells = [show(parts.get(part, {}).get(reading, {}).get(metric)) for part in (*RANGES, *DOMAINS)]
+                parts = {**summary[task.key].ranges, **summary[task.key].domains}
+                cells = [show(_metric(parts.get(part), reading, metric)) for part in (*RANGES, *DOMAINS)]
                 rows.append((task.key, label, *cells, " ".join(_n(parts.get(part)) for part in RANGES)))
         for row in published:
             if (row.task, row.metric) == (task.key, metric) and row.ranges:
@@ -98,24 +102,24 @@ def by_range(summaries: Mapping[str, Summary], metric: str, reading: str, publis
     return Table(title, ("task", "model", *RANGES, *DOMAINS, "n by range"), rows, 2)
 
 
-def by_length(summaries: Mapping[str, Summary]) -> Table:
+def by_length(summaries: Mapping[str, NupaSummary]) -> Table:
     """Every metric in both readings at every length: what a length curve is drawn from."""
     rows = []
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
-            lengths = summary.get(task.key, {"lengths": {}})["lengths"]
-            for length in sorted(lengths, key=int):
+            lengths = summary[task.key].lengths if task.key in summary else {}
+            for length in sorted(lengths):
                 found = [
-                    (number if metric == "dlength" else percent)(lengths[length].get(reading, {}).get(metric))
+                    (number if metric == "dlength" else percent)(lengths[length].metric(reading, metric))
                     for metric in METRICS
                     for reading in READINGS
                 ]
-                rows.append((task.key, label, length, *found, _n(lengths[length])))
+                rows.append((task.key, label, str(length), *found, _n(lengths[length])))
     columns = [f"{metric.replace('_', ' ')}, {reading}" for metric in METRICS for reading in READINGS]
     return Table("NUPA by length (95 % interval)", ("task", "model", "length", *columns, "n"), rows, 3)
 
 
-def digits(summaries: Mapping[str, Summary], metric: str, published: list[Published]) -> Table:
+def digits(summaries: Mapping[str, NupaSummary], metric: str, published: Sequence[Published]) -> Table:
     """Tables 7-9: well-learned / performance-preserving digits, strict reading.
 
     The largest length that passes; in brackets the largest up to which every measured length passes. Not shown where
@@ -136,35 +140,35 @@ def digits(summaries: Mapping[str, Summary], metric: str, published: list[Publis
     return Table(title, ("task", *summaries, *labels), rows, 1)
 
 
-def readings(summaries: Mapping[str, Summary]) -> Table:
+def readings(summaries: Mapping[str, NupaSummary]) -> Table:
     """Exact match in both readings: whether a model cannot compute, or does not answer as it was told to."""
     rows = []
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
-            domains = summary.get(task.key, {"domains": {}})["domains"]
+            domains = summary[task.key].domains if task.key in summary else {}
             for name in DOMAINS:
                 if name in domains:
-                    both = [percent(domains[name].get(reading, {}).get("exact_match")) for reading in READINGS]
+                    both = [percent(domains[name].metric(reading, "exact_match")) for reading in READINGS]
                     rows.append((task.key, label, name, *both, _n(domains[name])))
     columns = ("task", "model", "ranges", *READINGS, "n")
     return Table("NUPA, exact match, % (95 % interval), in both readings", columns, rows, 3)
 
 
-def errors(summaries: Mapping[str, Summary]) -> Table:
+def errors(summaries: Mapping[str, NupaSummary]) -> Table:
     """How integer sums and differences go wrong (lab/numbers/taxonomy.py), strict reading, by value."""
     rows = [
         (task.key, label, name, *(str(counts.get(kind, 0)) for kind in (*OUTCOMES, "api_error")))
         for task in tasks(*summaries.values())
         for label, summary in summaries.items()
         for name in RANGES
-        if (counts := summary.get(task.key, {}).get("errors", {}).get(name))
+        if task.key in summary and (counts := summary[task.key].errors.get(name))
     ]
     return Table(
         "NUPA, errors of integer sums, number of answers", ("task", "model", "range", *OUTCOMES, "api_error"), rows, 3
     )
 
 
-def first_errors(summaries: Mapping[str, Summary]) -> Table:
+def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
     """What kind of line is the first that is wrong where a rule is followed (lab/text/trace_errors.py); and of each
     task, how many problems were left out because their rule does not fit the window.
     """
@@ -172,30 +176,33 @@ def first_errors(summaries: Mapping[str, Summary]) -> Table:
         (
             *(task.key, label, name),
             *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)),
-            str(summary[task.key].get("left_out", 0)),
+            str(summary[task.key].left_out),
         )
         for task in tasks(*summaries.values())
         for label, summary in summaries.items()
         for name in RANGES
-        if (counts := summary.get(task.key, {}).get("first_errors", {}).get(name))
+        if task.key in summary and (counts := summary[task.key].first_errors.get(name))
     ]
     columns = ("task", "model", "range", "none", *KINDS, "left out of the task")
     return Table("NUPA, where a rule is first left, number of answers", columns, rows, 3)
 
 
-def tasks(*summaries: Summary) -> list[Task]:
+def tasks(*summaries: NupaSummary) -> list[Task]:
     """Those that any of the summaries holds, in the order of the task table."""
     return [task for key, task in TASKS.items() if any(key in summary for summary in summaries)]
 
 
-def _n(figures: Mapping[str, Any] | None) -> str:
-    return str(figures["asked"] - figures["api_errors"]) if figures else "0"
+def _metric(figures: Figures | None, reading: str, metric: str) -> Estimate | None:
+    return figures and figures.metric(reading, metric)
 
 
-def _digits(figures: Mapping[str, Any] | None, metric: str) -> str:
-    found = figures["digits"]["strict"][metric] if figures else None
+def _n(figures: Figures | None) -> str:
+    return str(figures.n) if figures else "0"
+
+
+def _digits(task: TaskSummary | None, metric: str) -> str:
+    found = task.digits["strict"][metric] if task else None
     if found is None:
         return NOT_MEASURED
-    return " / ".join(
-        f"{found[name]} ({found[name + '_contiguous']})" for name in ("well_learned", "performance_preserving")
-    )
+    well = f"{found.well_learned} ({found.well_learned_contiguous})"
+    return f"{well} / {found.performance_preserving} ({found.performance_preserving_contiguous})"

@@ -9,13 +9,13 @@ loose   the same, and else the last integer in the response
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.samples import answered
-from lab.benchmarks.sums.scoring import Sum, as_integer, ask, counts, distinct, scored, summary
+from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
+from lab.benchmarks.sums.final_number import last_box
+from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import CarryFreeConfig
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.sampling import philox
@@ -36,8 +36,8 @@ PLACES = ("text", "reasoning")
 
 _LAYOUT = re.compile(r"\\[!,:;]|[ ,]")
 _SEPARATORS = re.compile(r"(?<=[0-9])(?:\\[!,:;]|,)+(?=[0-9]{3})")
-_INTEGERS = re.compile(r"(?:(?<![0-9])[+-])?[0-9]+")
-"""Of 20+64 the last integer is 64."""
+_LAST_INTEGER = re.compile(r"[0-9]+(?:[+-](?![0-9]))?")
+"""Backwards, in the reversed text; the last integer of 20+64 is 64."""
 
 
 class CarryFree:
@@ -59,43 +59,42 @@ class CarryFree:
         prompt = PROMPTS[self.config.language]
         return [ask(f"{prompt}{item.int1}+{item.int2}", self.config.max_tokens) for item in self.problems]
 
-    def facts(self, index: int) -> Sample:
-        return self.problems[index].facts()
+    def question(self, index: int) -> Sum:
+        return self.problems[index]
 
-    def score(self, index: int, completion: Completion) -> Sample:
+    def score(self, index: int, completion: Completion) -> Scored:
         """Both readings and the outcome; why there is no answer; flags; where the right result was, if not adopted."""
         answer = self.problems[index].answer
         given, parse_error = extract(completion)
-        loose = given or (_INTEGERS.findall(completion.text) or [None])[-1]
-        sample = scored(answer, given, loose)
-        wrong = not sample["strict"]["success"]
+        last = _LAST_INTEGER.search(completion.text[::-1])
+        found = scored(answer, strict=given, loose=given or (last and last.group()[::-1]))
+        wrong = not found.readings["strict"].exact_match
         # A bare substring would also be found inside of longer numbers.
         truth = re.compile(rf"(?<![0-9])(?<![0-9]\.){answer}(?![0-9]|\.[0-9])")
         places = [place for place in PLACES if truth.search(_SEPARATORS.sub("", getattr(completion, place)))]
-        return {
-            **sample,
+        remarks = {
+            **found.remarks,
             "parse_error": parse_error,
             "unit_step": given is not None and unit_step(given, answer),
             "echoes_example": wrong and given == EXAMPLE,
             "right_in_text": places if wrong else [],
         }
+        return found._replace(remarks=remarks)
 
-    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
-        came = answered(samples)
-        return {
-            **summary(samples),
-            "parse_errors": counts((sample["parse_error"] for sample in came), PARSE_ERRORS),
-            "flags": {flag: sum(sample[flag] for sample in came) for flag in ("unit_step", "echoes_example")},
-            "right_in_text": {
-                **counts((place for sample in came for place in sample["right_in_text"]), PLACES),
-                "anywhere": sum(bool(sample["right_in_text"]) for sample in came),
-            },
-        }
+    def summarize(self, samples: Sequence[Sample]) -> SumsSummary:
+        remarks = [sample.remarks for sample in answered(samples)]
+        places = counts((place for found in remarks for place in found["right_in_text"]), PLACES)
+        return summary(
+            samples,
+            parse_errors=counts((found["parse_error"] for found in remarks), PARSE_ERRORS),
+            flags={flag: sum(found[flag] for found in remarks) for flag in ("unit_step", "echoes_example")},
+            right_in_text={**places, "anywhere": sum(bool(found["right_in_text"]) for found in remarks)},
+        )
 
 
 def parse_errors(samples: Sequence[Sample]) -> list[Sample]:
     """The samples from which no answer could be taken."""
-    return [sample for sample in answered(samples) if sample["parse_error"]]
+    return [sample for sample in answered(samples) if sample.remarks["parse_error"]]
 
 
 def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
@@ -104,7 +103,7 @@ def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
     Space around it is dropped, and \! \, \: \; spaces and ASCII commas within. A box ends at the first closing brace,
     so that what has braces of its own is no integer; one that is never closed is none.
     """
-    box = _last_box(completion.text)
+    box = last_box(completion.text)
     if box is None:
         return None, "truncated" if completion.finish_reason == "length" else "no_box"
     content = _LAYOUT.sub("", box.strip())
@@ -112,12 +111,6 @@ def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
         return None, "empty_box"
     given = as_integer(content)
     return given, None if given else "not_an_integer"
-
-
-def _last_box(text: str) -> str | None:
-    opening = r"\boxed{"
-    start = text.rfind(opening, 0, max(0, text.rfind("}")))
-    return None if start < 0 else text[start + len(opening) : text.index("}", start)]
 
 
 def _sums(length: int, seed: int) -> Iterator[Sum]:

@@ -2,30 +2,31 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from lab.drawing.figures import COLORS, figure_at, plain
+from lab.benchmarks.results import SumsSummary
+from lab.benchmarks.sums.tables import readings_of
+from lab.drawing.figures import COLORS, figure_at, line_with_band, plain
 from lab.numbers.taxonomy import OUTCOMES
-from lab.text.answers import READINGS
 
-Summaries = Mapping[str, Mapping[str, Any]]
+LINES = {"loose": "--", "final": ":"}
 
 OUTCOME_COLORS = ("#4c9f70", "#d9822b", "#e8c15a", "#8a5fbf", "#c0504d", "#b0b0b0")
 
 
-def accuracy_by_digits(summaries: Summaries, title: str, path: Path) -> None:
-    """A line a model: right sums against digits, strict reading solid with its 95 % interval, loose dashed."""
+def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: Path) -> None:
+    """Right sums against digits, a line for each model and reading: the strict one solid, with its 95 % interval."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
         for number, (label, summary) in enumerate(summaries.items()):
             color = COLORS[number % len(COLORS)]
-            digits = sorted(map(int, summary["by_digits"]))
-            strict, loose = ([summary["by_digits"][str(n)][reading] for n in digits] for reading in READINGS)
-            axes.plot(digits, [e["value"] for e in strict], "o-", ms=3, lw=1.4, color=color, label=plain(label))
-            axes.plot(digits, [e["value"] for e in loose], "--", lw=1, color=color, label=plain(f"{label}, loose"))
-            axes.fill_between(
-                digits, [e["low"] for e in strict], [e["high"] for e in strict], color=color, alpha=0.15, lw=0
-            )
+            for reading in readings_of({label: summary}):
+                points = {n: found for n, rates in summary.by_digits.items() if (found := rates.rate(reading))}
+                if reading == "strict":
+                    line_with_band(axes, points, color=color, label=plain(label))
+                else:
+                    values = [points[n].value for n in sorted(points)]
+                    name = plain(f"{label}, {reading}")
+                    axes.plot(sorted(points), values, LINES[reading], lw=1, color=color, label=name)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("digits")
         axes.set_ylabel("right sums (95 % Wilson interval)")
@@ -34,14 +35,15 @@ def accuracy_by_digits(summaries: Summaries, title: str, path: Path) -> None:
         axes.legend(fontsize=8)
 
 
-def outcomes_by_digits(summary: Mapping[str, Any], title: str, path: Path) -> None:
+def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
     """Bars stacked to 100 %, one for each number of digits: right sums, classes of error, answers without a number."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
-        digits = sorted(map(int, summary["by_digits"]))
+        digits = sorted(summary.by_digits)
         bottom = [0.0] * len(digits)
         for name, color in zip(OUTCOMES, OUTCOME_COLORS, strict=True):
-            shares = [100 * summary["by_digits"][str(n)]["outcome_shares"][name]["value"] for n in digits]
+            found = [summary.by_digits[n].outcome_shares[name] for n in digits]
+            shares = [100 * share.value if share else 0.0 for share in found]
             axes.bar(digits, shares, 0.85, bottom=bottom, color=color, label=name)
             bottom = [below + share for below, share in zip(bottom, shares, strict=True)]
         axes.set_ylim(0, 100)
@@ -49,3 +51,11 @@ def outcomes_by_digits(summary: Mapping[str, Any], title: str, path: Path) -> No
         axes.set_ylabel("% of what was answered")
         axes.set_title(plain(title), fontsize=10)
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def all_figures(summaries: Mapping[str, SumsSummary], title: str, folder: Path) -> None:
+    """Accuracy by digits of all models, and the outcomes of each."""
+    accuracy_by_digits(summaries, f"{title}: {', '.join(summaries)}", folder / "accuracy.png")
+    for place, (label, summary) in enumerate(summaries.items(), start=1):
+        name = f"outcomes_{place}.png" if len(summaries) > 1 else "outcomes.png"
+        outcomes_by_digits(summary, f"{title}: {label}", folder / name)

@@ -1,33 +1,32 @@
 """What the benchmarks that ask for one sum share: questions, the score of an answer, and what the scores amount to.
 
-An answer has two readings, strict and loose, which are reported as two figures; its outcome is that of the strict one.
+An answer has several readings, strict and loose and perhaps another, each reported as a figure of its own; its outcome
+is that of the strict one.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.samples import answered, grouped
+from lab.benchmarks.results import (
+    SUM_READINGS,
+    Rates,
+    Reading,
+    Sample,
+    Scored,
+    Seconds,
+    Sum,
+    SumsSummary,
+    answered,
+    grouped,
+)
 from lab.inference.engine import Request
 from lab.numbers.splits import unordered
-from lab.numbers.statistics import bootstrap_mean, wilson
+from lab.numbers.statistics import Estimate, bootstrap_mean, wilson
 from lab.numbers.taxonomy import INTEGER, OUTCOMES, classify, same_value
 from lab.text.answers import READINGS
-from lab.text.settings import Message
-
-
-class Sum(NamedTuple):
-    int1: str
-    int2: str
-
-    @property
-    def answer(self) -> str:
-        return str(int(self.int1) + int(self.int2))
-
-    def facts(self) -> Sample:
-        return {**self._asdict(), "answer": self.answer, "digits": max(map(len, self))}
+from lab.text.examples import Message
 
 
 def distinct(drawn: Iterator[Sum], number: int) -> list[Sum]:
@@ -48,37 +47,43 @@ def as_integer(text: str) -> str | None:
     return text if INTEGER.fullmatch(text) else None
 
 
-def scored(truth: str, strict: str | None, loose: str | None) -> Sample:
-    """Both readings of what was given, and the outcome."""
+def scored(truth: str, strict: str | None, **others: str | None) -> Scored:
+    """Whether what was given in each reading, by its name, is right; and the outcome of the strict one."""
     readings = {
-        reading: {"given": given, "success": given is not None and same_value(given, truth)}
-        for reading, given in zip(READINGS, (strict, loose), strict=True)
+        name: Reading(given, given is not None and same_value(given, truth))
+        for name, given in {"strict": strict, **others}.items()
     }
-    return {**readings, "outcome": "parse_error" if strict is None else classify(strict, truth)}
+    return Scored(readings, {"outcome": "parse_error" if strict is None else classify(strict, truth)})
 
 
-def summary(samples: Sequence[Sample]) -> dict[str, Any]:
+def summary(samples: Sequence[Sample], **counted: Any) -> SumsSummary:
     """Counts, rates with n and 95 % interval, and costs; counts and rates again by digits of the longer operand.
 
     Rates are of what was answered. `success_rate_of_asked` counts an API error as no success, so that errors cannot
-    raise a figure unseen. A rate of nothing is None; numbers of digits without any answer are left out.
+    raise a figure unseen. A rate of nothing is None; numbers of digits without any answer are left out. `counted` is
+    what else the benchmark counts.
     """
     came = answered(samples)
-    by_digits = grouped(samples, lambda sample: sample["digits"])
-    seconds = [sample["seconds"] for sample in came]
-    return {
+    by_digits = grouped(samples, lambda sample: sample.length)
+    seconds = [sample.completion.seconds for sample in came]
+    return SumsSummary(
         **_asked(samples),
-        "success_rate": _success_rate(came, len(came)),
-        "success_rate_of_asked": _success_rate(came, len(samples)),
-        **_outcomes(came),
-        "seconds": {
-            "mean": bootstrap_mean(seconds)._asdict() if came else None,
-            "median": median(seconds) if came else None,
-            "total": sum(seconds),
+        success_rate=_success_rate(came, len(came)),
+        success_rate_of_asked=_success_rate(came, len(samples)),
+        outcomes=_outcomes(came),
+        outcome_shares=_outcome_shares(came),
+        seconds=Seconds(
+            mean=bootstrap_mean(seconds) if came else None,
+            median=median(seconds) if came else None,
+            total=sum(seconds),
+        ),
+        tokens={
+            kind: sum(getattr(sample.completion, f"{kind}_tokens") for sample in came)
+            for kind in ("prompt", "completion")
         },
-        "tokens": {kind: sum(sample[f"{kind}_tokens"] for sample in came) for kind in ("prompt", "completion")},
-        "by_digits": {str(n): _rates(members) for n, members in sorted(by_digits.items()) if answered(members)},
-    }
+        by_digits={n: _rates(members) for n, members in sorted(by_digits.items()) if answered(members)},
+        **counted,
+    )
 
 
 def counts(values: Iterable[str | None], names: Iterable[str]) -> dict[str, int]:
@@ -87,25 +92,33 @@ def counts(values: Iterable[str | None], names: Iterable[str]) -> dict[str, int]
     return {name: counter[name] for name in names}
 
 
-def _rates(samples: Sequence[Sample]) -> dict[str, Any]:
+def _rates(samples: Sequence[Sample]) -> Rates:
     came = answered(samples)
-    return {**_asked(samples), **_success_rate(came, len(came)), **_outcomes(came)}
+    shares = {"outcomes": _outcomes(came), "outcome_shares": _outcome_shares(came)}
+    return Rates(**_asked(samples), **_success_rate(came, len(came)), **shares)
 
 
-def _asked(samples: Sequence[Sample]) -> dict[str, int]:
+def _asked(samples: Sequence[Sample]) -> dict[str, Any]:
     came = len(answered(samples))
     return {"asked": len(samples), "answered": came, "api_errors": len(samples) - came}
 
 
 def _success_rate(samples: Sequence[Sample], n: int) -> dict[str, Any]:
-    return {reading: _rate(sum(sample[reading]["success"] for sample in samples), n) for reading in READINGS}
+    """By reading: those that all samples have, as what was answered in an older version has fewer."""
+    names = [name for name in SUM_READINGS if all(name in sample.readings for sample in samples)]
+    return {
+        name: _rate(sum(sample.readings[name].exact_match for sample in samples), n)
+        for name in (names if samples else READINGS)
+    }
 
 
-def _outcomes(samples: Sequence[Sample]) -> dict[str, Any]:
-    numbers = counts((sample["outcome"] for sample in samples), OUTCOMES)
-    shares = {outcome: _rate(number, len(samples)) for outcome, number in numbers.items()}
-    return {"outcomes": numbers, "outcome_shares": shares}
+def _outcomes(samples: Sequence[Sample]) -> dict[str, int]:
+    return counts((sample.remarks["outcome"] for sample in samples), OUTCOMES)
 
 
-def _rate(successes: int, n: int) -> dict[str, Any] | None:
-    return wilson(successes, n)._asdict() if n else None
+def _outcome_shares(samples: Sequence[Sample]) -> dict[str, Estimate | None]:
+    return {outcome: _rate(number, len(samples)) for outcome, number in _outcomes(samples).items()}
+
+
+def _rate(successes: int, n: int) -> Estimate | None:
+    return wilson(successes, n) if n else None

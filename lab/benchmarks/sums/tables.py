@@ -1,13 +1,10 @@
 """Summaries of the benchmarks that ask for one sum (two integers, carry-free) as tables, by label, side by side."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from lab.benchmarks.results import SUM_READINGS, SumsSummary
 from lab.drawing.tables import Table, number, percent
 from lab.numbers.taxonomy import OUTCOMES
-from lab.text.answers import READINGS
-
-Summary = Mapping[str, Any]
 
 KINDS = {
     "format_failures": "Answers that are no integer, by kind",
@@ -18,39 +15,40 @@ KINDS = {
 }
 
 
-def all_tables(summaries: Mapping[str, Summary]) -> dict[str, Table]:
+def all_tables(summaries: Mapping[str, SumsSummary]) -> dict[str, Table]:
     """All tables, by file name."""
     found = {"success": success(summaries), "outcomes": outcomes(summaries), "by_digits": by_digits(summaries)}
-    return found | {
-        name: counts(summaries, name) for name in KINDS if all(name in summary for summary in summaries.values())
-    }
+    counted = [name for name in KINDS if all(getattr(summary, name) is not None for summary in summaries.values())]
+    return found | {name: counts(summaries, name) for name in counted}
 
 
-def success(summaries: Mapping[str, Summary]) -> Table:
+def success(summaries: Mapping[str, SumsSummary]) -> Table:
     """Rates of what was answered, and of what was asked, where an API error is no success; and what it cost."""
+    readings = readings_of(summaries)
     rows = [
         (
             label,
-            str(summary["asked"]),
-            str(summary["api_errors"]),
-            *(percent(summary["success_rate"][reading]) for reading in READINGS),
-            percent(summary["success_rate_of_asked"]["strict"]),
-            number(summary["seconds"]["mean"]),
-            str(summary["tokens"]["completion"]),
+            str(summary.asked),
+            str(summary.api_errors),
+            *(percent(summary.success_rate.get(reading)) for reading in readings),
+            percent(summary.success_rate_of_asked["strict"]),
+            number(summary.seconds.mean),
+            str(summary.tokens["completion"]),
         )
         for label, summary in summaries.items()
     ]
-    columns = ("model", "asked", "API errors", "strict %", "loose %", "strict % of asked", "s/answer", "tokens written")
+    shares = [f"{reading} %" for reading in readings]
+    columns = ("model", "asked", "API errors", *shares, "strict % of asked", "s/answer", "tokens written")
     return Table("Right sums (95 % interval)", columns, rows, 1)
 
 
-def outcomes(summaries: Mapping[str, Summary]) -> Table:
+def outcomes(summaries: Mapping[str, SumsSummary]) -> Table:
     rows = [
         (
             label,
-            str(summary["answered"]),
-            *(f"{summary['outcomes'][name]} ({_share(summary, name)})" for name in OUTCOMES),
-            str(summary["api_errors"]),
+            str(summary.answered),
+            *(f"{summary.outcomes[name]} ({_share(summary, name)})" for name in OUTCOMES),
+            str(summary.api_errors),
         )
         for label, summary in summaries.items()
     ]
@@ -58,22 +56,30 @@ def outcomes(summaries: Mapping[str, Summary]) -> Table:
     return Table("Outcomes, strict reading: number (% of what was answered)", columns, rows, 1)
 
 
-def by_digits(summaries: Mapping[str, Summary]) -> Table:
-    digits = sorted({int(length) for summary in summaries.values() for length in summary["by_digits"]})
+def by_digits(summaries: Mapping[str, SumsSummary]) -> Table:
+    readings = readings_of(summaries)
     rows = []
-    for length in map(str, digits):
-        cells = [summary["by_digits"].get(length, {}) for summary in summaries.values()]
-        rows.append((length, *(percent(cell.get(reading)) for cell in cells for reading in READINGS)))
-    labels = [f"{label}, {reading} %" for label in summaries for reading in READINGS]
+    for length in sorted({length for summary in summaries.values() for length in summary.by_digits}):
+        cells = [summary.by_digits.get(length) for summary in summaries.values()]
+        found = [cell and cell.rate(reading) for cell in cells for reading in readings]
+        rows.append((str(length), *map(percent, found)))
+    labels = [f"{label}, {reading} %" for label in summaries for reading in readings]
     return Table("Right sums by digits (95 % interval)", ("digits", *labels), rows, 1)
 
 
-def counts(summaries: Mapping[str, Summary], name: str) -> Table:
-    kinds = list(next(iter(summaries.values()))[name])
-    rows = [(label, *(str(summary[name][kind]) for kind in kinds)) for label, summary in summaries.items()]
+def counts(summaries: Mapping[str, SumsSummary], name: str) -> Table:
+    found = {label: getattr(summary, name) for label, summary in summaries.items()}
+    kinds = list(next(iter(found.values())))
+    rows = [(label, *(str(numbers[kind]) for kind in kinds)) for label, numbers in found.items()]
     return Table(KINDS[name], ("model", *kinds), rows, 1)
 
 
-def _share(summary: Summary, outcome: str) -> str:
-    share = summary["outcome_shares"][outcome]
-    return f"{100 * share['value']:.0f}" if share else "-"
+def readings_of(summaries: Mapping[str, SumsSummary]) -> list[str]:
+    """Those that any of the summaries has, in the order in which they are shown."""
+    found = {reading for summary in summaries.values() for reading in summary.success_rate}
+    return [reading for reading in SUM_READINGS if reading in found]
+
+
+def _share(summary: SumsSummary, outcome: str) -> str:
+    share = summary.outcome_shares[outcome]
+    return f"{100 * share.value:.0f}" if share else "-"

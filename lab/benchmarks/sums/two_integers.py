@@ -2,19 +2,21 @@ r"""The sum of two integers of 2-30 digits, and nothing but the sum: arithmetic 
 
 strict  the response, stripped, is an ASCII integer: a sign or none, and digits
 loose   the first integer found in the response
+final   the number that the response ends on, in a box, in bold, with separators of thousands or plain
+        (lab/benchmarks/sums/final_number.py)
 
-Both are compared by value: 007 is 7, +5 is 5.
+All are compared by value: 007 is 7, +5 is 5.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from lab.benchmarks.benchmark import Sample
-from lab.benchmarks.samples import answered
-from lab.benchmarks.sums.scoring import Sum, as_integer, ask, counts, distinct, scored, summary
+from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
+from lab.benchmarks.sums.final_number import final_number, marked
+from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import TwoIntegersConfig
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.sampling import philox
@@ -53,46 +55,49 @@ class TwoIntegers:
     def requests(self, engine: Engine) -> list[Request]:
         return [ask(PROMPT.format(**item._asdict()), self.config.max_tokens) for item in self.problems]
 
-    def facts(self, index: int) -> Sample:
-        return self.problems[index].facts()
+    def question(self, index: int) -> Sum:
+        return self.problems[index]
 
-    def score(self, index: int, completion: Completion) -> Sample:
-        """Both readings and the outcome; what a response that is no integer is, or what can be seen in a wrong sum."""
+    def score(self, index: int, completion: Completion) -> Scored:
+        """All readings and the outcome; what a response that is no integer is, or what can be seen in a wrong sum."""
         truth = self.problems[index].answer
         given = as_integer(completion.text.strip())
         first = INTEGER.search(completion.text)
-        sample = {**scored(truth, given, first and first.group()), "format_failure": None, "wrong_sum": None}
+        readings = {"loose": first and first.group(), "final": final_number(completion.text)}
+        found = scored(truth, strict=given, **readings)
+        remarks = {**found.remarks, "format_failure": None, "wrong_sum": None}
         if given is None:
-            sample["format_failure"] = format_failure(completion)
-        elif not sample["strict"]["success"]:
-            sample["wrong_sum"] = [tag for tag, holds in TAGS.items() if holds(given, truth)]
-        return sample
+            remarks["format_failure"] = format_failure(completion)
+        elif not found.readings["strict"].exact_match:
+            remarks["wrong_sum"] = [tag for tag, holds in TAGS.items() if holds(given, truth)]
+        return found._replace(remarks=remarks)
 
-    def summarize(self, samples: Sequence[Sample]) -> dict[str, Any]:
-        came = answered(samples)
-        return {
-            **summary(samples),
-            "format_failures": counts((sample["format_failure"] for sample in came), FORMAT_FAILURES),
-            "wrong_sums": counts((tag for sample in came for tag in sample["wrong_sum"] or ()), TAGS),
-        }
+    def summarize(self, samples: Sequence[Sample]) -> SumsSummary:
+        remarks = [sample.remarks for sample in answered(samples)]
+        return summary(
+            samples,
+            format_failures=counts((found["format_failure"] for found in remarks), FORMAT_FAILURES),
+            wrong_sums=counts((tag for found in remarks for tag in found["wrong_sum"] or ()), TAGS),
+        )
 
 
 def format_failure(completion: Completion) -> FormatFailure:
     """What a response that is no ASCII integer is instead: the first of the kinds, in their order, that it is of.
 
     truncated: the budget ran out. words: no digit at all. not_ascii: a number in digits of another script, or with
-    underscores or separators. shows_work: an expression or an equation. explanation: a number among words.
+    underscores or separators. scientific_notation: in the box or in bold, if there is a number there. shows_work: an
+    expression or an equation. explanation: a number among words.
     """
     text = completion.text.strip()
     if completion.finish_reason == "length":
         return "truncated"
     if not text:
         return "empty"
-    if not any(character.isdigit() for character in text):
+    if not any(map(str.isdigit, set(text))):
         return "words"
     if _OTHERWISE_WRITTEN.fullmatch(text):
         return "not_ascii"
-    if _SCIENTIFIC.search(text):
+    if _SCIENTIFIC.search(marked(text) or text):
         return "scientific_notation"
     if _EXPRESSION.search(text):
         return "shows_work"

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lab.benchmarks.nupa.files import PUBLISHED_NAMES, read_published, write_dataset, write_published
-from lab.benchmarks.nupa.scoring import pick_problems, pick_published
+from lab.benchmarks.nupa.problems import pick_problems, pick_published
 from lab.errors import TaskError
 from lab.numbers.sampling import Cell, task_of
 from lab.numbers.tasks import TASKS
@@ -107,6 +107,14 @@ def test_a_question_that_stands_twice_in_a_file_or_swapped_is_asked_once():
     (problem,) = pick_problems([cell], 0, 1)
     swapped = problem._replace(a=problem.b, b=problem.a)
     assert pick_published([problem, problem, swapped], [cell], 10) == [problem]
+
+
+def test_the_released_spelling_of_minimal_is_read_as_the_papers(tmp_path):
+    text = "Directly return the answer as an integer without any comma separator, like 123 . "
+    text += "Get the mininal number: 12345 and 12354 = 12345"
+    (tmp_path / "x.json").write_text(json.dumps({"min_Integer_Integer_Integer": {"5": [text]}}))
+    (problem,) = read_published(tmp_path / "x.json")
+    assert (problem.task, problem.a, problem.b, problem.answer) == ("min", "12345", "12354", "12345")
 
 
 def test_only_the_tasks_that_are_asked_for_are_read(problems, tmp_path):

@@ -100,7 +100,7 @@ def known(design: Design, made: Wiring) -> Known:
     sum_mlp = Component("mlp", design.sum_in)
     edges = {(str(component(head)), str(mlp)) for head in design.below for mlp in carry_mlps}
     edges |= {(str(mlp), str(sum_mlp)) for mlp in carry_mlps} | {(str(sum_mlp), "logits")}
-    carry_D = sum(made.at[f"carry {layer}"] for layer in design.carry_in)
+    carry_D = made.writes({f"carry {layer}": 1 for layer in design.carry_in})
     layers = range(design.layers)
     used = {at(head) for head in design.heads}
     return Known(
@@ -129,7 +129,7 @@ def _looks(head: str) -> tuple[int, int]:
 
 def _between(found: int, used: int) -> list[tuple[int, Site]]:
     sites: tuple[Site, ...] = ("pre", "mid", "post")
-    inner = [(layer, site) for layer in range(found + 1, used) for site in sites]
+    inner: list[tuple[int, Site]] = [(layer, site) for layer in range(found + 1, used) for site in sites]
     return [(found, "post"), *inner, (used, "pre"), (used, "mid")]
 
 

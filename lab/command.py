@@ -1,0 +1,138 @@
+"""One grammar for all commands, and the console script `lab` that starts each of them.
+
+    lab COMMAND CONFIG [key.sub=value ...] [smoke=true] [--dry-run]
+    lab COMMAND --help
+    lab list tasks | models | configs | runs
+
+CONFIG is a YAML file, or the name of a config that the lab brings with it: smollm2_lora is configs/smollm2_lora.yaml.
+smoke=true shrinks the job to seconds, to see it run from end to end; --dry-run prints the resolved config and stops.
+`python -m lab.COMMAND` does what `lab COMMAND` does.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from lab.config.describing import did_you_mean, help_text
+from lab.config.loading import dump, load
+from lab.config.schema import Section
+from lab.errors import ConfigError, exit_cleanly
+
+Config = TypeVar("Config", bound=Section)
+
+COMMANDS = {
+    "finetune": "tune a pretrained model on NUPA and show what it gained",
+    "pretrain": "train a small model from scratch and show how far it gets in length",
+    "evaluate": "measure a model on a benchmark, or compare runs",
+    "cost": "compare the cost of rule-following chain of thought with direct answers",
+    "probe": "open a model up and measure how it adds",
+    "sweep": "run a command over a grid of settings and seeds",
+    "adder": "train, verify and rank the smallest adders",
+    "report": "make one offline site of many runs",
+    "ask": "ask any model one question",
+    "list": "show the tasks, models, configs or runs that there are",
+}
+
+_HERE = Path(__file__).parent
+
+
+@exit_cleanly
+def main(argv: Sequence[str] | None = None) -> None:
+    """The console script: the first word is a command, the rest are its arguments."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        width = max(map(len, COMMANDS))
+        print(__doc__, *(f"    {name:{width}}  {about}" for name, about in COMMANDS.items()), sep="\n")
+        return
+    name = arguments.pop(0)
+    if name not in COMMANDS:
+        hint = did_you_mean(name, list(COMMANDS)) or "."
+        raise ConfigError(f"no command {name!r}{hint} Commands: {', '.join(COMMANDS)}")
+    importlib.import_module(f"lab.{'listing' if name == 'list' else name}").main(arguments)
+
+
+def read_config(schema: type[Config], arguments: Sequence[str], command: str, description: str) -> Config:
+    """The config that ``CONFIG [key.sub=value ...]`` stands for.
+
+    Args:
+        schema: what the config may say; its `SMOKE` is what smoke=true changes.
+        arguments: the words after the command.
+        command: the words that start the command, such as ``lab finetune``, for its help.
+        description: what the help says of the command.
+
+    Prints and exits with status 0 for ``--help`` (every key) and ``--dry-run`` (the resolved config). Raises
+    `ConfigError` if no config is given or it cannot be loaded.
+    """
+    usage = f"usage: {command} CONFIG [key.sub=value ...] [smoke=true] [--dry-run]"
+    if {"--help", "-h"} & set(arguments):
+        print(usage, description, help_text(schema), sep="\n\n")
+        raise SystemExit(0)
+    if not arguments or "=" in arguments[0] or arguments[0].startswith("-"):
+        raise ConfigError(f"the first argument must be a config, a file or a shipped name; {usage}")
+    words = [word for word in arguments[1:] if word != "--dry-run"]
+    config = load(schema, find_config(arguments[0]), with_smoke(schema, words))
+    if "smoke=true" in words and not any(word.startswith("name=") for word in words):
+        config = config.model_copy(update={"name": f"{config.name}_smoke"})  # type: ignore[attr-defined]
+    if "--dry-run" in arguments:
+        print(dump(config), end="")
+        raise SystemExit(0)
+    return config
+
+
+def read_options(
+    schema: type[Config], arguments: Sequence[str], command: str, description: str, places: str = ""
+) -> tuple[list[str], Config]:
+    """The words and options that ``[WORD ...] [key=value ...]`` stand for, for what needs no config file.
+
+    `places` names the words in the usage. Prints the help and exits with status 0 for ``--help``. Raises `ConfigError`
+    for an option that is unknown or has a wrong value.
+    """
+    usage = f"usage: {command} {places} [key=value ...]"
+    if {"--help", "-h"} & set(arguments):
+        print(usage, description, help_text(schema), sep="\n\n")
+        raise SystemExit(0)
+    if unknown := [word for word in arguments if word.startswith("-")]:
+        raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")
+    options = [word for word in arguments if "=" in word and not Path(word).exists()]
+    return [word for word in arguments if word not in options], load(schema, None, options)
+
+
+def with_smoke(schema: type[Section], overrides: Sequence[str]) -> list[str]:
+    """The overrides with smoke=true replaced by what it stands for. What the user says comes last, and so it wins.
+
+    Raises `ConfigError` if the command has no small version of itself.
+    """
+    if "smoke=true" not in overrides:
+        return list(overrides)
+    if not schema.SMOKE:
+        raise ConfigError("smoke=true: this command has no small version of itself")
+    again = [] if "resume=true" in overrides else ["overwrite=true"]
+    return [*schema.SMOKE, *again, *(word for word in overrides if word != "smoke=true")]
+
+
+def find_config(name: str) -> Path:
+    """The file of a config that is given as a path or by the name of a shipped one.
+
+    A file of that name in the current folder comes first. Raises `ConfigError` if there is none.
+    """
+    if (path := Path(name)).suffix in (".yaml", ".yml") and (path.is_file() or path.parent != Path()):
+        return path
+    shipped = shipped_configs()
+    found = shipped.get(name.removesuffix(".yaml"))
+    if not found:
+        hint = did_you_mean(name, list(shipped)) or "."
+        raise ConfigError(f"{name}: neither a YAML file nor a shipped config{hint} `lab list configs` shows those")
+    return found
+
+
+def shipped_configs() -> dict[str, Path]:
+    """The configs that the lab brings with it, by name: those of the wheel, or in a checkout those of configs/."""
+    folder = next(folder for folder in (_HERE / "configs", _HERE.parent / "configs") if folder.is_dir())
+    files = [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("sweeps/*.yaml"))]
+    return {str(file.relative_to(folder).with_suffix("")): file for file in files}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Show what there is: tasks, models, configs, runs.
+
+lab list tasks               the 53 tasks, each with an example
+lab list models              what model.name, engine.model.name and `lab ask` take
+lab list configs             the configs that the lab brings with it
+lab list runs [FOLDER ...]   the run directories below the folders (checkpoints)
+lab list lm-eval             the folder of tasks for lm-evaluation-harness
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lab.command import shipped_configs
+from lab.config.commands import command_of
+from lab.config.loading import keys_of
+from lab.drawing.tables import Table
+from lab.errors import ConfigError, exit_cleanly
+
+
+@exit_cleanly
+def main(argv: Sequence[str] | None = None) -> None:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(__doc__, end="")
+    elif words[0] == "lm-eval":
+        from lab.plugins.lm_eval import tasks_folder
+
+        print(tasks_folder())
+    else:
+        listed = LISTINGS.get(words[0])
+        if not listed:
+            raise ConfigError(f"lab list {words[0]}: should be one of {', '.join([*LISTINGS, 'lm-eval'])}")
+        Console().print(listed(words[1:]).terminal())
+
+
+def tasks(_: Sequence[str] = ()) -> Table:
+    """Every task with its tested lengths and an example: the first test problem of its second-shortest length."""
+    from lab.numbers.sampling import Cell, problem
+    from lab.numbers.tasks import TASKS
+
+    rows = []
+    for key, task in TASKS.items():
+        example = problem(Cell(task, task.tested_lengths[1]), "test", 0, 0)
+        operands = example.a if example.b is None else f"{example.a}, {example.b}"
+        lengths = f"{task.tested_lengths[0]}-{task.tested_lengths[-1]}"
+        rows.append((key, lengths, operands, example.answer))
+    return Table("Tasks", ("task", "digits", "operands", "answer"), rows, 4)
+
+
+def models(_: Sequence[str] = ()) -> Table:
+    """The embedded models, the trained models of the zoo, and the forms that other names take."""
+    from lab.models.sources import EMBEDDED
+
+    rows = [(name, "embedded: fetched once from the package index") for name in EMBEDDED]
+    rows += [
+        ("checkpoints/NAME", "what a run of finetune or pretrain left behind"),
+        ("FOLDER", "a model or adapters in Hugging Face's layout"),
+        ("ORGANISATION/NAME", "a model of the Hugging Face hub"),
+    ]
+    return Table("Models", ("name", "what it is"), rows, 2)
+
+
+def configs(_: Sequence[str] = ()) -> Table:
+    """Every shipped config with its command and the first sentence of its opening comment."""
+    rows = [(name, command_of(keys_of(path)) or "", opening(path)) for name, path in shipped_configs().items()]
+    return Table("Configs", ("name", "command", "what it is for"), rows, 3)
+
+
+def runs(folders: Sequence[str] = ()) -> Table:
+    """The run directories at and below the folders. Raises RunError if there are none."""
+    from lab.site.gather import gather
+
+    records = gather([Path(folder) for folder in folders or ["checkpoints"]])
+    return Table(
+        "Runs",
+        ("name", "command", "status", "model"),
+        [(record.name, record.kind, record.status, record.model) for record in records],
+        4,
+    )
+
+
+def opening(path: Path) -> str:
+    """The first sentence of the comment that a config begins with."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    first = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    comment = " ".join(line.removeprefix("#").strip() for line in lines[:first])
+    return comment.split(". ")[0].rstrip(".")
+
+
+LISTINGS: dict[str, Callable[[Sequence[str]], Table]] = {
+    "tasks": tasks,
+    "models": models,
+    "configs": configs,
+    "runs": runs,
+}
+
+
+if __name__ == "__main__":
+    main()

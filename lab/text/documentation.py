@@ -1,0 +1,42 @@
+"""Ordinary text that every machine has: docstrings of Python's own library."""
+
+import importlib
+import inspect
+from collections.abc import Iterator, Sequence
+
+TRAINING = (
+    "ast", "bdb", "calendar", "cmd", "codecs", "concurrent.futures", "configparser", "contextlib", "copy",
+    "ctypes", "decimal", "doctest", "email.charset", "enum", "fileinput", "fractions", "ftplib", "getpass", "gettext",
+    "glob", "gzip", "heapq", "http.client", "imaplib", "io", "ipaddress", "locale", "logging", "lzma", "mailbox",
+    "multiprocessing.pool", "numbers", "optparse", "pdb", "pickle", "pickletools", "poplib", "pprint", "queue", "sched",
+    "selectors", "shelve", "smtplib", "socket", "socketserver", "ssl", "subprocess", "tarfile", "tempfile", "time",
+    "timeit", "tokenize", "trace", "traceback", "types", "typing", "unittest", "unittest.case",
+    "urllib.parse", "urllib.request",
+    "uuid", "warnings", "wave", "weakref", "webbrowser", "xml.dom.minidom", "xmlrpc.client",
+    "zipfile",
+)  # fmt: skip
+HELD_OUT = (
+    "argparse", "asyncio.events", "collections", "csv", "datetime", "difflib", "email.message", "functools", "inspect",
+    "json", "pathlib", "random", "re", "shutil", "statistics", "string", "textwrap", "threading", "unittest.mock",
+)  # fmt: skip
+"""Modules whose docstrings are text to train on, and to test on."""
+_SHORTEST = 200
+"""Characters; shorter docstrings say little."""
+
+
+def documentation(modules: Sequence[str]) -> str:
+    """The docstrings of the classes, methods and functions of modules, each once."""
+    found = (text for name in modules for text in _docstrings(name))
+    return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(found) if len(text) > _SHORTEST)
+
+
+def _docstrings(name: str) -> Iterator[str]:
+    try:
+        module = importlib.import_module(name)
+    except ImportError:  # not in every version of Python
+        return
+    for _, item in sorted(inspect.getmembers(module, lambda item: inspect.isclass(item) or inspect.isfunction(item))):
+        if (item.__module__ or "").partition(".")[0] == name.partition(".")[0]:
+            for part in (item, *(vars(item).values() if inspect.isclass(item) else ())):
+                if isinstance(text := getattr(part, "__doc__", None), str):
+                    yield text

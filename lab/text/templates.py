@@ -1,0 +1,58 @@
+"""Ways to ask for a sum in running text: those of training, and others that only a test has.
+
+A template is what stands before the first number, between the two, and after the second. `example` keeps the numbers as
+they are written, reversed for instance, so that a template goes with every format of integers.
+"""
+
+from lab.numbers.sampling import Problem, philox
+from lab.text.examples import Example
+from lab.text.prompts import around_operands
+from lab.text.wording import Wording
+
+TRAINING = (
+    "{a} + {b} =",
+    "{a}+{b} =",
+    "Add two numbers: {a} + {b} =",
+    "Compute {a} + {b}. Answer:",
+    "The sum of {a} and {b} is",
+    "Q: {a} + {b}?\nA:",
+    "Add {a} and {b}. The result is",
+    "{a} and {b} together make",
+    "In total, {a} plus {b} equals",
+    "Yesterday we counted {a} birds and today {b}, so in all we have seen",
+    "The shop sold {a} books in spring. In summer it sold {b}. Together that is",
+    "First 21 + 43 = 64. Now {a} + {b} =",
+    "A note: 5 people came. Add up {a} and {b}:",
+    "def test():\n    assert {a} + {b} ==",
+)
+"""Drawn for training problems beside the benchmark's own words."""
+
+HELD_OUT = (
+    "What is {a} plus {b}? It is",
+    "My grandmother had {a} beans in one jar and {b} in the other; when she poured them into one, there were",
+    "If you take {a} and increase it by {b}, you get",
+    "total = {a} + {b}\nprint(total)  #",
+    "We know that 41 + 14 = 55. By the same method, {a} + {b} =",
+    "Dear Tom, please check the invoice of the 3 rooms: {a} and {b} add up to",
+)
+"""Words of no training problem. """
+
+
+def worded(template: str, item: Example) -> Example:
+    """An example of integer addition in the words of a template."""
+    before, between, after = around_operands(item.problem)
+    a, _, b = item.prompt.removeprefix(before).removesuffix(after).partition(between)
+    return Example(template.format(a=a, b=b), item.completion, item.problem)
+
+
+class ManyTemplates(Wording):
+    """The numbers of another wording, in its own words or in those of a training template, as luck has it."""
+
+    def __init__(self, wording: Wording) -> None:
+        super().__init__()
+        self.wording = wording
+
+    def example(self, problem: Problem, luck: int | None = None) -> Example:
+        item = self.wording.example(problem, luck)
+        choice = len(TRAINING) if luck is None else philox("template", luck).random_raw() % (len(TRAINING) + 1)
+        return item if choice == len(TRAINING) else worded(TRAINING[choice], item)

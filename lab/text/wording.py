@@ -1,0 +1,190 @@
+"""How a problem is put to a model, and how its answer is read back: prompt, completion and reading in one object.
+
+    Wording         raw text that the model goes on from (the paper's base models), perhaps after solved examples
+    ChatWording     the question as a user's message, in the model's own chat template
+    ApiWording      the same after the paper's system message, which names the answer's regular expression (A.2)
+    RuleFollowing   raw text with the rule to follow in front, its execution before the answer (section 4)
+    TextFormat      raw text whose numbers are reversed, padded or hinted (lab/text/formats.py)
+
+Training, evaluation and the plugins take a wording and ask nothing else about how text is written.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from lab.config.schema import RulesConfig
+from lab.numbers.representations import Representation
+from lab.numbers.sampling import Problem, task_of
+from lab.text import answers, prompts, rule_following
+from lab.text.answers import Reading, Setting
+from lab.text.examples import Example, Message, Prompt
+from lab.text.trace_errors import first_error
+
+Solved: TypeAlias = Mapping[str, Sequence[Problem]]
+"""Problems to show solved before a question, by the key of its task."""
+
+
+class Wording:
+    """Raw text that the model goes on from: the prompt ends in "=", the completion is the answer."""
+
+    surplus_tokens = 8
+    """Budget beyond the longest answer of a task and length: digits too many, words before the answer, the end."""
+    window: int | None = None
+    """The most tokens that prompt and completion may have together; None without a bound."""
+
+    def __init__(self, solved: Solved = MappingProxyType({})) -> None:
+        self.solved = solved
+
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        """What the model is asked.
+
+        `luck` is the number from which a wording draws what it leaves to chance; None draws nothing.
+        """
+        solved = "".join(f"{prompts.prompt(item)}{prompts.completion(item)}\n" for item in self._solved(problem))
+        return solved + prompts.prompt(problem)
+
+    def completion(self, problem: Problem, luck: int | None = None) -> str:
+        """What a perfect model writes after the prompt. Raises RuleError if a rule to follow does not lead there."""
+        return prompts.completion(problem)
+
+    def example(self, problem: Problem, luck: int | None = None) -> Example:
+        """Prompt and completion to train on. Raises TypeError for a wording in messages, which is not trained on."""
+        prompt = self.prompt(problem, luck)
+        if not isinstance(prompt, str):
+            raise TypeError(f"{type(self).__name__} writes messages, and training takes text")
+        return Example(prompt, self.completion(problem, luck), problem)
+
+    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+        """The answer in what a model wrote, digits in natural order; None if there is none."""
+        return answers.extract(text, representation, reading)
+
+    def decided(self, text: str, representation: Representation) -> bool:
+        """Whether nothing that could follow `text` changes what any reading takes from it."""
+        return answers.decided(text, representation)
+
+    def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
+        """What else a sample should say of a response to the problem."""
+        return {}
+
+    def _solved(self, problem: Problem) -> Sequence[Problem]:
+        return self.solved.get(task_of(problem).key, ())
+
+
+class ChatWording(Wording):
+    """The question as the user's message; solved examples are earlier turns."""
+
+    surplus_tokens = 64
+    answer = "{}"
+
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        turns = [
+            message
+            for item in self._solved(problem)
+            for message in (
+                Message("user", prompts.prompt(item)),
+                Message("assistant", self.answer.format(item.answer)),
+            )
+        ]
+        return (*turns, Message("user", prompts.prompt(problem)))
+
+    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+        """The strict reading takes the message as it is. The loose one begins after "The answer is", or else after the
+        first "=", if there are any: "12 + 30 = 42" answers 42, and no "=" of a prompt stands before a message.
+        """
+        announced = _announced(text)
+        if reading == "loose" and announced is not None:
+            text = announced
+        elif reading == "loose" and "=" in text:
+            text = text.partition("=")[2]
+        return answers.extract(text, representation, reading)
+
+
+class ApiWording(ChatWording):
+    """A chat after the paper's system message, which asks for the words "The answer is"."""
+
+    answer = "The answer is {}."
+
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        pattern = API_PATTERNS[task_of(problem).answer.name]
+        system = Message("system", SYSTEM_MESSAGE.format(pattern=pattern))
+        return (system, *super().prompt(problem, luck))  # type: ignore[return-value]
+
+    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+        """Both readings begin after "The answer is", if the message has these words."""
+        announced = _announced(text)
+        if announced is not None:
+            return answers.extract(announced, representation, reading)
+        return super().extract(text, representation, reading)
+
+
+SYSTEM_MESSAGE = (
+    "You are a capable math assistant. Return your solution without any process in the format: The answer is "
+    '[YOUR ANSWER]. The final answer must strictly match the format r"{pattern}".'
+)
+
+API_PATTERNS = {
+    "integer": r"\d+",
+    "float": r"\d+\.\d+",
+    "fraction": r"\d+/\d+",
+    "scientific": r"\d+\.\d+e\d+",
+}
+
+
+def _announced(text: str) -> str | None:
+    """What follows "The answer is"; None if the text does not have these words."""
+    words = _ANNOUNCEMENT.search(text)
+    return text[words.end() :] if words else None
+
+
+_ANNOUNCEMENT = re.compile("the answer is:?", re.IGNORECASE)
+
+
+class RuleFollowing(Wording):
+    """A rule in the prompt, and its execution before the answer; none of it at rules.detail=answer."""
+
+    def __init__(self, rules: RulesConfig = rule_following.LAB_RULES) -> None:
+        super().__init__()
+        self.rules, self.window = rules, rules.window
+        self.traced = rules.detail != "answer"
+        self.surplus_tokens = 64 if self.traced else Wording.surplus_tokens
+
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        return rule_following.prompt(problem, self.rules)
+
+    def completion(self, problem: Problem, luck: int | None = None) -> str:
+        return rule_following.completion(problem, self.rules)
+
+    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+        """Only what follows "So the answer is" counts: no number of the working is an answer."""
+        if not self.traced:
+            return super().extract(text, representation, reading)
+        _, ended, text = text.partition(rule_following.ANSWER)
+        return answers.extract(text, representation, reading) if ended else None
+
+    def decided(self, text: str, representation: Representation) -> bool:
+        return answers.decided(text.partition(rule_following.ANSWER)[2] if self.traced else text, representation)
+
+    def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
+        """`first_error`: the first line that leaves the rule, or None; without a trace there is nothing to say."""
+        if not self.traced:
+            return {}
+        rule = rule_following.rule(task_of(problem), self.rules)
+        found = first_error(text, self.completion(problem), rule.text, self.rules.detail)
+        return {"first_error": found and found._asdict()}
+
+
+def wording_of(
+    setting: Setting, rules: RulesConfig = rule_following.LAB_RULES, solved: Solved | None = None
+) -> Wording:
+    """The wording of a benchmark's setting: base, chat, api or rule_following."""
+    match setting:
+        case "base":
+            return Wording(solved or {})
+        case "chat":
+            return ChatWording(solved or {})
+        case "api":
+            return ApiWording(solved or {})
+        case "rule_following":
+            return RuleFollowing(rules)

@@ -1,0 +1,52 @@
+"""An auxiliary loss that keeps what a model says of ordinary text while it learns of numbers.
+
+A passage goes through the network with each batch, with the adapters and without, and the divergence of what the two
+expect next is added to the loss (learning without forgetting, Li and Hoiem 2016, arXiv 1606.09282). Passages are of
+`lab.text.documentation`, drawn by the index of a batch's first problem, so that a resumed run draws the same.
+
+Shapes: T tokens of a passage, V words of the vocabulary.
+"""
+
+from typing import Any
+
+import torch
+from torch.nn.functional import kl_div, log_softmax
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.finetuning import ReplayConfig
+from lab.numbers.sampling import philox
+from lab.text.documentation import TRAINING, documentation
+from lab.text.examples import IGNORED
+from lab.training.trainer import AnswerLoss
+
+
+class ReplayLoss:
+    """Another loss and, while training, the divergence on a passage, counted once for each answer token."""
+
+    def __init__(self, config: ReplayConfig, tokenizer: PreTrainedTokenizerBase, answer_loss: AnswerLoss) -> None:
+        self.config, self.answer_loss = config, answer_loss
+        self.tokens = tokenizer.encode(documentation(TRAINING), add_special_tokens=False) if config.tokens else []
+
+    def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        total = self.answer_loss(model, inputs)
+        if not model.training or not self.config.tokens:
+            return total
+        answers = (inputs["shift_labels"] != IGNORED).sum()
+        passage = self._passage(int(inputs["index"])).to(answers.device)
+        return total + self.config.weight * answers * divergence(model, passage)
+
+    def _passage(self, index: int) -> torch.Tensor:
+        start = philox("passage", index).random_raw() % max(1, len(self.tokens) - self.config.tokens)
+        return torch.tensor([self.tokens[start : start + self.config.tokens]])
+
+
+def divergence(model: Any, ids_1T: torch.Tensor) -> torch.Tensor:
+    """Of what the model expects after each token from what it does without adapters (Kullback-Leibler, mean)."""
+    whole = getattr(model, "module", model)  # of one of several processes
+    with torch.no_grad(), whole.disable_adapter():
+        expected_TV = _expected(model, ids_1T)
+    return kl_div(_expected(model, ids_1T), expected_TV, reduction="batchmean", log_target=True)
+
+
+def _expected(model: Any, ids_1T: torch.Tensor) -> torch.Tensor:
+    return log_softmax(model(input_ids=ids_1T, use_cache=False).logits[0].float(), -1)

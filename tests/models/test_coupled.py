@@ -1,0 +1,59 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.models.coupled import HIDDEN, Paths, hide, text_positions
+from lab.models.prefix_tree import PrefixTree
+from lab.models.same_place import pairs
+
+
+def test_a_number_counts_as_one_token():
+    assert text_positions(list("a 4321+98=")) == [0, 1, 2, 2, 2, 2, 3, 4, 4, 5]
+    assert text_positions(["7", "7", "x"]) == [0, 0, 1]
+
+
+@given(st.text("12+ a=", max_size=12), st.integers(1, 9), st.text("12+ a", max_size=6))
+def test_positions_are_causal_and_know_no_length(before, digits, after):
+    text = [*before, "+", *"8" * digits, "+", *after]
+    found = text_positions(text)
+    assert [text_positions(text[: end + 1])[-1] for end in range(len(text))] == found
+    assert found[len(before) + 1 + digits :] == text_positions([*before, "+", "8", "+", *after])[len(before) + 2 :]
+
+
+def seen(text: str, window: int, ordinary: bool = False) -> str:
+    """What the last token of a text sees; what is hidden is written as a dot."""
+    kinds_QK, digits_K = pairs(list(text), 1, window, ordinary)
+    row = hide(kinds_QK, digits_K)[0]
+    return "".join("." if kind == HIDDEN else word for word, kind in zip(text, row.tolist(), strict=True))
+
+
+def test_a_token_sees_text_itself_and_the_digits_of_the_place_that_comes_next():
+    assert seen("is 4321 + 98765 =", 0) == "is 4... + 9.... ="
+    assert seen("is 4321 + 98765 = 3", 0) == "is .3.. + .8... = 3"
+    assert seen("is 4321 + 98765 = 32", 1) == "is .321 + .876. = .2"
+    assert seen("is 4321 + 98765 = 3208", 1) == "is ...1 + ...65 = ...8"
+    assert seen("is 4321 and", 1) == "is 43.. and"
+
+
+def test_numbers_as_people_write_them_are_seen_from_their_ends():
+    assert seen("is 1234 + 56789 =", 0, ordinary=True) == "is ...4 + ....9 ="
+    assert seen("is 1234 + 56789 = 32", 1, ordinary=True) == "is 123. + .678. = .2"
+    assert seen("is 12.34 + 567.8 = 4", 0, ordinary=True) == "is ...3. + ....8 = 4"
+
+
+def test_numbers_beyond_the_last_two_are_hidden():
+    assert seen("77 and 11 + 22 = 3", 1) == ".. and 11 + 22 = 3"
+
+
+def test_a_full_stop_is_no_point():
+    assert seen("Add 4321 to 98. That is", 0) == "Add 4... to 9.. That is"
+    assert seen("Add 4321 to 98. That is 3", 0) == "Add .3.. to .8. That is 3"
+
+
+@given(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_every_node_is_a_query_once_and_is_found_again(sequences):
+    tree = PrefixTree(sequences)
+    queries_BQ, keys_BK, found_N = Paths.of(tree)
+    assert torch.equal(queries_BQ.flatten()[found_N], torch.arange(len(tree.tokens)))
+    for path, keys in zip(tree.paths, keys_BK.tolist(), strict=True):
+        assert keys[: len(path)] == path

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from lab.command import shipped_configs
+from lab.config.commands import command_of
+from lab.config.loading import keys_of
+from lab.listing import main, opening
+from lab.numbers.tasks import TASKS
+from lab.runs import Run
+
+
+def test_every_task_is_listed_with_an_example_that_is_right(capsys):
+    main(["tasks"])
+    listed = capsys.readouterr().out
+    assert all(f" {key} " in listed for key in TASKS)
+    assert "50, 7287" in listed
+    assert "7337" in listed
+
+
+@pytest.mark.parametrize("path", shipped_configs().values(), ids=lambda path: path.stem)
+def test_every_shipped_config_says_what_it_is_for_and_has_a_command(path):
+    assert command_of(keys_of(path))
+    assert len(opening(path)) > 15
+
+
+def test_runs_are_listed_with_their_status(capsys, tmp_path):
+    with Run.open(tmp_path / "first", "name: first\nadapter: {}\n"):
+        pass
+    main(["runs", str(tmp_path)])
+    listed = capsys.readouterr().out
+    assert "first" in listed
+    assert "finished" in listed
+
+
+@pytest.mark.parametrize("words", [["taks"], ["runs", "nowhere"]])
+def test_what_cannot_be_listed_is_one_line(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit:
+        main(words)
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(Path().iterdir())

@@ -1,0 +1,77 @@
+import subprocess
+import sys
+import time
+
+import pytest
+from rich.console import Console
+
+import lab.progress
+from lab.progress import progress_bar, standing
+
+
+@pytest.fixture
+def seconds(monkeypatch):
+    """A clock that a test moves."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_off_a_terminal_a_line_tells_step_rate_time_left_and_loss(seconds, capsys):
+    with progress_bar() as bar:
+        item = bar.add_task("training", total=3000, completed=1000, note="")
+        seconds[0] += 10
+        bar.update(item, completed=1100, note="loss 0.312")
+    assert capsys.readouterr().out == "training  1,100/3,000  10.0/s  0:03:10 left  loss 0.312\n"
+
+
+def test_lines_become_rarer_and_the_last_state_is_always_told(seconds, capsys):
+    with progress_bar() as bar:
+        item = bar.add_task("samples", total=36_000)
+        for done in range(1, 36_000):
+            seconds[0] += 1
+            bar.update(item, completed=done)
+    lines = capsys.readouterr().out.splitlines()
+    assert 100 < len(lines) < 200  # of ten hours
+    assert lines[0].startswith("samples  5/36,000")
+    assert lines[-1].startswith("samples  35,999/36,000")
+
+
+def test_what_was_all_done_before_says_nothing(capsys):
+    with progress_bar() as bar:
+        bar.add_task("samples", total=24, completed=24)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("note", ["", "loss 2.100, valid loss 2.380"])
+def test_a_bar_fits_80_columns_with_all_its_words(monkeypatch, note):
+    console = Console(width=80, force_terminal=True, record=True)
+    monkeypatch.setattr(lab.progress, "Console", lambda: console)
+    with progress_bar() as bar:
+        bar.update(bar.add_task("training", total=30_000, note=note), completed=30_000, note=note)
+    *_, last = console.export_text().split("training")  # each time that it was drawn
+    shown = f"training{last}".strip()
+    assert len(shown) <= 80
+    assert "30,000/30,000" in shown
+    assert "…" not in shown
+    assert note in shown
+
+
+def test_a_slow_job_has_seconds_for_a_rate():
+    assert standing(3, 10, 0.05, 140, "") == "3/10  20.0 s each  0:02:20 left"
+
+
+def test_a_command_hears_nothing_of_the_libraries_that_it_imports():
+    """bitsandbytes warns as it is imported on processors that it has no kernels for; warnings may come of any."""
+    script = """
+from lab.progress import quiet_libraries
+quiet_libraries()
+import logging, warnings
+logging.getLogger("bitsandbytes.backends.cpu.ops").warning("no kernels")
+warnings.warn("Glyph 8722 missing from font(s)")
+import lab.models.pretrained
+from datasets import Dataset
+Dataset.from_list([{"a": 1}]).to_parquet("/dev/null")
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("", "")

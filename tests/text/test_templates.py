@@ -1,0 +1,39 @@
+import re
+
+import pytest
+
+from lab.config.notation import FormatConfig
+from lab.numbers.additions import addition
+from lab.numbers.tasks import TASKS
+from lab.text.formats import TextFormat
+from lab.text.templates import HELD_OUT, TRAINING, ManyTemplates, worded
+from lab.text.wording import Wording
+
+REVERSED = TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
+
+
+def test_numbers_stay_as_they_are_written():
+    problem = addition("uniform", 5, 0, 0)
+    asked = worded("What is {a} plus {b}?", REVERSED.example(problem))
+    assert asked.prompt == f"What is {problem.a[::-1]} plus {problem.b[::-1]}?"
+    assert asked.completion == f" {problem.answer[::-1]}"
+
+
+def test_every_word_is_drawn_and_a_draw_is_the_samples_own():
+    item = Wording().example(addition("uniform", 3, 0, 0))
+    many = ManyTemplates(Wording())
+    drawn = [many.example(item.problem, luck).prompt for luck in range(400)]
+    assert drawn == [many.example(item.problem, luck).prompt for luck in range(400)]
+    assert many.example(item.problem) == item
+    assert set(drawn) == {item.prompt, *(worded(template, item).prompt for template in TRAINING)}
+
+
+def test_no_words_of_the_test_are_trained_on():
+    assert not set(HELD_OUT) & set(TRAINING)
+
+
+@pytest.mark.parametrize("template", [*TRAINING, *HELD_OUT])
+def test_sums_in_templates_are_right_ones_digit_first(template):
+    for numbers in re.findall(r"(\d+) \+ (\d+) = (\d+)", template):
+        a, b, answer = (int(number[::-1]) for number in numbers)
+        assert a + b == answer
