@@ -110,8 +110,8 @@ def _mlps(at: dict[str, torch.Tensor], sharp: bool) -> dict[str, torch.Tensor]:
 def _known(at: dict[str, torch.Tensor], head: dict[str, int]) -> Known:
     bring, fetch = Component("head", 0, head["a at b"]), Component("head", 1, head["a"])
     first, last = Component("mlp", 0), Component("mlp", 1)
-    edges = {(str(bring), str(first)), (str(first), f"{fetch}.k"), (str(first), f"{fetch}.v"), (str(fetch), str(last)),
-             (str(last), "logits")}  # fmt: skip
+    # keys tell nines apart, and pairs that differ in the carry alone have no nine where they differ
+    edges = {(str(bring), str(first)), (str(first), f"{fetch}.v"), (str(fetch), str(last)), (str(last), "logits")}
     return Known(
         at["carry"],
         at["digit"],
