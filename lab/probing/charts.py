@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table
+from lab.numbers.statistics import Estimate
 
 if TYPE_CHECKING:
     from lab.probing.measured import Measured
@@ -99,4 +100,4 @@ def _finite(array: np.ndarray) -> list[Any]:
 def _cell(value: float, low: float, high: float) -> Cell:
     if np.isnan(value):
         return NOT_MEASURED
-    return Shown({"value": value, "low": low, "high": high}, "{:.2f} ({:.2f}-{:.2f})", 1)
+    return Shown(Estimate(value, low, high, 0), "{:.2f} ({:.2f}-{:.2f})", 1)

@@ -95,7 +95,7 @@ def _mean(values: list[float]) -> Cell:
     there = [value for value in values if not np.isnan(value)]
     if not there:
         return NOT_MEASURED
-    return Shown(bootstrap_mean(there)._asdict(), "{:.2f} ({:.2f}-{:.2f})", 1)
+    return Shown(bootstrap_mean(there), "{:.2f} ({:.2f}-{:.2f})", 1)
 
 
 def _kind(instrument: str) -> str:
