@@ -108,6 +108,12 @@ class Sample:
         return not self.completion.api_error
 
     @property
+    def problem(self) -> Problem:
+        """The question, of a benchmark that asks problems of tasks."""
+        assert isinstance(self.question, Problem)
+        return self.question
+
+    @property
     def task(self) -> str:
         """The key of the problem's task."""
         return f"{self.question.task}_{self.question.representation}" if isinstance(self.question, Problem) else "sum"

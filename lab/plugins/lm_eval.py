@@ -24,6 +24,7 @@ import yaml
 from lab.benchmarks.nupa.problems import pick_problems
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.opening import open_benchmark
+from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
@@ -67,7 +68,7 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
             "problem_seed": problem_seed,
             "index": index,
             "prompt": request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content,
-            **opened.facts(index),
+            **facts(opened.question(index)),
         }
         for index, request in enumerate(opened.requests(Untokenized()))
     ]

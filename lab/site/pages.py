@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.nupa.tables import RANGES
+from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
@@ -153,7 +154,9 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[
         data["series"].append({**_entry(one, number), "file": file, "set": sets.get(one.samples)})
     if record.kind == "cost" and record.summary:
         with record.noting("summary.json"):
-            shown.costs.append((record.name, list(cost.all_tables(record.summary).values())))
+            shown.costs.append(
+                (record.name, list(cost.all_tables(CostSummary.model_validate(record.summary)).values()))
+            )
     page = record.run.path / "page.html"
     if record.kind == "probing" and page.is_file():
         (folder / "probing").mkdir(exist_ok=True)
