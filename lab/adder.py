@@ -1,8 +1,8 @@
 """The smallest transformer that adds two 10-digit integers.
 
-    python -m lab.adder train config.yaml [key.sub=value ...]
-    python -m lab.adder verify submission.py [--seed N] [--seconds N] [--plain-loop] [--unconfined]
-    python -m lab.adder leaderboard [FOLDER ...] [--out FOLDER]
+    lab adder train CONFIG [key.sub=value ...]
+    lab adder verify SUBMISSION [seed=N] [seconds=600] [plain_loop=true] [unconfined=true]
+    lab adder leaderboard [FOLDER ...] [out=leaderboard] [seconds=600]
 
 `train` trains a small adder, or a group of them of which the best is kept, and writes it as a submission
 (<output>/<name>/submission.py). A run that was cut short goes on with resume=true and ends as if nothing had happened.
@@ -15,67 +15,74 @@ process of its own, which writes its model down as a graph; the graph is judged 
 and leaderboard.html.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import exit_cleanly
+from pydantic import Field
+
+from lab.command import read_config, read_options
+from lab.config.schema import Section
+from lab.errors import ConfigError, exit_cleanly
 
 if TYPE_CHECKING:
     from lab.smallest_adder.verify import Verification
 
 
+class VerifyOptions(Section):
+    """How a submission is tried."""
+
+    seed: int | None = None
+    """Seed of the 10,000 random pairs; drawn if it is not given (2025 is public)."""
+    seconds: int = Field(default=600, ge=1)
+    """Seconds that the whole trial may take."""
+    plain_loop: bool = False
+    """Work out every problem token by token, however long it takes."""
+    unconfined: bool = False
+    """Run it even if the system cannot confine it: only if you trust it."""
+
+
+class LeaderboardOptions(Section):
+    """How submissions are ranked."""
+
+    out: Path = Path("leaderboard")
+    """The folder that the leaderboard is written to."""
+    seconds: int = Field(default=600, ge=1)
+    """Seconds that each trial may take."""
+
+
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.adder", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    verifying = commands.add_parser("verify", help="does a submission qualify, and why not")
-    verifying.add_argument("submission", type=Path)
-    verifying.add_argument("--seed", type=int, help="of the 10,000 random pairs; drawn when not given (2025 is public)")
-    verifying.add_argument("--seconds", type=int, default=600, help="that the whole trial may take (600)")
-    verifying.add_argument(
-        "--plain-loop", action="store_true", help="every problem token by token, however long it takes"
-    )
-    verifying.add_argument(
-        "--unconfined", action="store_true", help="run it even where the system cannot confine it: only if you trust it"
-    )
-    verifying.set_defaults(run=verify)
-    listing = commands.add_parser("leaderboard", help="every submission's verdict, in one table")
-    listing.add_argument("folders", type=Path, nargs="*", default=[Path("checkpoints")], metavar="FOLDER")
-    listing.add_argument("--out", type=Path, default=Path("leaderboard"), help="where it is written (leaderboard)")
-    listing.add_argument("--seconds", type=int, default=600, help="that each trial may take (600)")
-    listing.set_defaults(run=leaderboard)
-    # its arguments are those of a config: none is an option, so that --help too comes to `read_config`
-    training = commands.add_parser(
-        "train", help="a small adder, written as a submission", add_help=False, prefix_chars="+"
-    )
-    training.add_argument("arguments", nargs=argparse.REMAINDER)
-    training.set_defaults(run=train)
-    options = parser.parse_args(argv)
-    options.run(options)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    commands = {"train": train, "verify": verify, "leaderboard": leaderboard}
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__, end="")
+    elif arguments[0] not in commands:
+        raise ConfigError(f"lab adder {arguments[0]}: should be one of {', '.join(commands)}")
+    else:
+        commands[arguments[0]](arguments[1:])
 
 
-def train(options: argparse.Namespace) -> None:
-    from lab.command import read_config
+def train(arguments: Sequence[str]) -> None:
     from lab.smallest_adder.config import AdderConfig
 
-    config = read_config(AdderConfig, options.arguments, "lab adder train", __doc__ or "")
+    config = read_config(AdderConfig, arguments, "lab adder train", __doc__ or "")
     config.check_run()
     from lab.smallest_adder.training import train_submission
 
     share, file = train_submission(config)
     print(f"{share.value:.2%} of {share.n:,} right (95 %: {share.low:.2%} to {share.high:.2%})")
-    print(f"verify it: python -m lab.adder verify {file}")
+    print(f"verify it: lab adder verify {file}")
 
 
-def verify(options: argparse.Namespace) -> None:
+def verify(arguments: Sequence[str]) -> None:
     from lab.smallest_adder.contract import read_submission
 
-    source = read_submission(options.submission)
+    files, options = read_options(VerifyOptions, arguments, "lab adder verify", __doc__ or "", "SUBMISSION")
+    if len(files) != 1:
+        raise ConfigError("lab adder verify: give one submission, a Python file")
+    source = read_submission(Path(files[0]))
     from lab.smallest_adder.trace.child import Limits
     from lab.smallest_adder.verify import verify as verify_source
 
@@ -85,7 +92,7 @@ def verify(options: argparse.Namespace) -> None:
     sys.exit(0 if verification.qualified else 1)
 
 
-def leaderboard(options: argparse.Namespace) -> None:
+def leaderboard(arguments: Sequence[str]) -> None:
     from rich.console import Console
 
     from lab.errors import LabError
@@ -93,8 +100,9 @@ def leaderboard(options: argparse.Namespace) -> None:
     from lab.smallest_adder.stored import submissions, verdict_of
     from lab.smallest_adder.trace.child import Limits
 
+    words, options = read_options(LeaderboardOptions, arguments, "lab adder leaderboard", __doc__ or "", "[FOLDER ...]")
     verdicts = {}
-    for name, path in submissions(options.folders):
+    for name, path in submissions([Path(word) for word in words] or [Path("checkpoints")]):
         print(f"{name!a}", flush=True)
         try:
             verdict = verdict_of(path, Limits(seconds=options.seconds))
