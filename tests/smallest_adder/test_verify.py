@@ -141,13 +141,13 @@ def test_whether_attention_depends_on_tokens_is_measured():
     assert tried("honest_by_hand", count=20).content == 0
     content = tried("untrained_linear_attention", count=20).content
     assert content is not None
-    assert content > 0.01
+    assert content > 1e-3
 
 
 def test_the_clock_is_for_the_whole_trial():
-    verification = tried("honest_last_only", limits=LIMITS._replace(seconds=1))
+    verification = tried("honest_last_only", limits=LIMITS._replace(seconds=0.05))
     (reason,) = rejections(verification).values()
-    assert "within 1 seconds" in reason
+    assert "within 0.05 seconds" in reason
 
 
 def test_the_verdict_says_what_kept_the_submission_from_harm():
