@@ -56,7 +56,7 @@ def of_record(record: Record) -> list[Series]:
     if not summary or record.kind in ("adder", "cost", "probing"):
         return []
     if summary.get("version") != VERSION:
-        raise RunError("summary.json: of another version of the lab; run its command again with resume=true")
+        raise RunError("summary.json: from another version of the lab; run its command again with resume=true")
     if "before" in summary:
         return [
             _nupa(Series(f"{name}, {part}", "nupa", f"samples_{part}"), summary[part]) for part in ("before", "after")

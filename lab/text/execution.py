@@ -197,7 +197,7 @@ class Interpreter(Evaluator):
         self.depth += 1
         self.take("enter", function, {}, names)
         if self.depth > DEEPEST:
-            self.fail(f"more than {DEEPEST} calls within each other: {function.name} calls itself without an end")
+            self.fail(f"more than {DEEPEST} nested calls: {function.name} calls itself without end")
         try:
             self.block(function.body, names)
         except _ReturnSignal as result:
@@ -286,7 +286,7 @@ class Interpreter(Evaluator):
     def for_loop(self, statement: ast.For, names: Names) -> None:
         values = self.value(statement.iter, names)
         if not isinstance(values, (str, tuple, list, range)):
-            self.fail(f"{self.text(statement.iter)} is {literal(values)}, of which a loop cannot take one at a time")
+            self.fail(f"{self.text(statement.iter)} is {literal(values)}, which a loop cannot run over")
         self.seen("loop", statement, names)
         for value in values:
             self.seen("pause", statement, names)

@@ -208,8 +208,8 @@ class Notation:
         most = self._format.largest_hint
         if max(widths) > most:
             raise TaskError(
-                f"a problem of {task.key} has {max(widths)} digits in a part (answers too if index_hints=both); places "
-                f"go to {most} digits: raise format.largest_hint"
+                f"a problem of {task.key} has {max(widths)} digits in a part (answers too if index_hints=both), but "
+                f"hints end at {most} digits: raise format.largest_hint"
             )
         if luck is None:
             return [0] * len(widths)

@@ -61,7 +61,7 @@ def completion(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
     followed = trace(to_follow, operands(problem), rules.detail)
     if followed.value != problem.answer:
         asked = " and ".join(operands(problem))
-        raise RuleError(f"rule {to_follow.name}: answers {followed.value} to {asked}, where {problem.answer} is right")
+        raise RuleError(f"rule {to_follow.name}: answers {followed.value} to {asked}, but {problem.answer} is right")
     if rules.detail == "answer":
         return followed.value
     return f"{followed.text}\n{ANSWER}{followed.value}."

@@ -101,12 +101,17 @@ def check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise RuleError(f"data.rules.folder or benchmark.rules.folder: there is no folder {folder}")
     if not any(rule_file(task, folder) in set(folder.iterdir()) for task in TASKS.values()):
-        raise RuleError(f"no file of the folder {folder} is the rule of a task, such as add_integer.py")
+        raise RuleError(f"no file in the folder {folder} is the rule of a task, such as add_integer.py")
 
 
 @lru_cache(maxsize=1024)
 def read_rule(path: Path, unit: int | None = None) -> Rule:
-    """The rule in a file, with steps of `unit` digits. Raises RuleError, naming file and line, if it cannot be followed."""
+    """The rule in a file. Raises RuleError, naming file and line, if it cannot be followed.
+
+    Args:
+        path: the file of the rule.
+        unit: how many digits a step takes, instead of the file's UNIT.
+    """
     texts: dict[str, str] = {}
     origins: dict[str, Path] = {}
     for name, text, origin in _functions(path, unit, ()):
@@ -127,7 +132,7 @@ def read_rule(path: Path, unit: int | None = None) -> Rule:
 def _functions(path: Path, unit: int | None, importers: tuple[Path, ...]) -> Iterator[tuple[str, str, Path]]:
     """The name, shown text and file of every function that the file defines, or imports directly or indirectly."""
     if path in importers:
-        raise RuleError(f"rule {importers[0].name}: {path.name} imports itself, by way of others")
+        raise RuleError(f"rule {importers[0].name}: {path.name} imports itself, directly or through others")
     tree, source = _parse(path)
     constants: dict[str, int | str] = {}
     for node in tree.body:
@@ -139,7 +144,7 @@ def _functions(path: Path, unit: int | None, importers: tuple[Path, ...]) -> Ite
                 for alias in node.names:
                     if alias.asname or alias.name not in [name for name, _, _ in imported]:
                         raise RuleError(f"rule {path.name}, line {node.lineno}: {module} has no function {alias.name}, "
-                                        "or it should keep its name")  # fmt: skip
+                                        "or it is imported under another name")  # fmt: skip
                 yield from imported
             case ast.Assign(targets=[ast.Name(id=name)]):
                 value = unit if name == "UNIT" and unit else _constant(node.value, constants, path.name)

@@ -104,7 +104,7 @@ class _Reader(Interpreter):
 
     def refuse(self, number: int, text: str, line: Line) -> NoReturn:
         where = f"line {number} of a trace is {text!r}" if number else "a trace ends"
-        raise RuleError(f"rule {self.rule.name}: {where}, where a line such as {written(line)!r} should come")
+        raise RuleError(f"rule {self.rule.name}: {where}, but a line such as {written(line)!r} should follow")
 
     def check_end(self) -> None:
         number, text = next(self.given, (0, ""))

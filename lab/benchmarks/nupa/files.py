@@ -1,7 +1,7 @@
-"""NUPA problems in files: the published JSON layout, read and written, and a Hugging Face dataset.
+"""Reads and writes files of NUPA problems: the published JSON layout, and a Hugging Face dataset.
 
-Published layout: {task name: {digits: [text, ...]}}. A text is the whole prompt with its answer. A task's name is the
-task, both operand types and the answer's type: add_Integer_Integer_Integer, length_Float_none_int.
+Published layout: {task name: {digits: [text, ...]}}. A text is the whole prompt with its answer. The name of a task
+combines the task, both operand types and the answer's type: add_Integer_Integer_Integer, length_Float_none_int.
 """
 
 import json
@@ -19,7 +19,7 @@ _TYPES = {Integer: "Integer", Float: "Float", Fraction: "Fraction", Scientific: 
 
 
 def published_name(task: Task) -> str:
-    """Table 4 and 5: a short integer, such as a position or a count, is an int."""
+    """A task's name in published files (Tables 4 and 5); a short integer, such as a position or a count, is an int."""
     short_answer = task.name in ("get_digit", "length", "count")
     second = "int" if task.has_parameter else "none" if task.second is None else _TYPES[task.second]
     return f"{task.name}_{_TYPES[task.representation]}_{second}_{'int' if short_answer else _TYPES[task.answer]}"
@@ -29,9 +29,10 @@ PUBLISHED_NAMES = {published_name(task): task for task in TASKS.values()}
 
 
 def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
-    """The problems of `tasks` in a file, with exact answers: some of sig are published wrong (55445 as 5.544e4).
+    """The problems of `tasks` in a published file.
 
-    Raises TaskError for a file that is not of the layout, naming task, digits and text.
+    Answers are computed exactly, because some published answers of sig are wrong (55445 as 5.544e4). Raises TaskError,
+    naming task, digits and text, if the file does not have the published layout.
     """
     try:
         groups = json.loads(path.read_text(encoding="utf-8"))
@@ -40,7 +41,7 @@ def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
     except ValueError as error:
         raise TaskError(f"{path}: {' '.join(str(error).split())}") from None
     if not _of_the_layout(groups):
-        raise TaskError(f"{path}: not of the layout {{task: {{digits: [text, ...]}}}}")
+        raise TaskError(f"{path}: does not have the layout {{task: {{digits: [text, ...]}}}}")
     problems = []
     for name, by_digits in groups.items():
         if name not in PUBLISHED_NAMES:
@@ -104,7 +105,7 @@ and decimals from the left (section 2.3).
 
 
 def write_dataset(problems: Sequence[Problem], seed: int, folder: Path) -> None:
-    """A Hugging Face dataset: data/test.parquet and its card, for `datasets.load_dataset(folder)`."""
+    """Writes a Hugging Face dataset: data/test.parquet and its card, for `datasets.load_dataset(folder)`."""
     from datasets import Dataset
 
     rows = [
