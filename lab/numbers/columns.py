@@ -52,8 +52,9 @@ class Columns(NamedTuple):
 
     @property
     def tricase(self) -> np.ndarray:
-        """-1, 0 or 1: the sum of the digits is at most 8, exactly 9, or at least 10, so that the column stops a carry,
-        passes it on, or makes one.
+        """-1, 0 or 1: the sum of the digits is at most 8, exactly 9, or at least 10.
+
+        So the column stops a carry, passes it on, or makes one.
         """
         return np.sign(self.a + self.b - 9)
 

@@ -54,11 +54,19 @@ class Cell(NamedTuple):
 
 
 def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
-    """Problem number `index` of an endless stream. Raises TaskError if the split is empty at that length."""
+    """Problem number `index` of an endless stream. Raises TaskError if the split is empty at that length.
+
+    Args:
+        cell: the task and the length.
+        split: "train", "valid" or "test".
+        seed: selects the stream.
+        index: the problem's number in the stream, from 0.
+    """
     return block(cell, split, seed, index // BLOCK)[index % BLOCK]
 
 
 def has_problems(cell: Cell, split: Split, seed: int) -> bool:
+    """Whether the split has any problem of the cell's task and length."""
     try:
         return next(_drawn(cell, split, seed, 0), None) is not None
     except TaskError:

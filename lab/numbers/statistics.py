@@ -36,6 +36,11 @@ class Estimate(NamedTuple):
 def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
     """Score interval of a proportion (Wilson 1927), 95 % by default.
 
+    Args:
+        successes: how many of the samples are right.
+        n: how many samples there are.
+        z: the quantile of the normal distribution that sets the level of confidence.
+
     Raises ValueError unless 0 <= successes <= n and n > 0.
     """
     if not 0 <= successes <= n or n == 0:
@@ -53,8 +58,14 @@ def _score_interval(p: float, n: int, z: float = 1.959964) -> Estimate:
 def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000) -> Estimate:
     """Percentile bootstrap of a mean (Efron 1979), 95 %. From a single value, nothing is known about the mean.
 
-    Resampling n values is the same as drawing how often each distinct value occurs, which is faster. Raises ValueError
-    if there are no values.
+    Resampling n values is the same as drawing how often each distinct value occurs, which is faster.
+
+    Args:
+        values: the values.
+        seed: the seed of the resampling.
+        resamples: how often the values are drawn again.
+
+    Raises ValueError if there are no values.
     """
     if len(values) == 0:
         raise ValueError("no values to take the mean of")
@@ -84,6 +95,13 @@ def bootstrap_ratio(
     """Percentile bootstrap of the ratio of two sums over the same items, 95 %; items are drawn in pairs.
 
     A bound is infinite if enough draws contain only zero denominators; for a single item, both bounds are infinite.
+
+    Args:
+        numerators: one number for each item.
+        denominators: one number for each item, in the same order.
+        seed: the seed of the resampling.
+        resamples: how often the items are drawn again.
+
     Raises ValueError if the lengths differ, or if all denominators are 0.
     """
     above_N, below_N = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)

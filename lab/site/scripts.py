@@ -17,7 +17,13 @@ def as_json(value: Any) -> str:
 
 
 def write_script(name: str, value: Any, folder: Path) -> None:
-    """Writes `folder`/<name>.js, which hands the value to the page (templates/data.js)."""
+    """Writes `folder`/<name>.js, which hands a value to the page (templates/data.js).
+
+    Args:
+        name: the name by which the page asks for the value.
+        value: anything that JSON can hold.
+        folder: the folder of the site.
+    """
     path = folder / f"{name}.js"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"receive({as_json(name)},{as_json(value)})\n", encoding="ascii")

@@ -21,7 +21,13 @@ READINGS: tuple[Reading, ...] = ("strict", "loose")
 
 
 def extract(text: str, representation: Representation, reading: Reading) -> str | None:
-    """The answer as the model wrote it, or None if there is none."""
+    """The answer as the model wrote it, or None if there is none.
+
+    Args:
+        text: what the model wrote.
+        representation: the representation of the answer.
+        reading: "strict" or "loose".
+    """
     if reading == "strict":
         match = representation.pattern.match(text.strip())
     else:

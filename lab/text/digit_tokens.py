@@ -34,6 +34,11 @@ class DigitTokens(NamedTuple):
 def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, hints: list[str]) -> DigitTokens:
     """A copy of the tokenizer that cuts digits as the config says and has a token for each hint.
 
+    Args:
+        tokenizer: a pretrained tokenizer; it is not changed.
+        config: how digits are cut.
+        hints: words that become tokens, such as <0.3>.
+
     Raises ModelError if the tokenizer is not a byte-pair tokenizer of the library `tokenizers`, or if it lacks a token
     for a single digit.
     """

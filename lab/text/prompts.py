@@ -75,7 +75,12 @@ def completion(problem: Problem) -> str:
 def parse(text: str, task: Task, length: int) -> Problem | None:
     """The problem of `task` that a text asks; None if it asks none. What follows the "=" is ignored.
 
-    The answer is computed, not read, and `length` is not checked. The released code spells "minimal" as "mininal".
+    The answer is computed, not read. The released code spells "minimal" as "mininal".
+
+    Args:
+        text: the question, perhaps with its answer.
+        task: the task that it should ask.
+        length: the length to record in the problem; it is not checked.
     """
     before, between, after = _PIECES[task.name, task.representation.name]
     first = task.representation.pattern.pattern

@@ -48,6 +48,7 @@ def operands(problem: Problem) -> list[str]:
 
 
 def prompt(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
+    """The rule of the problem's task, followed by the question. Raises RuleError as `rule` does."""
     question = prompts.prompt(problem).removesuffix("=").rstrip().replace("Directly return", "Return", 1)
     return PROMPT.format(rule=rule(task_of(problem), rules).text, question=question)
 

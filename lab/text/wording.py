@@ -180,7 +180,13 @@ class RuleFollowing(Wording):
 def wording_of(
     setting: Setting, rules: RulesConfig = rule_following.LAB_RULES, solved: Solved | None = None
 ) -> Wording:
-    """The wording of a benchmark's setting: base, chat, api or rule_following."""
+    """The wording of a benchmark's setting.
+
+    Args:
+        setting: base, chat, api or rule_following.
+        rules: the rules to follow, if the setting is rule_following.
+        solved: examples that are shown with their answers before a question, in the other settings.
+    """
     match setting:
         case "base":
             return Wording(solved or {})

@@ -33,6 +33,11 @@ def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Proble
     If a length has a test split, they are test problems. Lengths beyond those of the published test have no splits;
     their problems are unseen unless training has that length. The shortest lengths belong entirely to training, so
     their problems may have been seen.
+
+    Args:
+        cells: the tasks and lengths.
+        seed: the seed from which problems are drawn.
+        count: how many problems of each cell.
     """
     problems = []
     for cell in cells:

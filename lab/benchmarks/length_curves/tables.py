@@ -83,7 +83,14 @@ def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequenc
 
 
 def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Sequence[int] | None = None) -> Table:
-    """One row per task and model, one column per length: `lengths`, or every length that any model was measured at."""
+    """One row per task and model, one column per length.
+
+    Args:
+        curves: the curves of each model, by label.
+        title: the title of the table.
+        metric: exact_match, digit_match or dlength.
+        lengths: the lengths to show; if not given, every length that any model was measured at.
+    """
     shown = lengths or sorted({length for curve in curves.values() for found in curve.values() for length in found})
     rows = [
         (task, label, *(_cell(curve[task].get(length), metric) for length in shown))

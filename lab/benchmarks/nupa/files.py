@@ -66,6 +66,7 @@ def _of_the_layout(groups: object) -> bool:
 
 
 def write_published(problems: Iterable[Problem], path: Path) -> None:
+    """Writes problems, with their answers, in the published layout."""
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for item in problems:
         groups[published_name(task_of(item))][str(item.length)].append(prompt(item) + completion(item))
@@ -88,19 +89,19 @@ configs:
 # NUPA test problems
 
 {count} test problems of {tasks} tasks of the Number Cookbook (arXiv 2411.03766), made by the number lab from seed
-{seed} with exact arithmetic. Numbers are non-negative. Nothing of the paper's released code or data is in here.
+{seed} with exact arithmetic. Numbers are non-negative. No code or data released with the paper is included.
 
 | column | what it is |
 |---|---|
 | task, representation | one of the 53 tasks, such as add and integer |
-| a, b | operands as canonical text; b is null where a task has one |
+| a, b | operands as canonical text; b is null if a task has only one |
 | answer | the exact answer; significant figures round half up |
 | length | digits of the longest part of the longest operand |
 | range | S, M, L or XL (appendix A.1.6) |
 | prompt, completion | what a base model is given, and what a perfect one writes after it |
 
-An answer counts when its text is the same; digit match and dlength compare part by part, integer parts from the right
-and decimals from the left (section 2.3).
+An answer is right if its text is exactly the same. Digit match and dlength compare numbers part by part, integer parts
+from the right and decimals from the left (section 2.3).
 """
 
 

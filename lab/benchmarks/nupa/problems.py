@@ -36,6 +36,11 @@ def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Prob
     """`per_range` distinct test problems of each range of each task, spread evenly over its lengths.
 
     They are the same for every model.
+
+    Args:
+        cells: the tasks and lengths.
+        seed: the seed from which problems are drawn.
+        per_range: how many problems each task has in each range of lengths.
     """
     return _even(cells, per_range, lambda cell, count: distinct_problems(cell, "test", seed, count))
 
@@ -94,7 +99,11 @@ def solved_before(problems: Sequence[Problem], shots: int, seed: int = 0) -> Map
 def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = frozenset()) -> list[Problem]:
     """`count` training problems whose lengths are evenly spaced from the shortest tested one to the longest of M.
 
-    None of them is among those `asked`; without this check, a question from a published file might be.
+    Args:
+        task: the task.
+        count: how many examples.
+        seed: the seed from which problems are drawn.
+        asked: questions that must not be among the examples; a question from a published file might be.
     """
     shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
     lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]

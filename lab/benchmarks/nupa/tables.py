@@ -81,7 +81,14 @@ def all_tables(summaries: Mapping[str, NupaSummary], published: Sequence[Publish
 
 
 def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, published: Sequence[Published]) -> Table:
-    """Figures 5-7 and Table 10: one row per task and model. S+M and L+XL pool the problems of both ranges."""
+    """Figures 5-7 and Table 10: one row per task and model. S+M and L+XL pool the problems of both ranges.
+
+    Args:
+        summaries: the summary of each model, by label.
+        metric: exact_match, digit_match or dlength.
+        reading: strict or loose.
+        published: the paper's own rows to show beside them.
+    """
     show = number if metric == "dlength" else percent
     rows = []
     for task in tasks(*summaries.values()):
@@ -184,7 +191,7 @@ def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
         if task.key in summary and (counts := summary[task.key].first_errors.get(name))
     ]
     columns = ("task", "model", "range", "none", *KINDS, "left out of the task")
-    return Table("NUPA, where a rule is first left, number of answers", columns, rows, 3)
+    return Table("NUPA, the first line that departs from a rule, number of answers", columns, rows, 3)
 
 
 def tasks(*summaries: NupaSummary) -> list[Task]:
