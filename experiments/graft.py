@@ -33,7 +33,7 @@ from lab.models import checkpoints
 from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.representations import Integer
-from lab.numbers.statistics import seeds_proportion
+from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.documentation import HELD_OUT as DOCUMENTED
@@ -151,7 +151,7 @@ def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
 
 def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, results: Path) -> None:
     lines: list[tuple[Cell, ...]] = []
-    curves: dict[str, dict[str, dict[float, dict[str, float]]]] = {stratum: {} for stratum in STRATA}
+    curves: dict[str, dict[str, dict[float, Estimate]]] = {stratum: {} for stratum in STRATA}
     for row, models in measured.items():
         for length in lengths:
             cells, lowest = [], 1.0
@@ -159,8 +159,8 @@ def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: 
                 shares = [sum(one.exact_match(length, stratum, problems)["right"]) / problems for one in models]
                 estimate = seeds_proportion(shares, problems)
                 lowest = min(lowest, *shares)
-                curves[stratum].setdefault(row, {})[length] = estimate._asdict()
-                cells.append(Shown(estimate._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
+                curves[stratum].setdefault(row, {})[length] = estimate
+                cells.append(Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 100))
             lines.append((row, str(len(models)), str(length), *cells, f"{100 * lowest:.1f}"))
     title = (
         f"SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), {problems} problems each"

@@ -38,7 +38,7 @@ def progress_bar() -> ProgressBar:
     """Its tasks take a text field `note`, which stays until there is another."""
     console = Console()
     if not (console.is_terminal or console.is_jupyter):
-        return _Lines()
+        return _Lines()  # type: ignore[return-value]
     bar = BarColumn(bar_width=None, table_column=Column(ratio=1))
     return Progress(TextColumn("{task.description}"), bar, _StandingColumn(), console=console, expand=True)  # type: ignore[return-value]
 

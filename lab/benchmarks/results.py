@@ -108,6 +108,12 @@ class Sample:
         return not self.completion.api_error
 
     @property
+    def problem(self) -> Problem:
+        """The question, of a benchmark that asks problems of tasks."""
+        assert isinstance(self.question, Problem)
+        return self.question
+
+    @property
     def task(self) -> str:
         """The key of the problem's task."""
         return f"{self.question.task}_{self.question.representation}" if isinstance(self.question, Problem) else "sum"
@@ -117,9 +123,14 @@ class Sample:
         return self.question.length
 
     @property
+    def reading(self) -> Reading:
+        """The strict reading, or the only one; an answer that never came is none."""
+        return next(iter(self.readings.values()), Reading(None, False, 0.0, 0))
+
+    @property
     def right(self) -> bool:
         """Whether the strict reading, or the only one, is an exact match."""
-        return next(iter(self.readings.values())).exact_match
+        return self.reading.exact_match
 
     def to_json(self) -> dict[str, Any]:
         readings = {name: reading.to_json() for name, reading in self.readings.items()}

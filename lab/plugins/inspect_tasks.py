@@ -25,6 +25,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score, Scorer, Target, grouped, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
+from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.plugins.shared import VERSION, Untokenized, completed, figures, open_cached
@@ -88,9 +89,9 @@ def _task(config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int) -
     requests = benchmark.requests(Untokenized())
     samples = []
     for index, request in enumerate(requests):
-        facts = benchmark.facts(index)
-        metadata = {**facts, "index": index, "group": request.group}
-        samples.append(Sample(_input(request.prompt), target=facts["answer"], id=index + 1, metadata=metadata))
+        question = benchmark.question(index)
+        metadata = {**facts(question), "index": index, "group": request.group}
+        samples.append(Sample(_input(request.prompt), target=question.answer, id=index + 1, metadata=metadata))
     by_task = [grouped(mean(), "group", all=False)] if config.kind == "nupa" else []
     return Task(
         samples,
@@ -113,7 +114,9 @@ def readings(benchmark: str, seed: int) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         scored = opened.score(state.metadata["index"], _completion(state.output))
-        return Score(value=figures(scored), answer=scored["strict"]["given"], metadata=scored)
+        readings = {name: reading.to_json() for name, reading in scored.readings.items()}
+        given = scored.readings["strict"].given
+        return Score(value=figures(scored), answer=given, metadata={**readings, **scored.remarks})
 
     return score
 

@@ -1,6 +1,6 @@
 """The benchmarks as tasks of lm-evaluation-harness, with the same questions and the same scores.
 
-    FOLDER=$(python -m lab.evaluate --lm-eval-tasks)
+    FOLDER=$(lab list lm-eval)
     lm_eval --model hf --model_args pretrained=MODEL --include_path $FOLDER --tasks nupa_add_integer,nupa_max_float
 
 nupa_<task>      the 53 tasks of lab/numbers/tasks.py, as raw text that the model continues (the base setting)
@@ -25,6 +25,7 @@ import yaml
 from lab.benchmarks.nupa.problems import pick_problems
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.opening import open_benchmark
+from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
@@ -74,7 +75,7 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
             "problem_seed": problem_seed,
             "index": index,
             "prompt": request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content,
-            **opened.facts(index),
+            **facts(opened.question(index)),
         }
         for index, request in enumerate(opened.requests(Untokenized()))
     ]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.nupa.tables import RANGES
+from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
@@ -26,6 +27,7 @@ from lab.site.gather import Record
 from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
 from lab.smallest_adder import leaderboard as adders
+from lab.smallest_adder.stored import known
 
 MARK = '<meta name="generator" content="the number lab">'
 """Marks a site of the lab, which may be replaced; a folder without this mark is never touched."""
@@ -160,7 +162,9 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[
         data["series"].append({**_entry(one, number), "file": file, "set": sets.get(one.samples)})
     if record.kind == "cost" and record.summary:
         with record.noting("summary.json"):
-            shown.costs.append((record.name, list(cost.all_tables(record.summary).values())))
+            shown.costs.append(
+                (record.name, list(cost.all_tables(CostSummary.model_validate(record.summary)).values()))
+            )
     page = record.run.path / "page.html"
     if record.kind == "probing" and page.is_file():
         (folder / "probing").mkdir(exist_ok=True)
@@ -214,14 +218,14 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
     """The leaderboard of the runs' submissions and of those in the folder of the log, each table with its note."""
+    places = [(record, record.name, record.run.path / "submission.py") for record in records]
     its_own = Record(Run(log), "experiments")
-    places = [(record, record.name, "submission.verdict") for record in records]
-    places += [(its_own, path.stem.removesuffix(".verdict"), path.stem) for path in sorted(log.glob("*.verdict.json"))]
+    places += [(its_own, path.stem, path) for path in sorted(log.glob("*.py"))]
     verdicts = {}
-    for record, name, stored in places:
-        if (record.run.path / f"{stored}.json").is_file():
-            with record.noting(f"{stored}.json"):
-                verdict = record.run.read_json(stored)
+    for record, name, path in places:
+        verdict = known(path) if path.is_file() else None
+        if verdict:
+            with record.noting(path.name):
                 adders.board({name: verdict})  # raises if the stored verdict is damaged
                 verdicts[name] = verdict
     return [(adders.board(verdicts), adders.NOTE), (adders.published(), adders.SOURCE)] if verdicts else []

@@ -9,11 +9,12 @@ import yaml
 
 from lab.benchmarks.length_curves import tables as length_curves
 from lab.benchmarks.length_curves.figures import length_curves as draw_length_curves
+from lab.benchmarks.results import Curves
 from lab.drawing.figures import by_cell
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import BOUNDS
-from lab.numbers.statistics import seeds_proportion, student_mean, wilson
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean, wilson
 from lab.runs import Run
 from lab.sweeping.config import LengthCurvesResults, ValuesResults
 
@@ -56,7 +57,7 @@ def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], tit
 
 
 def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
-    curves: dict[str, length_curves.Curves] = {}
+    curves: dict[str, Curves] = {}
     for row in rows:
         label = ", ".join(text for key, text in row.labels.items() if key != "data.tasks") or "all"
         found = length_curves.across_seeds([length_curves.of_run(run) for run in row.runs])
@@ -81,7 +82,7 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
     return Table(title, (*columns, "seeds", *estimates), shown, len(columns))
 
 
-def across_seeds(runs: Sequence[Run], path: str, share: bool) -> dict[str, Any] | None:
+def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None:
     """The mean over runs with its 95 % interval; None if there are no runs.
 
     The interval of a share covers Student's over the runs and Wilson's over all their problems. The interval of any
@@ -96,14 +97,14 @@ def across_seeds(runs: Sequence[Run], path: str, share: bool) -> dict[str, Any] 
         return None
     found = [_pooled(run, path, share) for run in runs]
     if share:
-        return seeds_proportion([part["value"] for part in found], min(part["n"] for part in found))._asdict()
+        return seeds_proportion([part.value for part in found], min(part.n for part in found))
     if len(found) == 1:
         return found[0]
     bounds = BOUNDS.get(path.rpartition(".")[2], (-math.inf, math.inf))
-    return student_mean([part["value"] for part in found], *bounds)._asdict()
+    return student_mean([part.value for part in found], *bounds)
 
 
-def _pooled(run: Run, path: str, share: bool) -> dict[str, Any]:
+def _pooled(run: Run, path: str, share: bool) -> Estimate:
     """All that `path` matches in a run, as one estimate: shares are pooled over problems, other numbers averaged."""
     file, _, keys = path.rpartition(":")
     tree = run.read_json(file or "summary")
@@ -113,11 +114,11 @@ def _pooled(run: Run, path: str, share: bool) -> dict[str, Any]:
         raise RunError(f"{run.path}: results: there is no {what} at {path}{_there_is(tree, keys.split('.'))}")
     if share:
         right = sum(part["value"] * part["n"] for part in found)
-        return wilson(round(right), sum(part["n"] for part in found))._asdict()
+        return wilson(round(right), sum(part["n"] for part in found))
     if len(found) == 1 and _is_estimate(found[0]):
-        return found[0]
+        return Estimate.from_json(found[0])
     values = [part["value"] if _is_estimate(part) else float(part) for part in found]
-    return student_mean([sum(values) / len(values)])._asdict()
+    return student_mean([sum(values) / len(values)])
 
 
 def _at(tree: Any, keys: Sequence[str]) -> Iterator[Any]:
@@ -152,7 +153,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _cell(estimate: Mapping[str, Any] | None, share: bool) -> Cell:
+def _cell(estimate: Estimate | None, share: bool) -> Cell:
     if estimate is None:
         return NOT_MEASURED
     if share:

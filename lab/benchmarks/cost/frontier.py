@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from lab.benchmarks.results import Sample, read_samples
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
 from lab.errors import RunError
+from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
 from lab.numbers.tasks import EASY, TASKS
 from lab.runs import Run
-
-Sample = Mapping[str, Any]
-Question = tuple[str, str, str, str | None]
 
 GROUPS = ("trained lengths", "beyond")
 COSTS = ("seconds", "completion_tokens", "prompt_tokens")
@@ -31,7 +30,7 @@ class Way(NamedTuple):
     detail: str
     """"direct", or the detail of the traces if rules are followed."""
     engine: str
-    samples: dict[Question, Sample]
+    samples: dict[Problem, Sample]
     trained: Mapping[str, Sequence[int]]
     """The shortest and longest trained length of hard and of easy tasks; empty if the lab did not train the model."""
 
@@ -57,7 +56,7 @@ def _of_run(path: Path) -> list[Way]:
         files = sorted(file.stem for file in path.glob("samples_*.jsonl"))
     found = []
     for name in files:
-        samples = {_question(sample): sample for sample in Run(path).read(name) if _is_scored(sample)}
+        samples = {sample.problem: sample for sample in read_samples(Run(path), name) if _is_scored(sample)}
         if not samples:
             continue
         variant = name.removeprefix("samples_").replace("_", " ") if "rule_following" in config else ""
@@ -70,11 +69,7 @@ def _of_run(path: Path) -> list[Way]:
 
 
 def _is_scored(sample: Sample) -> bool:
-    return "representation" in sample and not sample["api_error"]
-
-
-def _question(sample: Sample) -> Question:
-    return (sample["task"], sample["representation"], sample["a"], sample["b"])
+    return isinstance(sample.question, Problem) and sample.answered
 
 
 def _detail(config: Mapping[str, Any], variant: str) -> str:
@@ -107,9 +102,9 @@ def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str
 
 
 def _group(way: Way, sample: Sample) -> str:
-    task = TASKS[f"{sample['task']}_{sample['representation']}"]
+    task = TASKS[sample.task]
     bounds = way.trained.get("easy" if task.difficulty is EASY else "hard")
-    inside = bounds and bounds[0] <= sample["length"] <= bounds[1]
+    inside = bounds and bounds[0] <= sample.length <= bounds[1]
     return GROUPS[0] if inside else GROUPS[1] if bounds else "all lengths"
 
 
@@ -132,7 +127,7 @@ def points(found: Sequence[Way]) -> list[Point]:
     for way in found:
         groups: dict[tuple[str, str], list[Sample]] = {}
         for sample in way.samples.values():
-            for task in (ALL_TASKS, f"{sample['task']}_{sample['representation']}"):
+            for task in (ALL_TASKS, sample.task):
                 groups.setdefault((task, _group(way, sample)), []).append(sample)
         rows += [_point(task, group, way, samples) for (task, group), samples in groups.items()]
     tasks = [ALL_TASKS, *TASKS]
@@ -140,8 +135,8 @@ def points(found: Sequence[Way]) -> list[Point]:
 
 
 def _point(task: str, group: str, way: Way, samples: Sequence[Sample]) -> Point:
-    right = [bool(sample["strict"]["exact_match"]) for sample in samples]
-    spent = {cost: [sample[cost] for sample in samples] for cost in COSTS}
+    right = [sample.right for sample in samples]
+    spent = {cost: [getattr(sample.completion, cost) for sample in samples] for cost in COSTS}
     return Point(
         task,
         group,

@@ -48,7 +48,7 @@ class Nupa:
         if format == FormatConfig():
             wording = wording_of(config.setting, config.rules, solved_before(problems, config.shots, seed))
         elif config.setting != "base" or config.shots:
-            raise TaskError("a model tuned in its own number format can only be asked with setting=base and shots=0")
+            raise TaskError("a model tuned in its own number format needs benchmark.setting=base and shots=0")
         else:
             wording = formats.written(format, chosen(config.tasks))
         return cls(problems, wording, config.surplus_tokens)
