@@ -97,7 +97,7 @@ def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_me
     assert set(summary["rule_following"]) == {"rule following, shared prefix", "rule following, speculation"}
     assert set(summary["direct"]) == {"direct", "direct, equal memory"}
     assert summary["left_out"] == {"get_digit_integer": 2}
-    assert "left out, as they need more than 300 tokens: {'get_digit_integer': 2}" in capsys.readouterr().out
+    assert "left out because they need more than 300 tokens: {'get_digit_integer': 2}" in capsys.readouterr().out
     assert summary["direct"]["direct"]["overall"]["seconds"]["n"] == 2
 
 

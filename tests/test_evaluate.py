@@ -74,7 +74,7 @@ def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(argumen
     follow = ("benchmark.setting=rule_following", "benchmark.tasks=[add_integer]", "benchmark.problems_per_range=2")
     folder = f"benchmark.rules.folder={tmp_path / 'rules'}"
     main(arguments(*follow, folder, "benchmark.lengths={hard: [1, 8]}", "engine.speculation=2"))
-    assert "where a rule is first left" in capsys.readouterr().out
+    assert "the first line that departs from a rule" in capsys.readouterr().out
     samples = records(tmp_path / "run" / "samples.jsonl")
     assert all("Rule:\ndef f(a, b):" in sample["prompt"] and sample["first_error"] for sample in samples)
     for wrong, message in (

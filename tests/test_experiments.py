@@ -65,7 +65,7 @@ def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_pa
     assert {path: path.read_bytes() for path in models} == models
     with pytest.raises(SystemExit):
         grid.main(["positions", "only=odd"])
-    assert "only: odd is none of cells: rope, nope" in capsys.readouterr().err
+    assert "only: odd is not one of cells: rope, nope" in capsys.readouterr().err
 
 
 @pytest.mark.slow

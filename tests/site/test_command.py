@@ -10,7 +10,7 @@ def test_the_command_writes_a_site_and_says_where_it_is(runs, log, tmp_path, cap
     main([str(runs), f"out={tmp_path / 'report'}", f"experiments={log}"])
     printed = capsys.readouterr().out
     assert f"7 runs; open {tmp_path / 'report' / 'index.html'}" in printed
-    assert "old: summary.json: of another version of the lab" in printed
+    assert "old: summary.json: from another version of the lab" in printed
     assert "damaged: samples.jsonl: 1 line without a sample" in printed
     page = (tmp_path / "report" / "index.html").read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace('"http://", "https://"', "")
