@@ -1,11 +1,12 @@
 """How few parameters does gradient descent need to learn addition, and how surely does it?
 
-    python experiments/adder_sizes.py [seeds=0,1,2] [only=LABEL/...] [results=DIR] [key=value ...]
+    python experiments/adder_sizes.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
 A ladder of small adders (lab/smallest_adder/models.py), each trained in its final form, with several groups of seeds.
 Every group is a run of `lab.adder train` named adder_sizes_<label>_<seed>, and resumes; finished ones are shown again.
 A group has learned where its best seed by validation is right in 99 % of the public test. Prints the share of groups
-that have (95 % Wilson interval) and leaves table and figure in results, by default experiments/results/.
+that have (95 % Wilson interval) and leaves table and figure in results/ beside the runs, or with
+publish=true in experiments/results/.
 """
 
 import sys
@@ -13,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from rich.console import Console
-
 from lab.adder import main as adder
+from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.statistics import wilson
@@ -23,7 +23,7 @@ from lab.runs import Run
 from lab.smallest_adder import figures
 
 ROOT = Path(__file__).parents[1]
-OWN = ("seeds=", "only=", "results=")
+OWN = ("seeds=", "only=")
 """Arguments that are not of a config."""
 QUALIFYING = 0.99
 
@@ -43,6 +43,7 @@ LADDER: dict[str, tuple[str, ...]] = {
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     own = dict(part.split("=", 1) for part in arguments if part.startswith(OWN))
     overrides = [part for part in arguments if not part.startswith(OWN)]
     seeds = [int(seed) for seed in own.get("seeds", "0,1,2").split(",")]
@@ -56,31 +57,27 @@ def main(arguments: Sequence[str]) -> None:
             config, *changes = LADDER[label]
             settings = [*changes, f"name={name(label, seed)}", f"seed={seed}", *overrides, "resume=true"]
             adder(["train", str(ROOT / "configs" / f"{config}.yaml"), *settings])
-    results = Path(own.get("results", ROOT / "experiments" / "results"))
-    report({label: [Run(output / name(label, seed)) for seed in seeds] for label in labels}, results / "adder_sizes")
+    report({label: [Run(output / name(label, seed)) for seed in seeds] for label in labels}, results)
 
 
 def name(label: str, seed: int) -> str:
     return f"adder_sizes_{label.replace(', ', '-').replace(' ', '-')}_{seed}"
 
 
-def report(runs: dict[str, list[Run]], path: Path) -> None:
+def report(runs: dict[str, list[Run]], results: Results) -> None:
     rows, points = [], {}
     for label, groups in runs.items():
         found = [run.read_json("summary") for run in groups]
         shares = [summary["exact_match"]["value"] for summary in found]
-        learned = wilson(sum(share >= QUALIFYING for share in shares), len(shares))._asdict()
+        learned = wilson(sum(share >= QUALIFYING for share in shares), len(shares))
         parameters = found[0]["parameters"]
         points[label] = (parameters, learned)
         best, middle = (f"{100 * share:.2f}" for share in (max(shares), median(shares)))
         rows.append((label, f"{parameters:,}", str(len(found)), percent(learned), middle, best))
     title = "Small adders: share of groups of seeds that learn to add two 10-digit integers (%)"
     columns = ("model", "parameters", "groups", "learned", "median exact match", "best")
-    table = Table(title, columns, rows, 1)
-    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".md").write_text(f"{title}\n\n{table.markdown()}")
-    figures.learned_by_size(points, title, path.with_suffix(".png"))
+    results.show(Table(title, columns, rows, 1), "adder_sizes")
+    figures.learned_by_size(points, title, results.file("adder_sizes.png"))
 
 
 if __name__ == "__main__":

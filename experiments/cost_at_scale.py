@@ -1,12 +1,13 @@
 """What training would cost on GPUs that are not here: samples a second and GPU-hours, calculated and not measured.
 
-    python experiments/cost_at_scale.py [steps=N]
+    python experiments/cost_at_scale.py [steps=N] [publish=true]
 
 Tokens are counted on the lab's own prompts with the models' own tokenizers: the problems of `configs/llama_lora.yaml`
 (all 53 tasks, S and M), in its steps of 64, as prefix trees of the micro-batch that costs least: more of a larger one
 is shared, and more pairs of tokens are attended to. Operations follow from the shape of the model
 (lab/models/shapes.py, `lora_operations`). What a GPU makes of them is its peak rate times a utilisation, which is an
-assumption, and stands in every row. Writes results/cost_at_scale.md.
+assumption, and stands in every row. Writes cost_at_scale.md to
+checkpoints/results/, or to experiments/results/ with publish=true.
 """
 
 import sys
@@ -18,10 +19,13 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
+from lab.drawing.publishing import take_results
+from lab.errors import exit_cleanly
 from lab.models.shapes import SHAPES, Shape
 from lab.models.sources import locate
 from lab.models.vocabularies import load_vocabulary
 from lab.text.examples import IGNORED
+from lab.text.wording import Wording
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import problem_set
 from lab.training.throughput import lora_operations
@@ -74,7 +78,7 @@ def count_tokens(
     tokenizer: PreTrainedTokenizerBase, config: FinetuneConfig, steps: int, micro_batch: int
 ) -> SampleTokens:
     batch, collate = config.training.batch_size, PrefixTreeCollator().of_rows
-    found = problem_set(config.data.cells, "train", config.seed, steps * batch, tokenizer, together=batch).examples
+    found = problem_set(config.data.cells, "train", config.seed, steps * batch, tokenizer, Wording(), batch).examples
     rows = [found[place] for place in range(len(found))]
     trees = [collate(rows[start : start + micro_batch]) for start in range(0, len(rows), micro_batch)]
     sizes = [tree["input_ids"].numel() for tree in trees]
@@ -136,12 +140,14 @@ def table(config: FinetuneConfig, steps: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(argv: list[str]) -> None:
-    steps = int(argv[0].removeprefix("steps=")) if argv else 25
+@exit_cleanly
+def main(arguments: list[str]) -> None:
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    steps = int(dict(part.split("=", 1) for part in rest).get("steps", 25))
     config = load(FinetuneConfig, ROOT / "configs" / "llama_lora.yaml")
     written = table(config, steps)
-    (ROOT / "experiments" / "results" / "cost_at_scale.md").write_text(written)
     print(written)
+    results.file("cost_at_scale.md").write_text(written)
 
 
 if __name__ == "__main__":

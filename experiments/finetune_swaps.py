@@ -1,6 +1,6 @@
 """Table 18 of the Number Cookbook with a model of ours, beside changes that disturb nothing at first.
 
-    python experiments/finetune_swaps.py [seeds=[0]] [only=[FT, NoPE]] [key=value ...]
+    python experiments/finetune_swaps.py [seeds=[0]] [only=[FT, NoPE]] [publish=true] [key=value ...]
 
 Runs the sweep configs/sweeps/finetune_swaps.yaml (finished runs are not run again), then shows each row by task and
 range: exact match and digit match, digit match against FT (means of the difference over seeds), and the paper's figure.
@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from lab.config.loading import load
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import seeds_proportion, student_mean
@@ -40,6 +39,7 @@ AS_PUBLISHED = {
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
+    results, arguments = take_results(arguments, HERE / "results")
     config = load(SweepConfig, CONFIG, arguments)
     sweep([str(CONFIG), *arguments])
     names = {label: label.replace(" ", "-") for label in config.only or config.cells}
@@ -48,9 +48,7 @@ def main(arguments: Sequence[str]) -> None:
         for label, name in names.items()
     }
     table = compare({label: [one for one in found if one] for label, found in summaries.items()})
-    Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-    path = HERE / "results" / "finetune_swaps.md"
-    path.write_text(f"{table.title}\n\n{table.markdown()}")
+    results.show(table, "finetune_swaps")
 
 
 def summary(folder: Path) -> dict[str, Any] | None:
@@ -77,8 +75,8 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
                         span,
                         label,
                         str(len(found)),
-                        percent(seeds_proportion([f["value"] for f in figures], figures[0]["n"])._asdict()),
-                        percent(student_mean(digits, 0, 1)._asdict()),
+                        percent(seeds_proportion([f["value"] for f in figures], figures[0]["n"])),
+                        percent(student_mean(digits, 0, 1)),
                         difference(gained) if label != "FT" else NOT_MEASURED,
                         published().get((AS_PUBLISHED.get(label, ""), task, span), NOT_MEASURED),
                     )

@@ -1,12 +1,12 @@
 """Why does a model that was trained on one problem a sequence fail at length, and what do packing and locality cure?
 
-    python experiments/leak.py [folder of the runs of scratch_grid.py packing and locality] [lengths=...] [sums=50]
+    python experiments/leak.py [output=checkpoints] [lengths=10,20,50,100] [sums=50] [publish=true]
 
-For the models trained on one problem a sequence, on sixteen, and on one with locality: how much of its attention a
-query gives to digits that its digit of the answer does not need (the leak, of the heads that are aligned), and exact
-match as the model is (vanilla), with the leak alone taken away, with the aligned heads pointed at their digits, and
-with wrong operations as controls (lab/probing/surgery.py). Prints means over the seeds (95 %) and leaves a table and a
-figure in experiments/results/.
+For the models of scratch_grid.py packing and locality, trained on one problem a sequence, on sixteen, and on one with
+locality: how much of its attention a query gives to digits that its digit of the answer does not need (the leak, of the
+heads that are aligned), and exact match as the model is (vanilla), with the leak alone taken away, with the aligned
+heads pointed at their digits, and with wrong operations as controls (lab/probing/surgery.py). Prints means over the
+seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
@@ -14,10 +14,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 
 from lab.drawing import figures
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
+from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probing.alignment import aligned_heads, alignment, destinations, one_hot
@@ -32,10 +33,10 @@ SETTINGS = {
 }
 TRAINED = 10
 OPERATIONS = ("vanilla", "no leak", "no leak, wrong place", "alignment", "wrong offset", "other heads")
-ROOT = Path(__file__).parent
 
-given = dict(part.split("=", 1) for part in sys.argv[1:] if "=" in part)
-folder = Path(next((part for part in sys.argv[1:] if "=" not in part), "checkpoints"))
+results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
+given = dict(part.split("=", 1) for part in arguments)
+folder = Path(given.get("output", "checkpoints"))
 LENGTHS = [int(part) for part in given.get("lengths", "10,20,50,100").split(",")]
 SUMS = int(given.get("sums", 50))
 quiet_libraries()
@@ -76,20 +77,13 @@ for setting, seeds in found.items():
 # %% One table, one figure.
 rows = []
 for setting in found:
-    mean = [percent(leaks[setting][n]._asdict()) for n in LENGTHS]
+    mean = [percent(leaks[setting][n]) for n in LENGTHS]
     rows.append((setting, "attention that leaks", *mean))
     rows += [
-        (setting, f"exact match, {name}", *(percent(exact[setting][name][n]._asdict()) for n in LENGTHS))
-        for name in OPERATIONS
+        (setting, f"exact match, {name}", *(percent(exact[setting][name][n]) for n in LENGTHS)) for name in OPERATIONS
     ]
 counts = ", ".join(f"{len(seeds)} seeds of {setting}" for setting, seeds in found.items())
 title = f"Trained on 1-{TRAINED} digits ({counts}; {SUMS} sums a length and seed), %"
-table = Table(title, ("model", "", *(f"{n} digits" for n in LENGTHS)), rows, 2)
-Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-(ROOT / "results" / "leak.md").write_text(f"{title}\n\n{table.markdown()}")
+results.show(Table(title, ("model", "", *(f"{n} digits" for n in LENGTHS)), rows, 2), "leak")
 panels = {"attention that leaks": leaks, **{f"exact match: {setting}": lines for setting, lines in exact.items()}}
-shown = {
-    name: {label: {n: e._asdict() for n, e in points.items()} for label, points in panel.items()}
-    for name, panel in panels.items()
-}
-figures.panels(shown, "digits", "What fails at length, and what cures it", ROOT / "results" / "leak.png")
+figures.panels(panels, "digits", "What fails at length, and what cures it", results.file("leak.png"))

@@ -17,7 +17,7 @@ from rich.console import Console
 from lab.drawing.tables import Table, percent
 from lab.numbers.representations import Float
 from lab.numbers.sampling import Cell, distinct_problems
-from lab.numbers.statistics import wilson
+from lab.numbers.statistics import Estimate, wilson
 from lab.numbers.tasks import task
 from lab.runs import Run
 
@@ -66,8 +66,8 @@ def by_length(run: Run) -> dict[int, list[dict[str, Any]]]:
     return {length: [sample for sample in samples if sample["length"] == length] for length in (2, 3, 4)}
 
 
-def share(right: Sequence[bool]) -> dict[str, float]:
-    return wilson(sum(right), len(right))._asdict()
+def share(right: Sequence[bool]) -> Estimate:
+    return wilson(sum(right), len(right))
 
 
 def main(folder: Path) -> None:

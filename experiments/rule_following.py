@@ -1,10 +1,11 @@
 """Does a small model learn to follow rules, and is it worth its time? (Number Cookbook, section 4)
 
-    python experiments/rule_following.py [key=value ...]
+    python experiments/rule_following.py [publish=true] [key=value ...]
 
 Fine-tunes SmolLM2-135M to follow rules and, for about the same wall time, to answer directly; asks both the same
 problems, at their training lengths and beyond; says where in the rule the first wrong line stands. The arguments go to
-the two trainings, such as output=/tmp/runs. Every run resumes. Writes experiments/results/rule_following.png.
+the two trainings, such as output=/tmp/runs. Every run resumes. Writes rule_following.png to results/ beside
+the runs, or to experiments/results/ with publish=true.
 """
 
 import sys
@@ -16,6 +17,8 @@ import matplotlib.pyplot as plt
 import yaml
 
 from lab.benchmarks.benchmark import Sample
+from lab.drawing.publishing import Results, take_results
+from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.finetune import main as finetune
 from lab.numbers.statistics import Estimate, wilson
@@ -29,17 +32,19 @@ TESTS = {"rules": "nupa_rfcot", "direct": "nupa_rfcot_direct"}
 COLORS = {"rules": "#0a6ebd", "direct": "#d9822b"}
 
 
-def main(overrides: list[str]) -> None:
+@exit_cleanly
+def main(arguments: list[str]) -> None:
+    results, overrides = take_results(arguments, ROOT / "experiments" / "results")
     for name in TRAININGS:
         finetune([str(ROOT / "configs" / f"{name}.yaml"), *overrides, "resume=true"])
     output = next((part.removeprefix("output=") for part in overrides if part.startswith("output=")), "checkpoints")
     for name, training in zip(TESTS.values(), TRAININGS, strict=True):
         model = f"engine.model.name={output}/{training}"
         evaluate([str(ROOT / "configs" / f"{name}.yaml"), f"output={output}", model, "resume=true"])
-    report(Path(output))
+    report(Path(output), results)
 
 
-def report(folder: Path) -> None:
+def report(folder: Path, results: Results) -> None:
     samples = {label: {_question(s): s for s in Run(folder / name).read("samples")} for label, name in TESTS.items()}
     shared = samples["rules"].keys() & samples["direct"].keys()
     trained = yaml.safe_load((folder / TRAININGS[0] / "config.yaml").read_text())["data"]["lengths"]
@@ -76,7 +81,7 @@ def report(folder: Path) -> None:
         print(f"{' '.join(task):18} first wrong line: {dict(first.most_common())}")
     axes[0][0].set_ylabel("exact match (95 % Wilson)")
     axes[0][0].legend()
-    figure.savefig(ROOT / "experiments" / "results" / "rule_following.png", dpi=100)
+    figure.savefig(results.file("rule_following.png"), dpi=100)
     for (label, asked), training in zip(samples.items(), TRAININGS, strict=True):
         seconds = [sample["seconds"] for sample in asked.values()]
         times = [row["seconds"] for row in Run(folder / training).read("training_times")]

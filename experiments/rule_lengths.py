@@ -1,74 +1,60 @@
 """How long may numbers be for their rule, followed, to fit a window of 2,000 tokens? (Number Cookbook, Table 19)
 
-    python experiments/rule_lengths.py [samples]
-    python experiments/rule_lengths.py long_products
+    python experiments/rule_lengths.py [samples=8] [publish=true]
 
-Prompt and response together, counted with Llama-3's tokenizer (up to three digits a token) and SmolLM2's (one). A
-length fits when all of its `samples` (20) training problems do; beside it stand the paper's table and what its released
-rules were measured to fit (all, median and any of 12 samples, Llama-3's tokenizer), both from table19.csv. Writes
-experiments/results/rule_lengths.md and .png; 10 minutes on one core, without a model.
-
-The lab's rules of fractions multiply and divide in one line, where the released ones of sub and multiply go digit by
-digit (that of add has one line too). `long_products` counts the rules of experiments/long_products/, which go digit by
-digit in all three; beside that they show the functions they call and work out the greatest common divisor, which the
-released ones do not. Writes experiments/results/rule_lengths_fractions.md.
+Prompt and response together, at each detail of traces, counted with Llama-3's tokenizer (up to three digits a token)
+and SmolLM2's (one). A length fits when all of its `samples` (8) training problems do; beside it stand the paper's table
+and what its released rules were measured to fit (all, median and any of 12 samples, Llama-3's tokenizer), both from
+table19.csv. Writes rule_lengths.md and .png, and rule_tokens.md with the mean tokens of a response by task, length and
+detail, and of a direct answer, to checkpoints/results/, or to experiments/results/ with publish=true. An hour on one
+core, without a model.
 """
 
 import csv
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
+from typing import get_args
 
 import matplotlib.pyplot as plt
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from lab.config.schema import RulesConfig
+from lab.config.schema import Detail, RulesConfig
+from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table
-from lab.errors import TaskError
+from lab.errors import TaskError, exit_cleanly
 from lab.models.sources import locate
 from lab.models.vocabularies import load_vocabulary
 from lab.numbers.sampling import Cell, Problem, problem
 from lab.numbers.tasks import TASKS, Task
 from lab.progress import quiet_libraries
-from lab.text.examples import example, tokens_needed
+from lab.text import prompts, rule_following
 
 HERE = Path(__file__).parent
-RULES = RulesConfig()
-LONG_PRODUCTS = RulesConfig(folder=HERE / "long_products")
-FRACTIONS = ("add_fraction", "sub_fraction", "multiply_hard_fraction")
-SAMPLES = 20
+WINDOW = RulesConfig().window
+DETAILS: tuple[Detail, ...] = get_args(Detail)[:3]
+COUNTED = (1, 3, 5, 10, 20, 50, 100)
+"""Lengths at which tokens are reported, whether or not they fit."""
 SUMMARIES: dict[str, Callable] = {"all": max, "median": median, "any": min}
 
 
-def fractions(samples: int) -> None:
-    tokenizer, published = load_vocabulary("llama-3"), read_published()
-    rows = []
-    for key in FRACTIONS:
-        counts = [
-            longest_fitting(TASKS[key], samples, lambda item, own=own: tokens_needed(example(item, own), tokenizer))
-            for own in (LONG_PRODUCTS, RULES)
-        ]
-        released = "/".join(published[key][f"released_{name}"] for name in SUMMARIES)
-        rows.append((key, published[key]["paper"], released, *("/".join(map(str, found)) for found in counts)))
-    columns = ("task", "Table 19", "released rules", "ours, digit by digit", "ours")
-    table = Table(f"Longest fractions whose rule fits {RULES.window} tokens of Llama-3", columns, rows, names=1)
-    (HERE / "results" / "rule_lengths_fractions.md").write_text(table.markdown())
-    print(table.markdown())
+@exit_cleanly
+def main(arguments: list[str]) -> None:
+    results, rest = take_results(arguments, HERE / "results")
+    measure(int(dict(part.split("=", 1) for part in rest).get("samples", 8)), results)
 
 
-def read_published() -> dict[str, dict[str, str]]:
-    with (HERE / "table19.csv").open(newline="") as file:
-        return {row["task"]: row for row in csv.DictReader(file)}
-
-
-def main(samples: int) -> None:
-    tokenizers = {
+def measure(samples: int, results: Results) -> None:
+    quiet_libraries()
+    tokenizers: dict[str, PreTrainedTokenizerBase] = {
         "Llama-3": load_vocabulary("llama-3"),
         "SmolLM2": AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct")),
     }
-    published = read_published()
-    rows = []
+    with (HERE / "table19.csv").open(newline="") as file:
+        published = {row["task"]: row for row in csv.DictReader(file)}
+    reaches, counts = [], []
     for key, task in TASKS.items():
         base = key.replace("_easy", "").replace("_hard", "")
         if base != key and base in TASKS:
@@ -76,33 +62,75 @@ def main(samples: int) -> None:
         paper = published.get(key, {})
         row: list[str] = [key, paper.get("paper", "")]
         row.append("/".join(paper[f"released_{name}"] for name in SUMMARIES) if paper else "")
-        for tokenizer in tokenizers.values():
-
-            def tokens(item: Problem, tokenizer=tokenizer) -> int:
-                return tokens_needed(example(item, RULES), tokenizer)
-
-            row.append("/".join(str(longest) for longest in longest_fitting(task, samples, tokens)))
-        rows.append(tuple(row))
+        for detail in DETAILS:
+            for tokenizer in tokenizers.values():
+                found = longest_fitting(task, samples, detail, tokenizer)
+                row.append("/".join(str(longest) for longest in found))
+        reaches.append(tuple(row))
         print(*row, sep="\t", flush=True)
-    columns = ("task", "Table 19", "released rules", *(f"ours, {name}" for name in tokenizers))
-    table = Table(f"Longest numbers whose rule fits {RULES.window} tokens", columns, rows, names=1)
-    (HERE / "results" / "rule_lengths.md").write_text(table.markdown())
-    draw([row for row in rows if row[1]], HERE / "results" / "rule_lengths.png")
+        counts += tokens_by_length(task, samples, tokenizers["SmolLM2"])
+    columns = (
+        "task",
+        "Table 19",
+        "released rules",
+        *(f"{detail}, {name}" for detail in DETAILS for name in tokenizers),
+    )
+    table = Table(f"Longest numbers whose rule fits {WINDOW} tokens", columns, reaches, names=1)
+    results.file("rule_lengths.md").write_text(table.markdown())
+    columns = ("task", "digits", "prompt", *DETAILS, "direct answer")
+    table = Table("Tokens of a response (SmolLM2), means", columns, counts, names=1)
+    results.file("rule_tokens.md").write_text(table.markdown())
+    draw([row for row in reaches if row[1]], results.file("rule_lengths.png"))
 
 
-def longest_fitting(task: Task, samples: int, tokens: Callable[[Problem], int]) -> list[int]:
+def drawn(task: Task, length: int, samples: int) -> list[Problem]:
+    """None if there are no such problems at this length."""
+    try:
+        return [problem(Cell(task, length), "train", 0, index) for index in range(samples)]
+    except TaskError:
+        return []
+
+
+@cache
+def response(item: Problem, detail: Detail) -> str:
+    return rule_following.completion(item, RulesConfig(detail=detail))
+
+
+def tokens(text: str, tokenizer: PreTrainedTokenizerBase) -> int:
+    return len(tokenizer.encode(text, add_special_tokens=False))
+
+
+def tokens_by_length(task: Task, samples: int, tokenizer: PreTrainedTokenizerBase) -> list[tuple[str, ...]]:
+    """A row a length: the mean tokens of the prompt, of a response at each detail, and of a direct answer."""
+    rows = []
+    for length in COUNTED:
+        items = drawn(task, length, samples) if length <= task.difficulty.longest else []
+        if items:
+            texts = [[rule_following.prompt(item) for item in items]]
+            texts += [[response(item, detail) for item in items] for detail in DETAILS]
+            texts.append([prompts.completion(item) for item in items])
+            means = [mean(tokens(text, tokenizer) for text in column) for column in texts]
+            rows.append((task.key, str(length), *(f"{value:.0f}" for value in means[:-1]), f"{means[-1]:.1f}"))
+    response.cache_clear()
+    return rows
+
+
+def longest_fitting(task: Task, samples: int, detail: Detail, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The lengths up to which all, half and any of the samples fit, without a gap; lengths above 20 in steps of 5."""
     found = dict.fromkeys(SUMMARIES, 0)
     going = set(SUMMARIES)
     for length in range(1, task.difficulty.longest + 1):
         if (length > 20 and length % 5) or not going:
             continue
-        try:
-            needs = [tokens(problem(Cell(task, length), "train", 0, index)) for index in range(samples)]
-        except TaskError:  # no such problems at this length
+        items = drawn(task, length, samples)
+        if not items:
             continue
+        needs = [
+            1 + tokens(rule_following.prompt(item), tokenizer) + tokens(response(item, detail), tokenizer)
+            for item in items
+        ]
         for name in list(going):
-            if SUMMARIES[name](needs) <= RULES.window:
+            if SUMMARIES[name](needs) <= WINDOW:
                 found[name] = length
             else:
                 going.remove(name)
@@ -116,10 +144,14 @@ def draw(rows: list[tuple[str, ...]], path: Path) -> None:
     series = {
         "Table 19": [int(row[1]) for row in rows],
         "released rules, Llama-3 (all of 12)": [int(row[2].split("/")[0]) for row in rows],
-        "ours, Llama-3 (all)": [int(row[3].split("/")[0]) for row in rows],
-        "ours, SmolLM2 (all)": [int(row[4].split("/")[0]) for row in rows],
+        "full, Llama-3 (all)": [int(row[3].split("/")[0]) for row in rows],
+        "values, Llama-3 (all)": [int(row[5].split("/")[0]) for row in rows],
+        "state, Llama-3 (all)": [int(row[7].split("/")[0]) for row in rows],
     }
-    styles = [("|", "black", 90), ("x", "tab:red", 30), ("o", "tab:blue", 26), (".", "tab:cyan", 60)]
+    styles = [
+        *(("|", "black", 90), ("x", "tab:red", 30), ("o", "tab:blue", 26), (".", "tab:cyan", 60)),
+        ("+", "tab:green", 40),
+    ]
     for (label, values), (marker, colour, size) in zip(series.items(), styles, strict=True):
         axes.scatter([max(value, 0.7) for value in values], places, size, colour, marker=marker, label=label)
     axes.set_xscale("log")
@@ -133,8 +165,4 @@ def draw(rows: list[tuple[str, ...]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    quiet_libraries()
-    if sys.argv[1:] == ["long_products"]:
-        fractions(SAMPLES)
-    else:
-        main(int(sys.argv[1]) if sys.argv[1:] else SAMPLES)
+    main(sys.argv[1:])

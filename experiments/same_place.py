@@ -1,12 +1,12 @@
 """The bias towards digits of the place that is written next: how far does it reach, and is it the bias that helps?
 
-    python experiments/same_place.py [seeds=0,1,2] [problems=48] [output=checkpoints]
+    python experiments/same_place.py [seeds=0,1,2] [problems=48] [output=checkpoints] [publish=true]
 
 Evaluates runs of `experiments/finetune_swaps.py` (tuned on 1-3 digits) on 3 to 12 digits, the same problems for all:
 plain fine-tuning (FT), numbers from their lowest digit up (rev all), the same with the bias (same place), and the same
 with what the bias learned taken away. Every evaluation is a run of `lab.evaluate`; finished ones are not run again.
 Shows exact match and digit match, and the latter against FT (Student's interval over the seeds, paired); leaves a table
-and a figure in experiments/results/.
+and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
@@ -17,19 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from safetensors.torch import load_file, save_file
 
 from lab.drawing import figures
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
+from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
-from lab.numbers.statistics import seeds_proportion, student_mean
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.runs import Run
 
-given = dict(part.split("=", 1) for part in sys.argv[1:])
+ROOT = Path(__file__).parents[1]
+results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
+given = dict(part.split("=", 1) for part in arguments)
 SEEDS = [int(part) for part in given.get("seeds", "0,1,2").split(",")]
 PROBLEMS, OUTPUT = int(given.get("problems", 48)), Path(given.get("output", "checkpoints"))
-ROOT = Path(__file__).parents[1]
 TASKS = ["add_integer", "add_float", "add_scientific", "multiply_easy_fraction"]
 RANGES = {"S": (3, 4), "M": (5, 8), "L": (9, 12)}
 ROWS = {"FT": "FT", "rev all": "rev-all", "same place": "same-place", "same place, bias taken away": "same-place"}
@@ -71,7 +73,7 @@ def figure_of(summary: dict[str, Any], task: str, span: str, name: str) -> dict[
 
 
 rows: list[tuple[Cell, ...]] = []
-shown: dict[str, dict[str, dict[float, dict[str, float]]]] = {task: {row: {} for row in ROWS} for task in TASKS}
+shown: dict[str, dict[str, dict[float, Estimate]]] = {task: {row: {} for row in ROWS} for task in TASKS}
 for task in TASKS:
     for span, (first, last) in RANGES.items():
         plain = [figure_of(summary, task, span, "digit_match")["value"] for summary in found["FT"]]
@@ -82,15 +84,13 @@ for task in TASKS:
             mean = student_mean(matched, 0, 1)
             gained = [mine - its for mine, its in zip(matched, plain, strict=True)]
             gain = difference(gained) if row != "FT" else NOT_MEASURED
-            rows.append((task, f"{first}-{last}", row, percent(exact._asdict()), percent(mean._asdict()), gain))
-            shown[task][row][last] = mean._asdict()
+            rows.append((task, f"{first}-{last}", row, percent(exact), percent(mean), gain))
+            shown[task][row][last] = mean
 columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")
 title = (
     f"SmolLM2-135M tuned on 1-3 digits, {len(SEEDS)} seeds, {PROBLEMS} problems a task and range "
     "(%, 95 %; differences in points)"
 )
-table = Table(title, columns, rows, 3)
-Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-(ROOT / "experiments" / "results" / "same_place.md").write_text(f"{title}\n\n{table.markdown()}")
-path = ROOT / "experiments" / "results" / "same_place.png"
-figures.panels(shown, "digits, at most", "Digits right after 72 steps on numbers of 1-3 digits", path)
+results.show(Table(title, columns, rows, 3), "same_place")
+title = "Digits right after 72 steps on numbers of 1-3 digits"
+figures.panels(shown, "digits, at most", title, results.file("same_place.png"))

@@ -1,11 +1,12 @@
-"""A sweep of models from scratch under its old name, with table and figure in experiments/results/.
+"""A sweep of models from scratch, with its table and figure where other experiments leave theirs.
 
-    python experiments/scratch_grid.py GRID [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [results=DIR]
+    python experiments/scratch_grid.py GRID [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [publish=true]
         [key=value ...]
 
-GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and says more. The
-table is named after it, or as `table` says. Other keys are of the runs' config, `output` of all. Every run is one of
-`lab.pretrain`, and finished ones are shown again.
+GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and says more. Table
+and figure are named after it, or as `table` says; they go to results/ beside the runs, or to experiments/results/ with
+publish=true. Other keys are of the runs' config, `output` of all. Every run is one of `lab.pretrain`, and finished ones
+are shown again.
 Mean exact match over seeds; 95 %, the wider of Student's over the seeds and Wilson's over their problems.
 """
 
@@ -16,18 +17,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.config.loading import load
+from lab.drawing.publishing import take_results
 from lab.errors import exit_cleanly
 from lab.sweep import main as sweep
 from lab.sweeping.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
-OWN = ("seeds=", "only=", "tasks=", "table=", "results=")
+OWN = ("seeds=", "only=", "tasks=", "table=")
 """Arguments that are not of a config."""
 
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
-    grid, *rest = arguments
+    results, (grid, *rest) = take_results(arguments, ROOT / "experiments" / "results")
     own = dict(part.split("=", 1) for part in rest if part.startswith(OWN))
     changes = [part if part.startswith("output=") else f"changes.{part}" for part in rest if not part.startswith(OWN)]
     if "seeds" in own:
@@ -39,11 +41,9 @@ def main(arguments: Sequence[str]) -> None:
     file = ROOT / "configs" / "sweeps" / f"{grid}.yaml"
     config = load(SweepConfig, file, changes)
     sweep([str(file), *changes])
-    results = Path(own.get("results", ROOT / "experiments" / "results"))
-    results.mkdir(parents=True, exist_ok=True)
     table = own.get("table", grid)
-    shutil.copy(config.path / "table.md", results / f"{table}.md")
-    shutil.copy(config.path / "figures" / "results.png", results / f"{table}.png")
+    shutil.copy(config.path / "table.md", results.file(f"{table}.md"))
+    shutil.copy(config.path / "figures" / "results.png", results.file(f"{table}.png"))
 
 
 if __name__ == "__main__":

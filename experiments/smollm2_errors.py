@@ -1,11 +1,12 @@
 """Do the errors of tuned SmolLM2 follow from named heads? Take each away while it answers, and count what goes wrong.
 
-    python experiments/smollm2_errors.py [tuned=checkpoints/smollm2_direct] [sums=48] [length=3]
+    python experiments/smollm2_errors.py [tuned=checkpoints/smollm2_direct] [sums=48] [length=3] [publish=true]
 
 Answers are written greedily, token by token, with mean ablation where digits are predicted, and classed as
 `lab.evaluate` classes them (lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and
 `lab.probe` found: of a's digits, of b's, and of the carry; two that look and are not used, and three others of their
-layer, are the controls. Leaves a table in experiments/results/.
+layer, are the controls. Leaves a table in results/ beside the runs, or
+in experiments/results/ with publish=true.
 """
 
 # %%
@@ -15,9 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from rich.console import Console
 
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import Cell, Table, percent
+from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.numbers.taxonomy import INTEGER, classify, unit_step
@@ -27,7 +29,8 @@ from lab.probing.components import Component
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
-given = dict(part.split("=", 1) for part in sys.argv[1:])
+results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
+given = dict(part.split("=", 1) for part in arguments)
 TUNED, SUMS, LENGTH = (
     given.get("tuned", "checkpoints/smollm2_direct"),
     int(given.get("sums", 48)),
@@ -91,7 +94,7 @@ for label, group in HEADS.items():
         if kind in ("carry_1d", "sub_1d")
     )
     right = [
-        wilson(sum(kind == "correct" for kind, has in zip(classes, carries, strict=True) if has is wanted), n)._asdict()
+        wilson(sum(kind == "correct" for kind, has in zip(classes, carries, strict=True) if has is wanted), n)
         if (n := carries.count(wanted))
         else None
         for wanted in (False, True)
@@ -101,7 +104,4 @@ title = (
     f"SmolLM2-135M tuned on sums: answers to {len(numbers)} sums of {LENGTH} digits, by class, with heads taken away"
 )
 columns = ("without", *CLASSES, "off by one carry", "right, no carry (%)", "right, with carries (%)")
-table = Table(title, columns, rows, 1)
-Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
-path = Path(__file__).parent / "results" / "smollm2_errors.md"
-path.write_text(f"{title}\n\n{table.markdown()}")
+results.show(Table(title, columns, rows, 1), "smollm2_errors")

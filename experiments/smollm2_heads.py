@@ -1,11 +1,11 @@
 """Which heads of SmolLM2-135M line digits up, before and after fine-tuning on addition, and are they needed?
 
-    python experiments/smollm2_heads.py [tuned=checkpoints/smollm2_direct] [sums=40] [length=3]
+    python experiments/smollm2_heads.py [tuned=checkpoints/smollm2_direct] [sums=40] [length=3] [publish=true]
 
 For the model as it is and as tuned, asked in the NUPA prompt: the heads that give the most attention from q_k to digit
 k of either number (above what another column's query gives it), and what is lost without them: mean ablation where
 digits are predicted, of each, of all together, and of random heads of the same layers. Leaves a table in
-experiments/results/.
+results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
@@ -13,10 +13,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import Cell, Shown, Table
+from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
+from lab.numbers.statistics import Estimate
 from lab.probing.ablation import ablate, random_groups
 from lab.probing.alignment import alignment
 from lab.probing.bridge import Subject, open_model
@@ -24,7 +26,8 @@ from lab.probing.components import Component
 from lab.probing.measured import Measured
 from lab.progress import quiet_libraries
 
-given = dict(part.split("=", 1) for part in sys.argv[1:])
+results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
+given = dict(part.split("=", 1) for part in arguments)
 MODELS = {"as it is": "smollm2-135m-instruct", "tuned": given.get("tuned", "checkpoints/smollm2_direct")}
 SUMS, LENGTH = int(given.get("sums", 40)), int(given.get("length", 3))
 BATCH = 16
@@ -53,7 +56,7 @@ def strongest(subject: Subject) -> dict[Component, str]:
 
 
 def cell(estimate: Measured) -> Cell:
-    shown = {"value": float(estimate.value), "low": float(estimate.low), "high": float(estimate.high)}
+    shown = Estimate(float(estimate.value), float(estimate.low), float(estimate.high), SUMS)
     return Shown(shown, "{:.0f} ({:.0f} to {:.0f})", 100)
 
 
@@ -76,7 +79,4 @@ title = (
     f"SmolLM2-135M, {len(numbers)} sums of {LENGTH} digits: change in digits right, and in exact match (points, 95 %)"
 )
 columns = ("model", "digits right", "without", "looks at", *(f"column {k}" for k in range(LENGTH)), "exact match")
-table = Table(title, columns, rows, 4)
-Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
-path = Path(__file__).parent / "results" / "smollm2_heads.md"
-path.write_text(f"{title}\n\n{table.markdown()}")
+results.show(Table(title, columns, rows, 4), "smollm2_heads")

@@ -19,7 +19,8 @@ from lab.numbers.metrics import score
 from lab.numbers.sampling import BLOCK, Cell, block
 from lab.numbers.tasks import TASKS
 from lab.text.answers import extract
-from lab.text.examples import Example, example
+from lab.text.examples import Example
+from lab.text.wording import Wording
 
 LENGTHS = Lengths(hard=(1, 8), easy=(1, 20))
 
@@ -35,7 +36,7 @@ def per_second(job) -> float:
 
 
 def examples(cells: list[Cell], seed: int) -> list[Example]:
-    return [example(problem) for cell in cells for problem in block(cell, "train", seed, 0)]
+    return [Wording().example(problem) for cell in cells for problem in block(cell, "train", seed, 0)]
 
 
 def obvious_additions(cells: list[Cell], seed: int) -> list[str]:

@@ -25,7 +25,8 @@ from lab.config.loading import load
 from lab.models import adapters, pretrained
 from lab.numbers.sampling import Mixture
 from lab.runs import Run
-from lab.text.examples import IGNORED, encode, example
+from lab.text.examples import IGNORED, encode
+from lab.text.wording import Wording
 from lab.training import trainer
 from lab.training.collation import PrefixTreeCollator
 from lab.training.throughput import lora_operations
@@ -60,7 +61,7 @@ def plain(config: FinetuneConfig, folder: str) -> StepTimes:
     model, tokenizer = pretrained.load(config.model)
     model = adapters.attach(model, config.adapter, config.seed)
     size = config.training.max_steps * config.training.batch_size
-    items = [example(problem) for problem in Mixture(config.data.cells, "train", config.seed, size)]
+    items = [Wording().example(problem) for problem in Mixture(config.data.cells, "train", config.seed, size)]
     rows = {"prompt": [item.prompt for item in items], "completion": [item.completion for item in items]}
     arguments = SFTConfig(
         folder,
@@ -92,7 +93,7 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     model = adapters.attach(model, config.adapter, config.seed)
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
-    sets = trainer.training_sets(config.training, config.data.cells, config.seed, tokenizer)
+    sets = trainer.training_sets(config.training, config.data.cells, config.seed, tokenizer, Wording())
     collate = PrefixTreeCollator(config.training.share_prefixes).of_rows
     trainer.train(model, tokenizer, config.training, sets, config.seed, run, collate, callbacks=[times])
     return times
@@ -104,7 +105,7 @@ def operations_per_step(config: FinetuneConfig) -> float:
     model = adapters.attach(model, config.adapter, config.seed)
     batch = config.training.batch_size
     mixture = Mixture(config.data.cells, "train", config.seed, batch)
-    inputs = PrefixTreeCollator()([encode(example(problem), tokenizer) for problem in mixture])
+    inputs = PrefixTreeCollator()([encode(Wording().example(problem), tokenizer) for problem in mixture])
     tokens, answers = inputs["input_ids"].numel(), int((inputs["shift_labels"] != IGNORED).sum())
     frozen = sum(w.numel() for n, w in model.named_parameters() if "layers" in n and "lora" not in n and w.ndim == 2)
     adapter = sum(w.numel() for n, w in model.named_parameters() if "lora" in n)

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> None:
             for stratum in STRATA:
                 values = [found[stratum] for found in shares]
                 lowest = min(lowest, *values)
-                cells.append(Shown(seeds_proportion(values, problems)._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
+                cells.append(Shown(seeds_proportion(values, problems), "{:.1f} ({:.1f}-{:.1f})", 100))
             rows.append(
                 (folders[0].name, str(len(folders)), str(length), f"{sharpness:g}", *cells, f"{100 * lowest:.1f}")
             )

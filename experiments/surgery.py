@@ -1,23 +1,23 @@
 """What fails first beyond the lengths of training: the alignment of digits, the carry, or the reading of both?
 
-    python experiments/surgery.py [seeds=[0]] [only=[rope]] [key=value ...]
+    python experiments/surgery.py [seeds=[0]] [only=[rope]] [publish=true] [key=value ...]
 
 Trains the models of configs/sweeps/surgery.yaml and gives each, at lengths outside training, what it would need: its
 alignment heads the digits that they look at inside training, the true carry in the direction of the stream that holds
 it there, both; or takes attention to needless digits away. Wrong operations are the controls (lab/probing/surgery.py).
 Digits are asked with the right ones before them. What is finished is not run again. Prints means over the seeds (95 %)
-and leaves a table and a figure in experiments/results/.
+and leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from lab.config.loading import load
 from lab.drawing import figures
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import NOT_MEASURED, Table, difference, percent
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probe import main as probe
 from lab.probing.measured import Measured
@@ -30,8 +30,9 @@ SWEEP = ROOT / "configs" / "sweeps" / "surgery.yaml"
 TRAINED, LENGTHS, SUMS = 3, [3, 4, 5], 100
 HELPING = ("vanilla", "alignment", "carry", "both", "no leak")
 
-config = load(SweepConfig, SWEEP, sys.argv[1:])
-sweep([str(SWEEP), *sys.argv[1:]])
+results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
+config = load(SweepConfig, SWEEP, arguments)
+sweep([str(SWEEP), *arguments])
 
 
 # %% Operate on every model: the share of right sums and of right digits, by operation and length.
@@ -67,7 +68,7 @@ for label, seeds in found.items():
     for name in seeds[0][0].axes["operation"]:
         exact = [[float(e.at(operation=name, length=n).value) for e, _ in seeds] for n in LENGTHS]
         digits = [[float(d.at(operation=name, length=n).value) for _, d in seeds] for n in LENGTHS]
-        shares = [percent(seeds_proportion(values, SUMS)._asdict()) for values in exact]
+        shares = [percent(seeds_proportion(values, SUMS)) for values in exact]
         means = [student_mean(values, 0, 1) for values in digits]
         gained = [
             NOT_MEASURED
@@ -75,7 +76,7 @@ for label, seeds in found.items():
             else difference([mine - its for mine, its in zip(values, plain, strict=True)])
             for values, plain in zip(digits, vanilla, strict=True)
         ]
-        rows.append((label, name, *(percent(mean._asdict()) for mean in means), *gained[1:], *shares))
+        rows.append((label, name, *(percent(mean) for mean in means), *gained[1:], *shares))
         if name in HELPING:
             right.setdefault(label, {})[name] = dict(zip(map(float, LENGTHS), means, strict=True))
 columns = (
@@ -85,15 +86,11 @@ columns = (
 )
 count = ", ".join(f"{len(seeds)} of {label}" for label, seeds in found.items())
 title = f"Trained on 1-{TRAINED} digits, after surgery (seeds: {count}; {SUMS} sums a length and seed), %"
-table = Table(title, ("model", "operation", *columns), rows, 2)
-Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-(ROOT / "experiments" / "results" / "surgery.md").write_text(f"{title}\n\n{table.markdown()}")
+results.show(Table(title, ("model", "operation", *columns), rows, 2), "surgery")
 shown = {
-    f"{label} ({len(found[label])} models)": {
-        name: {n: e._asdict() for n, e in points.items()} for name, points in lines.items()
-    }
+    f"{label} ({len(found[label])} models)": lines
     for label, lines in right.items()
     if len(found[label]) > 2  # fewer bound no mean
 }
-figure = ROOT / "experiments" / "results" / "surgery.png"
-figures.panels(shown, "digits", "Digits right, each after right ones: what would the model have needed?", figure)
+title = "Digits right, each after right ones: what would the model have needed?"
+figures.panels(shown, "digits", title, results.file("surgery.png"))

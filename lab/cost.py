@@ -4,16 +4,21 @@ Each way to answer is measured with its seconds, tokens, memory and accuracy, by
 plain loop over `generate`, with what prompts share computed once, and with drafts; direct answers in the same batches,
 in as large ones as the memory of followed rules allows, and in the plain loop. Every answer is on disk as soon as it
 has come; a run that was killed goes on with resume=true.
+
+    python -m lab.cost config.yaml [key.sub=value ...]   measure; leaves a run directory
+    python -m lab.cost RUN [RUN ...] [out=FOLDER]        accuracy against cost of finished runs, of any command that
+                                                         asks NUPA's problems; tables and a figure in FOLDER
 """
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.command import read_config
 from lab.config.cost import CostConfig
 from lab.config.schema import chosen
-from lab.errors import exit_cleanly
+from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.runs import Run
@@ -28,7 +33,10 @@ if TYPE_CHECKING:
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and Path(arguments[0]).is_dir():
+        frontier(arguments)
+        return
     config = read_config(CostConfig, arguments, "lab cost", __doc__ or "")
     config.check_run()
     check_name(config.direct.name, "direct.name")
@@ -88,6 +96,27 @@ def compare(config: CostConfig) -> None:
         if following.note:
             print(following.note)
         print(f"run directory: {run.path}")
+
+
+def frontier(arguments: Sequence[str]) -> None:
+    """Print what right answers cost in finished runs; with out=FOLDER write the table, the records and the figure."""
+    from rich.console import Console
+
+    from lab.benchmarks.cost import frontier as cost
+
+    named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
+    out = Path(named[-1]) if named else None
+    if out and (not named[-1] or (out.exists() and (not out.is_dir() or (out / "config.yaml").exists()))):
+        raise ConfigError(f"out={named[-1]}: give the name of a folder that is new, or not a run directory")
+    rows = cost.points(cost.ways(Path(argument) for argument in arguments if not argument.startswith("out=")))
+    table = cost.table(rows)
+    Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "frontier.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
+        (out / "frontier.csv").write_text(table.csv(), encoding="utf-8")
+        cost.draw(rows, "Accuracy against cost, on the problems that all were asked", out / "frontier.png")
+        print(f"tables and figure: {out}")
 
 
 def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", run: Run) -> "Variant":

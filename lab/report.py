@@ -38,7 +38,7 @@ def report(runs: Sequence[Path], out: Path, experiments: Path = EXPERIMENTS) -> 
     for record in records:
         for note in record.notes:
             print(f"{pages.plain(record.name)}: {pages.plain(note)}")
-    print(f"{len(records)} runs; open {page}")
+    print(f"{pages.counted(len(records), 'run')}; open {page}")
     return page
 
 

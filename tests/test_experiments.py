@@ -1,3 +1,4 @@
+import ast
 import importlib.util
 import json
 from pathlib import Path
@@ -21,20 +22,41 @@ def script(name: str):
     return module
 
 
+def committed() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in (ROOT / "experiments" / "results").iterdir()}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.py")), ids=lambda path: path.stem)
+def test_no_script_writes_into_the_committed_results_unless_it_is_asked_to_publish(path):
+    """Their folder is named once at most, to take_results, which gives it out with publish=true alone."""
+    tree = ast.parse(path.read_text())
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == "results"]
+    given = [
+        part
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and "take_results" in ast.unparse(call.func)
+        for part in ast.walk(call)
+        if part in named
+    ]
+    assert given == named
+
+
 @pytest.mark.slow
 def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lab.sweeping.launchers.start_logged", start_logged)
     grid = script("scratch_grid")
     chosen = ["positions", "seeds=0", "only=rope,alibi as released", "tasks=add_integer,add_float"]
-    arguments = [*chosen, f"results={tmp_path / 'results'}", f"output={tmp_path / 'runs'}", *SMALL]
+    arguments = [*chosen, f"output={tmp_path / 'runs'}", *SMALL]
+    before = committed()
     grid.main(arguments)
+    assert committed() == before
     names = {path.name for path in (tmp_path / "runs").iterdir()}
-    assert len(names - {"positions"}) == 4
+    assert len(names - {"positions", "results"}) == 4
     assert "positions_add_float_alibi-as-released_0" in names
-    table = (tmp_path / "results" / "positions.md").read_text()
+    table = (tmp_path / "runs" / "results" / "positions.md").read_text()
     assert "(1 seed)" in table
     assert table.count("| add_float | alibi as released |") == 1
-    assert (tmp_path / "results" / "positions.png").stat().st_size > 10_000
+    assert (tmp_path / "runs" / "results" / "positions.png").stat().st_size > 10_000
     models = {path: path.read_bytes() for path in (tmp_path / "runs").glob("*/model/model.safetensors")}
     grid.main(arguments)
     assert {path: path.read_bytes() for path in models} == models
@@ -124,14 +146,16 @@ def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_be
 @pytest.mark.slow
 def test_a_ladder_of_adders_is_trained_shown_and_compared_with_the_known_circuit(tmp_path, capsys):
     small = ["training.max_steps=2", "training.evaluate_every=2", "group.seeds=2", "group.halvings=[]"]
-    chosen = ["seeds=0,1", "only=arc, one step/ramp, one step", f"results={tmp_path / 'results'}"]
+    chosen = ["seeds=0,1", "only=arc, one step/ramp, one step"]
+    before = committed()
     script("adder_sizes").main([*chosen, f"output={tmp_path / 'runs'}", *small])
-    table = (tmp_path / "results" / "adder_sizes.md").read_text()
+    assert committed() == before
+    table = (tmp_path / "runs" / "results" / "adder_sizes.md").read_text()
     # of two groups none has learned: Wilson's interval ends at 65.8 %
     assert "| arc, one step | 14 | 2 | 0 (0-66) |" in table
-    assert (tmp_path / "results" / "adder_sizes.png").stat().st_size > 10_000
+    assert (tmp_path / "runs" / "results" / "adder_sizes.png").stat().st_size > 10_000
     capsys.readouterr()
-    script("adder_circuit").main([str(path) for path in sorted((tmp_path / "runs").iterdir())])
+    script("adder_circuit").main([str(path) for path in sorted((tmp_path / "runs").glob("adder_*"))])
     assert "| adder_sizes_ramp-one-step_1 | 8 |" in capsys.readouterr().out
 
 

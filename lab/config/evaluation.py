@@ -109,6 +109,7 @@ class NupaConfig(Section):
         self.lengths.check_tested(self.tasks, "lengths", "tasks")
         if self.shots and self.setting == "rule_following":
             raise ValueError("a rule is followed without solved examples: shots should be 0")
+        self.rules.check_that_followed(self.setting == "rule_following", "setting")
         return self
 
 

@@ -122,6 +122,11 @@ class DataConfig(Section):
     curriculum: int = Field(default=1, ge=1)
     """Stages of equal size in which lengths grow to their longest; 1: all lengths from the first step on."""
 
+    @model_validator(mode="after")
+    def _detail_of_a_trace(self) -> Self:
+        self.rules.check_that_followed(self.style == "rule_following", "style")
+        return self
+
     @property
     def rules_followed(self) -> RulesConfig | None:
         return self.rules if self.style == "rule_following" else None

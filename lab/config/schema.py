@@ -102,15 +102,27 @@ class Lengths(Section):
         raise wrong(f"{lengths_key} {tasks_key}", f"{what} {tasks_key} is tested: {shown}{more}")
 
 
+Detail: TypeAlias = Literal["full", "values", "state", "answer"]
+"""What the trace of a rule shows (lab/text/tracing.py)."""
+
+
 class RulesConfig(Section):
     """Rule-following CoT (Number Cookbook, section 4): which rules, and how much room there is to follow them."""
 
     unit: Literal[1, 2, 3] | None = None
     """Digits that a step of a rule takes; each rule's own where not given."""
+    detail: Detail = "full"
+    """What a response shows of following the rule: every statement and what it made of it; the values alone that each
+    statement assigned; one line a loop turn with the names that changed; or nothing but the answer."""
     folder: Path | None = None
     """Rules to use before the lab's own: files named <task>.py, such as add_integer.py (lab/text/rulebook.py)."""
     window: int = Field(default=2000, ge=1)
     """Tokens of prompt and response together at most; problems that need more are left out, and counted."""
+
+    def check_that_followed(self, followed: bool, key: str) -> None:
+        """Raises ValueError when a detail is asked for where no rule is followed, and no trace is scored."""
+        if self.detail != "full" and not followed:
+            raise ValueError(f"rules.detail={self.detail} is of {key}=rule_following: without it no trace is scored")
 
 
 class Variation(Section):

@@ -19,8 +19,9 @@ KINDS = {
     "subject": "probing",
     "rule_following": "cost",
     "group": "adder",
+    "command": "sweep",
 }
-"""A top-level key that only the configs of one command have, and what its runs are called."""
+"""What runs are called: the first of these top-level keys that a config has tells the commands apart."""
 
 
 @dataclass
@@ -45,7 +46,8 @@ class Record:
         except LabError as error:
             self.notes.append(str(error).replace(f"{self.run.path}{os.sep}", ""))
         except Exception as error:
-            self.notes.append(f"{what}: damaged ({type(error).__name__}: {error})"[:300])
+            said = " ".join(str(error).split())
+            self.notes.append(f"{what}: damaged ({type(error).__name__}: {said})"[:300])
 
 
 def gather(paths: Iterable[Path]) -> list[Record]:
@@ -96,10 +98,14 @@ def _read(place: Path, name: str) -> Record:
             if not isinstance(summary, dict):
                 raise RunError("summary.json: not a summary")
             record.summary = summary
+    if record.notes:
+        record.status = "damaged"
     return record
 
 
 def _model(config: dict[str, Any]) -> str:
+    if "command" in config:
+        return f"{config['command']} {Path(str(config.get('config'))).stem}"
     engine = config.get("engine") or {}
     model = config.get("subject") or engine.get("model") or config.get("model") or config.get("rule_following") or ""
     if isinstance(model, dict):

@@ -1,7 +1,8 @@
 """The site: one page with its scripts, styles and aggregates in it, and side files beside it, written at once or not.
 
 index.html            everything but what is loaded on demand
-runs/<n>/*.js         of run n: how it was run, its training, scores by length, its samples
+runs/<n>/*.js         of run n: how it was run, its tables, its training, scores by length, its samples
+runs/<n>/figures/     its figures
 probing/<n>.html      the page of a probing run, figures and attention patterns
 experiments/*.png     the figures of the log
 """
@@ -15,12 +16,13 @@ from typing import Any, NamedTuple
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.nupa.tables import RANGES
-from lab.drawing.tables import Table
+from lab.drawing.tables import Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
 from lab.runs import Run
-from lab.site import experiments, samples, series, training
+from lab.site import experiments, overview, run_page, samples, series, training
 from lab.site.gather import Record
+from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
 from lab.smallest_adder import leaderboard as adders
 
@@ -38,6 +40,8 @@ class Shown(NamedTuple):
 
     data: dict[str, Any]
     records: list[Record]
+    overview: list[Fold]
+    best: list[Best]
     costs: list[tuple[str, list[Table]]]
     boards: list[tuple[Table, str]]
     probing: list[Record]
@@ -91,9 +95,11 @@ def check(out: Path) -> None:
 def collect(records: Sequence[Record], log: Path, folder: Path) -> Shown:
     """Write the side files below `folder`, and return what the page itself shows."""
     data: dict[str, Any] = {"runs": [], "series": [], "sets": []}
-    shown = Shown(data, list(records), [], _boards(records, log), [], experiments.entries(log, folder))
-    for number, record in enumerate(records):
-        _write_run(number, record, shown, folder)
+    shown = Shown(data, list(records), [], [], [], _boards(records, log), [], experiments.entries(log, folder))
+    scored = [(record, _write_run(number, record, shown, folder)) for number, record in enumerate(records)]
+    rows = [overview.row(number, record, found) for number, (record, found) in enumerate(scored)]
+    shown.overview.extend(overview.fold(rows))
+    shown.best.extend(overview.best(zip(rows, (found for _, found in scored), strict=True)))
     data["series"] += [_entry(found, None) for found in series.published()]
     return shown
 
@@ -105,7 +111,7 @@ def render(shown: Shown) -> str:
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(lambda name: _text(room, name))
     )
-    environment.filters["plain"] = plain
+    environment.filters |= {"plain": plain, "counted": counted, "percent": percent}
     constants = {
         "metrics": [{"key": key, "name": METRIC_NAMES[key]} for key in METRICS],
         "ranges": RANGES,
@@ -122,6 +128,10 @@ def render(shown: Shown) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def plain(text: object) -> str:
     """Text on a page of which nothing is hidden: what cannot be seen is written as its code."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in str(text))
@@ -131,7 +141,7 @@ def _text(room: Any, name: str) -> str:
     return room.joinpath(name).read_text(encoding="utf-8")
 
 
-def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> None:
+def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[series.Series]:
     data = shown.data
     found: list[series.Series] = []
     with record.noting("summary.json"):
@@ -150,13 +160,10 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> None:
         shutil.copyfile(page, folder / "probing" / f"{number}.html")
         shown.probing.append(record)
     trained = _write_training(number, record, folder)
-    said = {"config": record.config_text}
-    for name, file in (("command", "command.txt"), ("environment", "environment.json")):
-        path = record.run.path / file
-        said[name] = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    write_script(f"runs/{number}/run", said, folder)
+    run_page.write(f"runs/{number}", record, overview.scores(record, found), folder)
     facts = {"name": record.name, "kind": record.kind, "model": record.model, "status": record.status}
     data["runs"].append({**facts, "notes": record.notes, "training": trained})
+    return found
 
 
 def _write_samples(number: int, record: Record, into: list[dict[str, Any]], folder: Path) -> dict[str, int]:
@@ -168,7 +175,7 @@ def _write_samples(number: int, record: Record, into: list[dict[str, Any]], fold
             name = f"runs/{number}/{path.stem}"
             if said := samples.write(name, record.run.read(path.stem), folder, benchmark):
                 if left := said.pop("left_out"):
-                    record.notes.append(f"{path.name}: {left} lines are no samples")
+                    record.notes.append(f"{path.name}: {counted(left, 'line')} without a sample")
                 write_script(f"{name}/errors", said.pop("errors"), folder)
                 part = path.stem.removeprefix("samples").strip("_").replace("_", " ")
                 label = f"{record.name}, {part}" if part else record.name

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from lab.benchmarks.compare import VERSION
 from lab.benchmarks.nupa.published import PUBLISHED
 from lab.benchmarks.nupa.tables import RANGES
+from lab.benchmarks.results import VERSION
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
 from lab.numbers.tasks import TASKS

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.numbers.statistics import Estimate
 
 
-def learned_by_size(points: Mapping[str, tuple[int, Mapping[str, float]]], title: str, path: Path) -> None:
+def learned_by_size(points: Mapping[str, tuple[int, Estimate]], title: str, path: Path) -> None:
     """A point a model, at its parameters (log scale): the share of trainings that learn, with its 95 % interval."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
         for place, (label, (parameters, share)) in enumerate(points.items()):
             color, name = COLORS[place % len(COLORS)], plain(f"{parameters:,}: {label}")
-            axes.errorbar([parameters], [share["value"]], error_bars([dict(share)]), fmt="o", color=color, label=name)
+            axes.errorbar([parameters], [share.value], error_bars([share]), fmt="o", color=color, label=name)
         axes.set_xscale("log")
         axes.set_ylim(-0.04, 1.04)
         axes.set_xlabel("parameters")

@@ -8,14 +8,21 @@ operand      the values of an expression, before it is computed
 result       what an expression with the right operands comes to
 answer       the last line
 unfinished   right as far as it goes
+
+Of a trace without statements (short_trace.py), a value that is looked up or handed to a function is a lookup, one that
+is assigned a result, and names in another order, of another function or missing are a statement.
 """
 
 import re
 from typing import NamedTuple
 
+from lab.config.schema import Detail
 from lab.text.rule_following import ANSWER
 
 KINDS = ("statement", "branch", "condition", "lookup", "operand", "result", "answer", "unfinished")
+
+_FUNCTION = re.compile(r"\w+: ")
+_ITEMS = re.compile(r'(\w+(?:\[[^]]*\])?)=("[^"]*"\S*|\([^)]*\)|\S*)')
 
 _BRANCHES = {"enter the loop", "end the loop", "else:", "pass", "break", "continue"}
 
@@ -31,7 +38,7 @@ class FirstError(NamedTuple):
     """Empty where nothing was."""
 
 
-def first_error(written: str, expected: str, rule: str) -> FirstError | None:
+def first_error(written: str, expected: str, rule: str, detail: Detail = "full") -> FirstError | None:
     """The first line of a response that is not that of the trace of `rule`, its text; None where there is none.
 
     What a model adds to the last line or writes after it is not looked at.
@@ -44,7 +51,12 @@ def first_error(written: str, expected: str, rule: str) -> FirstError | None:
         if found == line or (found and line.startswith(ANSWER) and _same_answer(line, found)):
             continue
         before = lines[number - 1] if number else ""
-        kind = "unfinished" if found is None else _kind(line, found, before, statements)
+        if found is None:
+            kind = "unfinished"
+        elif detail == "full" or line.startswith(ANSWER):
+            kind = _kind(line, found, before, statements)
+        else:
+            kind = _short_kind(line, found, handed=number == 0 or bool(_FUNCTION.match(line)))
         return FirstError(kind, number, len(lines), line, found or "")
     return None
 
@@ -68,3 +80,11 @@ def _kind(line: str, found: str, before: str, statements: set[str]) -> str:
     if not computed:
         return "lookup"
     return "result" if sides[:-1] == found_sides[: len(sides) - 1] else "operand"
+
+
+def _short_kind(line: str, found: str, handed: bool) -> str:
+    items, found_items = _ITEMS.findall(line), _ITEMS.findall(found)
+    if _FUNCTION.findall(line) != _FUNCTION.findall(found) or [key for key, _ in items] != [k for k, _ in found_items]:
+        return "statement"
+    first = next((key for (key, value), (_, other) in zip(items, found_items, strict=True) if value != other), "")
+    return "lookup" if handed or first.endswith("]") else "result"

@@ -9,6 +9,7 @@
 Training, evaluation and the plugins take a wording and ask nothing else about how text is written.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -89,9 +90,15 @@ class ChatWording(Wording):
         return (*turns, Message("user", prompts.prompt(problem)))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        """A message has no "=" of the prompt before it, so the loose reading begins after the first one, or after "The
-        answer is", if it has one."""
-        return answers.extract(text, representation, reading, "chat")
+        """The strict reading takes the message as it is. The loose one begins after "The answer is", or else after the
+        first "=", if there are any: "12 + 30 = 42" answers 42, and no "=" of a prompt stands before a message.
+        """
+        announced = _announced(text)
+        if reading == "loose" and announced is not None:
+            text = announced
+        elif reading == "loose" and "=" in text:
+            text = text.partition("=")[2]
+        return answers.extract(text, representation, reading)
 
 
 class ApiWording(ChatWording):
@@ -106,7 +113,10 @@ class ApiWording(ChatWording):
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """Both readings begin after "The answer is", if the message has these words."""
-        return answers.extract(text, representation, reading, "api")
+        announced = _announced(text)
+        if announced is not None:
+            return answers.extract(announced, representation, reading)
+        return super().extract(text, representation, reading)
 
 
 SYSTEM_MESSAGE = (
@@ -122,14 +132,23 @@ API_PATTERNS = {
 }
 
 
-class RuleFollowing(Wording):
-    """A rule in the prompt, and its execution before the answer."""
+def _announced(text: str) -> str | None:
+    """What follows "The answer is"; None if the text does not have these words."""
+    words = _ANNOUNCEMENT.search(text)
+    return text[words.end() :] if words else None
 
-    surplus_tokens = 64
+
+_ANNOUNCEMENT = re.compile("the answer is:?", re.IGNORECASE)
+
+
+class RuleFollowing(Wording):
+    """A rule in the prompt, and its execution before the answer; none of it at rules.detail=answer."""
 
     def __init__(self, rules: RulesConfig = rule_following.LAB_RULES) -> None:
         super().__init__()
         self.rules, self.window = rules, rules.window
+        self.traced = rules.detail != "answer"
+        self.surplus_tokens = 64 if self.traced else Wording.surplus_tokens
 
     def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
         return rule_following.prompt(problem, self.rules)
@@ -139,16 +158,20 @@ class RuleFollowing(Wording):
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
         """Only what follows "So the answer is" counts: no number of the working is an answer."""
+        if not self.traced:
+            return super().extract(text, representation, reading)
         _, ended, text = text.partition(rule_following.ANSWER)
         return answers.extract(text, representation, reading) if ended else None
 
     def decided(self, text: str, representation: Representation) -> bool:
-        return answers.decided(text.partition(rule_following.ANSWER)[2], representation)
+        return answers.decided(text.partition(rule_following.ANSWER)[2] if self.traced else text, representation)
 
     def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
-        """`first_error`: the first line that leaves the rule, or None."""
+        """`first_error`: the first line that leaves the rule, or None; without a trace there is nothing to say."""
+        if not self.traced:
+            return {}
         rule = rule_following.rule(task_of(problem), self.rules)
-        found = first_error(text, self.completion(problem), rule.text)
+        found = first_error(text, self.completion(problem), rule.text, self.rules.detail)
         return {"first_error": found and found._asdict()}
 
 

@@ -5,9 +5,9 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from lab.benchmarks.compare import VERSION
-from lab.benchmarks.length_curves import scoring as length_curves
-from lab.benchmarks.nupa.scoring import Nupa, pick_problems
+from lab.benchmarks.nupa.problems import pick_problems
+from lab.benchmarks.nupa.scoring import Nupa
+from lab.benchmarks.results import VERSION, Reading, Sample, Scores, Summary
 from lab.benchmarks.sums.carry_free import CarryFree
 from lab.benchmarks.sums.two_integers import TwoIntegers
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
@@ -18,18 +18,22 @@ from lab.numbers.tasks import TASKS
 from lab.runs import Run
 
 
-def summary_of(benchmark) -> dict:
-    """Of a model whose every answer is 7."""
+def summary_of(benchmark):
+    """The summary of a model whose every answer is 7."""
     answer = Completion("7", 1, 1, 0.1, "stop")
     asked = range(len(benchmark))
     return benchmark.summarize(
-        [{"index": i, **answer._asdict(), **benchmark.facts(i), **benchmark.score(i, answer)} for i in asked]
+        [Sample(i, benchmark.question(i), "", answer, *benchmark.score(i, answer)) for i in asked]
     )
 
 
 def curves(task: str, *lengths: int) -> dict:
-    sample = {"task": task, "representation": "integer", "exact_match": True, "digit_match": 1.0, "dlength": 0}
-    return length_curves.summarize([{**sample, "length": length} for length in lengths])
+    scores = Scores.of([Reading("3", True, 1.0, 0)])
+    return {f"{task}_integer": dict.fromkeys(lengths, scores)}
+
+
+def written(**parts) -> dict:
+    return Summary(version=VERSION, **parts).to_json()
 
 
 NUPA = summary_of(Nupa(pick_problems([Cell(TASKS["add_integer"], 5)], 0, 2)))
@@ -37,17 +41,17 @@ SCRATCH = "model: {size: 0.2M, encoding: rope}\ntokenizer: {kind: aligned}\ndata
 ENGINE = "engine: {kind: local, model: {name: toy}}\n"
 
 COMPARED = {
-    "nupa": (f"{ENGINE}benchmark: {{kind: nupa}}\n", {"nupa": NUPA}),
-    "finetune": ("model: {name: toy}\nadapter: {}\nevaluation: {}\n", {"before": NUPA, "after": NUPA}),
-    "scratch": (SCRATCH, {"lengths": curves("add", 4, 5)}),
-    "scratch_longer": (SCRATCH, {"lengths": curves("max", 5, 50)}),
+    "nupa": (f"{ENGINE}benchmark: {{kind: nupa}}\n", written(nupa=NUPA)),
+    "finetune": ("model: {name: toy}\nadapter: {}\nevaluation: {}\n", written(before=NUPA, after=NUPA)),
+    "scratch": (SCRATCH, written(lengths=curves("add", 4, 5))),
+    "scratch_longer": (SCRATCH, written(lengths=curves("max", 5, 50))),
     "two_integers": (
         f"{ENGINE}benchmark: {{kind: two_integers}}\n",
-        {"two_integers": summary_of(TwoIntegers(TwoIntegersConfig(problems=2), 0))},
+        written(two_integers=summary_of(TwoIntegers(TwoIntegersConfig(problems=2), 0))),
     ),
     "carry_free": (
         f"{ENGINE}benchmark: {{kind: carry_free}}\n",
-        {"carry_free": summary_of(CarryFree(CarryFreeConfig(lengths=(2, 3), problems_per_length=1), 0))},
+        written(carry_free=summary_of(CarryFree(CarryFreeConfig(lengths=(2, 3), problems_per_length=1), 0))),
     ),
 }
 REFUSED = {
@@ -101,7 +105,7 @@ def test_what_cannot_be_laid_beside_others_is_refused_in_one_line(written, tmp_p
     else:
         with Run.open(path, f"name: {kind}\n{SCRATCH}") as run:
             version = {} if kind == "adder" else {"version": 0 if kind == "old" else VERSION}
-            figures = {"parameters": 6} if kind == "adder" else {"lengths": curves("add", 4)}
+            figures = {"parameters": 6} if kind == "adder" else Summary(lengths=curves("add", 4)).to_json()
             run.write_json("summary", version | figures)
         if kind == "running":
             (path / "status").write_text("running\n")

@@ -11,10 +11,15 @@ def test_the_command_writes_a_site_and_says_where_it_is(runs, log, tmp_path, cap
     printed = capsys.readouterr().out
     assert f"7 runs; open {tmp_path / 'report' / 'index.html'}" in printed
     assert "old: summary.json: of another version of the lab" in printed
-    assert "damaged: samples.jsonl: 1 lines are no samples" in printed
+    assert "damaged: samples.jsonl: 1 line without a sample" in printed
     page = (tmp_path / "report" / "index.html").read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace('"http://", "https://"', "")
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_one_run_is_one_run(runs, log, tmp_path, capsys):
+    main([str(runs / "first"), "--out", str(tmp_path / "report"), "--experiments", str(log)])
+    assert capsys.readouterr().out == f"1 run; open {tmp_path / 'report' / 'index.html'}\n"
 
 
 def test_a_site_is_replaced_and_any_other_folder_is_left_alone(runs, log, tmp_path, capsys):

@@ -1,5 +1,6 @@
 """The site in a real Chromium, opened from disk as a reader does."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.report import report
-from tests.site.site_runs import HOSTILE, LONG, NUPA, nupa_part, nupa_sample, write_run
+from tests.site.site_runs import HOSTILE, LONG, NUPA, SCRATCH, estimate, nupa_part, nupa_sample, write_run
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +73,26 @@ def test_every_view_opens_and_every_run_is_listed_with_its_state(open_page):
     assert "Not measured" in page.locator("#cost").text_content()
 
 
+def test_the_overview_is_sorted_by_any_column_and_seeds_unfold(open_page, log, tmp_path):
+    for name, right, seed in (("grid_a_0", 9, 0), ("grid_a_1", 8, 1), ("other_b", 10, 0), ("third_c", 2, 0)):
+        share = {"exact_match": estimate(right, 10)}
+        config = f"seed: {seed}\n{SCRATCH.replace('0.2M', name[:5])}"
+        write_run(tmp_path, name, config, summary={"version": 1, "lengths": {"add_integer": {"2": share}}})
+    page = open_page(url=report([tmp_path], tmp_path / "report", log).as_uri())
+    names = "[...document.querySelectorAll('#runs-table tbody')].map((body) => body.querySelector('bdi').textContent)"
+    assert page.evaluate(names) == ["grid_a", "other_b", "third_c"]
+    page.get_by_role("button", name="exact match").click()
+    assert page.evaluate(names) == ["third_c", "grid_a", "other_b"]
+    page.get_by_role("button", name="exact match").click()
+    assert page.evaluate(names) == ["other_b", "grid_a", "third_c"]
+    assert page.locator("#runs-table th[aria-sort]").get_attribute("aria-sort") == "descending"
+    assert page.get_by_role("link", name="grid_a_1").is_hidden()
+    page.get_by_role("button", name="2 seeds").click()
+    page.get_by_role("link", name="grid_a_1").click()
+    page.wait_for_function(READY)
+    assert "trained lengths" in page.locator("#run-view table").inner_text()
+
+
 def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):
     page = open_page("performance")
     view = page.locator("#performance-view")
@@ -94,6 +115,48 @@ def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):
     page.wait_for_function(READY)
     view.get_by_text("The same as a table").click()
     assert "0.5 (0.1-1.5), n = 36" in view.locator("table").inner_text()
+
+
+def test_a_damaged_run_is_said_to_be_damaged_and_not_plotted_first(open_page, log, tmp_path):
+    add = {"ranges": {"S": nupa_part(3, 36, (3, 4))}, "domains": {}, "lengths": {}}
+    summary = {"version": 1, "nupa": {"add_integer": add}}
+    damaged = write_run(tmp_path, "a", NUPA, summary={**summary, "nupa": {"add_integer": add, "max_float": add}})
+    (damaged / "config.yaml").write_text("[a, list")
+    write_run(tmp_path, "whole", NUPA, summary=summary)
+    page = open_page("runs", url=report([tmp_path], tmp_path / "report", log).as_uri())
+    assert "damaged" in page.locator("#runs-table tbody tr").first.inner_text()
+    go(page, "performance")
+    shown = page.locator("#performance-view .legend li").all_inner_texts()
+    assert "whole" in shown
+    assert "a" not in shown
+
+
+@pytest.mark.parametrize("width", [390, 700, 1400])
+def test_an_address_that_is_opened_directly_shows_its_title_below_the_header(open_page, site, width):
+    page = open_page("runs")
+    page.set_viewport_size({"width": width, "height": 500})
+    for view in ("performance", "heatmap", "samples", "log"):
+        page.goto("about:blank")
+        page.goto(f"{site}#{view}")
+        page.wait_for_function(READY)
+        page.wait_for_timeout(200)  # the browser goes to the address's element when all is loaded
+        top = page.locator(f"#{view} h1").bounding_box()["y"]
+        header = page.locator("header").bounding_box()
+        assert top >= header["y"] + header["height"], view
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_labels_of_what_was_not_measured_do_not_overlap(open_page, log, tmp_path, width):
+    add = {"ranges": {"S": nupa_part(3, 36, (3, 4))}, "domains": {}, "lengths": {}}
+    tasks = ("add_integer", "add_float", "max_integer", "max_float", "get_digit_integer")
+    write_run(tmp_path, "run", NUPA, summary={"version": 1, "nupa": dict.fromkeys(tasks, add)})
+    page = open_page("performance", url=report([tmp_path], tmp_path / "report", log).as_uri())
+    page.set_viewport_size({"width": width, "height": 800})
+    for chart in page.locator("#performance-view svg.chart").all():
+        boxes = [label.bounding_box() for label in chart.locator("text.absent").all()]
+        assert len(boxes) >= 3
+        for left, right in itertools.pairwise(boxes):
+            assert left["x"] + left["width"] + 3 < right["x"]
 
 
 def test_a_bar_that_is_pointed_at_says_its_figure_with_n_and_interval(open_page):

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from lab.errors import RunError
 from lab.numbers.metrics import score
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
-from lab.site import experiments, pages, samples, series, training
-from lab.site.gather import gather
+from lab.site import experiments, overview, pages, run_page, samples, series, training
+from lab.site.gather import KINDS, gather
 from lab.site.scripts import as_json
+from lab.sweeping.config import COMMANDS, SweepConfig
+from tests.site.site_runs import NUPA, SCRATCH, estimate, nupa_part, write_run
 
 
 def test_runs_are_found_below_a_folder_and_named_once_whatever_state_they_are_in(runs):
@@ -18,8 +20,30 @@ def test_runs_are_found_below_a_folder_and_named_once_whatever_state_they_are_in
     assert sorted(found) == ["damaged", "first", "old", "probe", "scratch", "second", "unfinished"]
     assert (found["scratch"].kind, found["scratch"].model) == ("from scratch", "0.2M rope")
     assert (found["unfinished"].status, found["unfinished"].notes) == ("running", [])
-    assert found["damaged"].kind == "unknown"
+    assert (found["damaged"].kind, found["damaged"].status) == ("unknown", "damaged")
     assert [note.split(":")[0] for note in found["damaged"].notes] == ["config.yaml", "summary.json"]
+
+
+@pytest.mark.parametrize("file", ["config.yaml", "summary.json", "status"])
+def test_a_run_of_which_a_file_is_damaged_is_damaged_whatever_its_status_says(file, tmp_path):
+    run = write_run(tmp_path, "run", NUPA, summary={"version": 1})
+    (run / file).write_bytes(b"\xff")
+    (record,) = gather([tmp_path])
+    assert record.status == "damaged"
+    assert [note.split(":")[0] for note in record.notes] == [file]
+
+
+def test_every_command_has_a_kind_of_its_own():
+    """By the keys of the config's schema, so that a command that is new is missed."""
+    schemas = [command.schema for command in COMMANDS.values()] + [SweepConfig]
+    kinds = [next((kind for key, kind in KINDS.items() if key in schema.model_fields), "") for schema in schemas]
+    assert sorted(kinds) == sorted(KINDS.values())
+
+
+def test_a_sweep_is_called_one_and_names_its_command_and_config(tmp_path):
+    write_run(tmp_path, "grid", "command: pretrain\nconfig: ../scratch_add.yaml\nseeds: [0, 1]\n")
+    (record,) = gather([tmp_path])
+    assert (record.kind, record.model) == ("sweep", "pretrain scratch_add")
 
 
 def test_runs_of_the_same_name_go_by_their_folders_too(tmp_path, runs):
@@ -191,3 +215,79 @@ def test_an_entry_of_the_log_has_its_figure_and_table_and_its_html_is_text(log, 
 
 def test_what_cannot_be_seen_is_written_as_its_code():
     assert pages.plain("a‮b\x00\ud800é\n") == "a\\u202eb\\u0000\\ud800é\n"
+
+
+def curve(right: dict[int, int], n: int = 20) -> dict:
+    lengths = {str(length): {"exact_match": estimate(count, n)} for length, count in right.items()}
+    return {"version": 1, "lengths": {"add_integer": lengths}}
+
+
+def rows_of(folder) -> list[tuple[overview.Row, list[series.Series]]]:
+    found = [(record, series.of_record(record)) for record in gather([folder])]
+    return [(overview.row(number, record, one), one) for number, (record, one) in enumerate(found)]
+
+
+def test_a_score_is_the_share_of_all_problems_of_a_part_of_the_run(tmp_path):
+    write_run(tmp_path, "a", SCRATCH, summary=curve({2: 20, 4: 10, 8: 5}), training_times=[{"seconds": 90}] * 2)
+    add = {"ranges": {"S": nupa_part(9, 36, (3, 4))}, "domains": {}, "lengths": {}}
+    tuned = {"version": 1, "before": {"add_integer": add}, "after": {"add_integer": add, "max_float": add}}
+    write_run(tmp_path, "b", "adapter: {rank: 8}\n", summary=tuned)
+    (scratch, _), (finetuned, _) = rows_of(tmp_path)
+    assert {label: (found.value, found.n) for label, found in scratch.scores.items()} == {
+        "trained lengths": (30 / 40, 40),
+        "beyond": (5 / 20, 20),
+    }
+    assert [(label, found.n) for label, found in finetuned.scores.items()] == [("after", 72), ("before", 36)]
+    assert (scratch.minutes, finetuned.minutes) == (3, None)
+
+
+def test_seeds_of_a_setting_are_one_row_with_their_mean_and_other_settings_are_rows_of_their_own(tmp_path):
+    for seed, right in ((0, 20), (1, 10)):
+        write_run(tmp_path, f"grid_rope_{seed}", f"seed: {seed}\n{SCRATCH}", summary=curve({2: right}))
+    write_run(tmp_path, "other", f"seed: 2\n{SCRATCH.replace('rope', 'nope')}", summary=curve({2: 1}))
+    folds = overview.fold([row for row, _ in rows_of(tmp_path)])
+    assert [(fold.name, len(fold.rows)) for fold in folds] == [("grid_rope", 2), ("other", 1)]
+    mean = folds[0].scores["trained lengths"]
+    assert mean.value == 0.75
+    assert (mean.low, mean.high) == (0, 1)  # Student's interval over two seeds holds nearly everything
+
+
+def test_runs_of_the_same_seed_are_never_folded(tmp_path):
+    for name in ("a", "b"):
+        write_run(tmp_path, name, f"seed: 0\n{SCRATCH}")
+    assert [fold.name for fold in overview.fold([row for row, _ in rows_of(tmp_path)])] == ["a", "b"]
+
+
+def test_the_best_run_of_a_family_masters_the_greatest_length(tmp_path):
+    write_run(tmp_path, "far", SCRATCH, summary=curve({2: 20, 8: 18, 9: 12}))  # 12 of 20 may be less than half
+    write_run(tmp_path, "near", SCRATCH, summary=curve({2: 20, 8: 10}))
+    damaged = write_run(tmp_path, "damaged", SCRATCH, summary=curve({50: 20}))
+    (damaged / "status").write_bytes(b"\xff")
+    (best,) = overview.best(rows_of(tmp_path))
+    assert (best.family, best.run, best.digits, best.estimate.value) == ("add", "far", 8, 0.9)
+
+
+def test_where_no_length_is_mastered_the_surest_share_is_the_best(tmp_path):
+    write_run(tmp_path, "a", SCRATCH, summary=curve({2: 4, 8: 6}))
+    (best,) = overview.best(rows_of(tmp_path))
+    assert (best.digits, best.estimate.value) == (8, 0.3)
+
+
+def test_a_run_page_has_tables_figures_and_the_end_of_a_failed_runs_log(tmp_path):
+    run = write_run(tmp_path, "grid_rope_0", SCRATCH, "failed")
+    (run / "table.md").write_text("| a |\n|---|\n| <b>1</b> ![x](http://elsewhere/x.png) |\n")
+    (run / "figures").mkdir()
+    (run / "figures" / "lengths.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "grid" / "logs").mkdir(parents=True)
+    (tmp_path / "grid" / "logs" / "grid_rope_0.log").write_text("$ command\nthe loss is not finite\n")
+    (record,) = gather([tmp_path])
+    run_page.write("runs/0", record, {}, tmp_path / "site")
+    said = json.loads((tmp_path / "site" / "runs" / "0" / "run.js").read_text().partition(",")[2].removesuffix(")\n"))
+    assert said["error"].splitlines()[-1].strip() == "the loss is not finite"
+    assert said["figures"] == ["runs/0/figures/lengths.png"]
+    assert (tmp_path / "site" / "runs" / "0" / "figures" / "lengths.png").is_file()
+    ((name, html),) = said["tables"]
+    assert name == "table.md"
+    assert "<table>" in html
+    assert "<b>" not in html
+    assert "<img" not in html

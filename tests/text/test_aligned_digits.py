@@ -3,7 +3,8 @@ import pytest
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.sampling import Problem
 from lab.text.aligned_digits import NOWHERE, aligned_digits, place_values
-from lab.text.examples import encode_prompt, example
+from lab.text.examples import encode_prompt
+from lab.text.wording import Wording
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def looked_at(item: Problem, toy_model):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(toy_model)
-    solved = example(item)
+    solved = Wording().example(item)
     found, prompt = aligned_digits(solved, tokenizer), encode_prompt(solved.prompt, tokenizer)
     answer = tokenizer.encode(solved.completion, add_special_tokens=False)
     assert len(found.first) == len(found.second) == len(answer) + 1

@@ -9,8 +9,13 @@ from lab.numbers.representations import REPRESENTATIONS, Float, Fraction, Intege
 from lab.numbers.sampling import Cell, block, task_of
 from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import classify
-from lab.text.answers import READINGS, decided, extract, without_thoughts
+from lab.text.answers import READINGS, decided, without_thoughts
+from lab.text.wording import wording_of
 from tests.text.linear import ATOMS, assert_linear
+
+
+def extract(text, representation, reading, setting="base"):
+    return wording_of(setting).extract(text, representation, reading)
 
 
 @pytest.mark.parametrize(

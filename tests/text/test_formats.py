@@ -7,8 +7,9 @@ from lab.errors import TaskError
 from lab.numbers.representations import Float, Integer, Scientific
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import TASKS
-from lab.text.examples import example
-from lab.text.formats import TextFormat, opened
+from lab.text import formats
+from lab.text.formats import TextFormat
+from lab.text.wording import Wording
 from tests.text.linear import ATOMS, assert_linear
 
 SUM = Problem("add", "integer", "1234", "89", "1323", 4)
@@ -49,7 +50,7 @@ def test_hints_stand_before_every_digit_of_question_and_answer():
 
 
 def test_without_a_format_there_is_none():
-    assert opened(FormatConfig(), [TASKS["add_integer"]]) is None
+    assert type(formats.written(FormatConfig(), [TASKS["add_integer"]])) is Wording
 
 
 FORMATS = st.builds(
@@ -81,7 +82,7 @@ def test_what_is_written_is_read_back_in_both_readings(format, task, length, ind
 @given(st.sampled_from(["add_integer", "add_float", "multiply_easy_fraction", "add_scientific"]), st.integers(0, 50))
 def test_the_plain_format_is_the_prompt_of_the_paper(task, index):
     item = problem(Cell(TASKS[task], 3), "train", 0, index)
-    assert TextFormat(FormatConfig(), [TASKS[task]]).example(item) == example(item)
+    assert TextFormat(FormatConfig(), [TASKS[task]]).example(item) == Wording().example(item)
 
 
 def test_a_number_in_another_form_than_the_answers_is_no_answer():

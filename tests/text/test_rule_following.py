@@ -7,9 +7,8 @@ from lab.errors import RuleError
 from lab.numbers.representations import Integer
 from lab.numbers.sampling import Problem
 from lab.numbers.tasks import TASKS
-from lab.text.answers import decided, extract
 from lab.text.rule_following import check_rules, completion, prompt
-from lab.text.settings import question
+from lab.text.wording import RuleFollowing
 
 SUM = Problem("add", "integer", "28", "35", "63", 2)
 
@@ -55,7 +54,7 @@ So the answer is 63."""
 
 
 def test_the_papers_example():
-    assert prompt(SUM) == PROMPT == question(SUM, "rule_following")
+    assert prompt(SUM) == PROMPT == RuleFollowing().prompt(SUM)
     assert completion(SUM) == RESPONSE
 
 
@@ -92,10 +91,10 @@ def test_a_task_without_a_rule_is_named(monkeypatch, tmp_path):
     ],
 )
 def test_the_answer_follows_its_words(text, strict, loose):
-    assert extract(text, Integer, "strict", "rule_following") == strict
-    assert extract(text, Integer, "loose", "rule_following") == loose
+    assert RuleFollowing().extract(text, Integer, "strict") == strict
+    assert RuleFollowing().extract(text, Integer, "loose") == loose
 
 
 def test_generation_may_stop_behind_the_answer_and_not_before():
-    assert not decided(RESPONSE[:-1], Integer, "rule_following")
-    assert decided(RESPONSE, Integer, "rule_following")
+    assert not RuleFollowing().decided(RESPONSE[:-1], Integer)
+    assert RuleFollowing().decided(RESPONSE, Integer)

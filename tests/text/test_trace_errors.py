@@ -50,3 +50,24 @@ def test_the_first_line_that_differs_is_named_by_its_kind(right, wrong, kind, li
 def test_a_response_that_was_cut_is_unfinished():
     cut = "\n".join(TRACE.splitlines()[:4])
     assert first_error(cut, TRACE, RULE) == ("unfinished", 4, 20, "while a or b:", "")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kind", "line"),
+    [
+        ('a="28" b="35"', 'a="28" b="53"', "lookup", 0),
+        ('result=""', 'total=""', "statement", 1),
+        ("a[-1:]=8 b[-1:]=5 total=13", "a[-1:]=2 b[-1:]=5 total=7", "lookup", 3),
+        ("total=13", "total=14", "result", 3),
+        ('a="" b=""\n', "", "statement", 10),
+        ("a[-1:]=2 b[-1:]=3 ", "a[-1:]=2 ", "statement", 7),
+        ("So the answer is 63", "So the answer is 36", "answer", 11),
+    ],
+)
+def test_so_it_is_where_statements_are_not_written(right, wrong, kind, line):
+    short = completion(SUM, RulesConfig(unit=1, detail="values"))
+    assert right in short
+    assert first_error(short, short, RULE, "values") is None
+    found = first_error(short.replace(right, wrong, 1), short, RULE, "values")
+    assert found
+    assert (found.kind, found.line, found.lines) == (kind, line, 12)

@@ -7,6 +7,7 @@ from lab.errors import ModelError
 from lab.models import adapters
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
+from lab.text.wording import Wording
 from lab.training.alignment import AlignedLoss, check_heads, log_attention
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import problem_set
@@ -24,7 +25,7 @@ def model(toy_model):
 def inputs(toy_model):
     tokenizer = AutoTokenizer.from_pretrained(toy_model)
     cells = [Cell(TASKS["add_integer"], 3), Cell(TASKS["multiply_easy_fraction"], 2)]
-    rows = problem_set(cells, "train", 0, 4, tokenizer, aligned=True).examples
+    rows = problem_set(cells, "train", 0, 4, tokenizer, Wording(), aligned=True).examples
     return PrefixTreeCollator().of_rows([rows[place] for place in range(4)])
 
 
@@ -86,7 +87,8 @@ def test_training_on_it_turns_the_heads_to_their_digits(toy_model, inputs):
 
 def test_fractions_have_no_digits_to_align(inputs, toy_model):
     tokenizer = AutoTokenizer.from_pretrained(toy_model)
-    fractions = problem_set([Cell(TASKS["multiply_easy_fraction"], 2)], "train", 0, 2, tokenizer, aligned=True).examples
+    cells = [Cell(TASKS["multiply_easy_fraction"], 2)]
+    fractions = problem_set(cells, "train", 0, 2, tokenizer, Wording(), aligned=True).examples
     only = PrefixTreeCollator().of_rows([fractions[place] for place in range(2)])
     assert only["first_at"].shape == only["second_at"].shape == (0, 2)
     assert len(inputs["first_at"])

@@ -8,6 +8,7 @@ from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.text.formats import TextFormat
 from lab.text.templates import ManyTemplates
+from lab.text.wording import RuleFollowing, Wording
 from lab.training.problem_sets import problem_set
 
 
@@ -25,16 +26,16 @@ def texts(examples, tokenizer) -> list[tuple[str, str]]:
 
 
 def test_direct_examples_are_the_first_of_the_mixture_and_nothing_is_left_out(tokenizer):
-    examples, left_out = problem_set(CELLS, "train", 0, 16, tokenizer)
+    examples, left_out = problem_set(CELLS, "train", 0, 16, tokenizer, Wording())
     assert len(examples) == 16
     assert left_out == {}
-    longer, _ = problem_set(CELLS, "train", 0, 24, tokenizer)
+    longer, _ = problem_set(CELLS, "train", 0, 24, tokenizer, Wording())
     assert texts(examples, tokenizer) == texts(longer, tokenizer)[:16]
 
 
 def test_within_a_step_the_examples_of_a_task_stand_side_by_side(tokenizer):
-    plain, _ = problem_set(CELLS, "train", 0, 16, tokenizer)
-    grouped, _ = problem_set(CELLS, "train", 0, 16, tokenizer, together=8)
+    plain, _ = problem_set(CELLS, "train", 0, 16, tokenizer, Wording())
+    grouped, _ = problem_set(CELLS, "train", 0, 16, tokenizer, Wording(), together=8)
     for start in (0, 8):
         step = texts(grouped, tokenizer)[start : start + 8]
         assert sorted(step) == sorted(texts(plain, tokenizer)[start : start + 8])
@@ -44,11 +45,11 @@ def test_within_a_step_the_examples_of_a_task_stand_side_by_side(tokenizer):
 
 def test_what_exceeds_the_window_is_left_out_and_counted_and_others_take_its_place(tokenizer):
     window = 1600  # bytes: sums of 3 digits fit, of 12 do not; a comparison always does
-    examples, left_out = problem_set(CELLS, "train", 0, 40, tokenizer, RulesConfig(window=window))
+    examples, left_out = problem_set(CELLS, "train", 0, 40, tokenizer, RuleFollowing(RulesConfig(window=window)))
     needs = [len(row["prompt_ids"]) + len(row["completion_ids"]) for row in examples]
     assert len(needs) == 40
     assert max(needs) <= window
-    _, all_left_out = problem_set(CELLS, "train", 0, 40, tokenizer, RulesConfig(window=100_000))
+    _, all_left_out = problem_set(CELLS, "train", 0, 40, tokenizer, RuleFollowing(RulesConfig(window=100_000)))
     assert all_left_out == {}
     assert left_out["add_integer"] >= 5
     assert set(left_out) == {"add_integer"}
@@ -56,7 +57,7 @@ def test_what_exceeds_the_window_is_left_out_and_counted_and_others_take_its_pla
 
 def test_a_window_too_small_for_any_problem_is_an_error_of_one_line(tokenizer):
     with pytest.raises(TaskError, match=r"fits data\.rules\.window=300: the shortest of 128 needs \d+ tokens") as error:
-        problem_set(CELLS, "train", 0, 8, tokenizer, RulesConfig(window=300))
+        problem_set(CELLS, "train", 0, 8, tokenizer, RuleFollowing(RulesConfig(window=300)))
     assert "\n" not in str(error.value)
 
 

@@ -47,7 +47,8 @@ function bars({ title, note, groups, series, scale, size = SMALL }) {
     const start = LEFT + at * step + step * 0.09;
     svg.append(drawn("text", { x: LEFT + (at + 0.5) * step, y: bottom + 13, "text-anchor": "middle" }, group.text ?? group.name));
     if (series.every((one) => !one.cells[at])) {
-      svg.append(drawn("text", { class: "absent", x: LEFT + (at + 0.5) * step, y: bottom - 6, "text-anchor": "middle" }, "not measured"));
+      const x = LEFT + (at + 0.5) * step;
+      svg.append(drawn("text", { class: "absent", y: bottom - 16, "text-anchor": "middle" }, drawn("tspan", { x }, "not "), drawn("tspan", { x, dy: 10 }, "measured")));
       return;
     }
     series.forEach((one, place) => {

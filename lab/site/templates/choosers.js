@@ -53,13 +53,16 @@ function manyChecks(legend, options, chosen, changed, most = Infinity) {
   return element("details", { class: "many" }, summary, row, list);
 }
 
+const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
 /** Hides rows without the text that is sought for, and says how many are left. */
 function filterRows(input, rows, count, noun) {
   const texts = rows.map((row) => row.textContent.toLowerCase());
+  const weight = (list) => list.reduce((sum, row) => sum + Number(row.dataset.runs ?? 1), 0);
   const narrow = () => {
     const sought = input.value.toLowerCase().trim();
     rows.forEach((row, place) => { row.hidden = !texts[place].includes(sought); });
-    count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} ${noun}`;
+    count.textContent = `${weight(rows.filter((row) => !row.hidden))} of ${counted(weight(rows), noun)}`;
   };
   input.addEventListener("input", narrow);
   narrow();

@@ -8,9 +8,10 @@ const readingPlace = (cell, reading) => (reading === "loose" && cell.length > 1 
 const estimateIn = (cell, metric, reading) => cell?.[readingPlace(cell, reading)]?.[METRICS.indexOf(metric)] ?? null;
 const withScores = DATA.series.filter((one) => one.tasks.length);
 const seriesOptions = () => withScores.map((one, place) => [place, one.label]);
-/** Places of the series that say most: of our own runs those with the most tasks by range, then the first of all. */
+/** Places of the series that say most: of our own runs, if they are whole, those with the most tasks by range, then the first of all. */
 const telling = (count) => {
-  const breadth = (one) => (one.run == null ? -1 : Object.keys(one.ranges).length);
+  const damaged = (one) => DATA.runs[one.run].status === "damaged";
+  const breadth = (one) => (one.run == null ? -1 : damaged(one) ? -2 : Object.keys(one.ranges).length);
   const places = withScores.map((_, place) => place).sort((a, b) => breadth(withScores[b]) - breadth(withScores[a]) || a - b);
   return places.slice(0, breadth(withScores[places[0]] ?? {}) > 0 ? count : 1);
 };

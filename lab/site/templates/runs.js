@@ -11,9 +11,41 @@ function openRun(argument) {
     return [
       element("p", { class: "lead" }, `${run.kind}, ${run.status}${run.model ? `, ${run.model}` : ""}`),
       run.notes.length ? element("ul", {}, run.notes.map((note) => element("li", {}, visible(note)))) : null,
+      said.scores.length ? table("Exact match in percent, strict reading (95 % interval)", ["problems", "exact match", "n"], said.scores.map(([label, text, n]) => [label || "all", text, n.toLocaleString("en")])) : null,
+      said.error ? [element("h2", {}, "Error"), element("pre", { tabindex: 0 }, visible(said.error))] : null,
+      said.figures.map((file) => element("figure", { class: "left" }, element("img", { src: file, alt: `Figure ${file.split("/").pop()} of this run`, loading: "lazy" }))),
+      said.tables.map(([name, html]) => written(name, html)),
       element("p", {}, sets.length ? sets.map(([one, place]) => [element("a", { href: `#samples/${place}` }, `Samples of ${one.label} (${one.n.toLocaleString("en")})`), " "]) : element("span", { class: "absent" }, "No samples.")),
       ...[["Config", said.config], ["Command", said.command], ["Environment", said.environment]].flatMap(([title, text]) => [element("h2", {}, title), text ? element("pre", { tabindex: 0 }, visible(text)) : absent()]),
-    ].filter(Boolean);
+    ].flat().filter(Boolean);
+  });
+}
+
+/** A Markdown file of the run, in which all but the tables was made text (lab/site/run_page.py). */
+function written(name, html) {
+  const box = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": name });
+  box.innerHTML = html;
+  for (const found of box.querySelectorAll("table")) found.prepend(element("caption", { class: "hidden" }, name));
+  return element("details", {}, element("summary", {}, `Table: ${name}`), box);
+}
+
+/** Sorts the bodies of a table by the first row of each: numbers by value, others by text, empty cells last. */
+function sortBy(header) {
+  const found = header.closest("table"), place = header.cellIndex, down = header.getAttribute("aria-sort") === "ascending";
+  const key = (body) => { const cell = body.rows[0].cells[place]; return cell.dataset.sort ?? cell.textContent.trim(); };
+  const compare = (a, b) => (Number.isNaN(Number(a)) || Number.isNaN(Number(b)) ? a.localeCompare(b, "en", { numeric: true }) : a - b);
+  const bodies = [...found.tBodies].sort((a, b) => (key(a) === "") - (key(b) === "") || (down ? -1 : 1) * compare(key(a), key(b)));
+  found.append(...bodies);
+  for (const other of found.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  header.setAttribute("aria-sort", down ? "descending" : "ascending");
+}
+
+for (const button of document.querySelectorAll("#runs-table .sort")) button.addEventListener("click", () => sortBy(button.closest("th")));
+
+for (const button of document.querySelectorAll("#runs-table .unfold")) {
+  button.addEventListener("click", () => {
+    const open = button.closest("tbody").classList.toggle("open");
+    button.setAttribute("aria-expanded", String(open));
   });
 }
 
@@ -27,7 +59,7 @@ for (const button of document.querySelectorAll(".embed")) {
   });
 }
 
-filterRows(document.getElementById("runs-filter"), [...document.querySelectorAll("#runs-table tbody tr")], document.getElementById("runs-count"), "runs");
+filterRows(document.getElementById("runs-filter"), [...document.querySelectorAll("#runs-table tbody")], document.getElementById("runs-count"), "run");
 if (document.getElementById("log-filter")) {
-  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "experiments");
+  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "experiment");
 }

@@ -1,17 +1,21 @@
 """Cancelled before the products grow (Knuth, TAOCP 4.5.1): what is left to cancel divides gcd(q, s)."""
 
-from lab.text.rules.euclid import gcd
+from lab.text.rules.add_integer import add
+from lab.text.rules.euclid import cancelled, gcd
+from lab.text.rules.multiply_integer import multiply
 
 
 def add_fractions(a, b):
     p, q = a.split("/")
     r, s = b.split("/")
-    p, q, r, s = int(p), int(q), int(r), int(s)
     common = gcd(q, s)
-    q = q // common
-    x, y = p * (s // common), r * q
-    total = x + y
+    q = cancelled(q, common)
+    t = cancelled(s, common)
+    x = multiply(p, t)
+    y = multiply(r, q)
+    total = add(x, y)
     common = gcd(total, common)
-    numerator = total // common
-    denominator = s // common * q
-    return str(numerator) + "/" + str(denominator)
+    numerator = cancelled(total, common)
+    s = cancelled(s, common)
+    denominator = multiply(s, q)
+    return numerator + "/" + denominator

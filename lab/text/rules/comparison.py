@@ -1,5 +1,7 @@
 """Whether one number is larger than another one that it does not equal: by length, then UNIT digits at a time."""
 
+from lab.text.rules.long_division import long_division
+
 UNIT = 3
 
 
@@ -37,10 +39,8 @@ def fraction_exceeds(a, b):
     """One decimal at a time, by long division: two proper fractions differ in one of the first, mostly."""
     p, q = a.split("/")
     r, s = b.split("/")
-    p, q, r, s = int(p), int(q), int(r), int(s)
-    x, y = 0, 0
+    x, y = "0", "0"
     while x == y:
-        p, r = p * 10, r * 10
-        x, y = p // q, r // s
-        p, r = p - x * q, r - y * s
-    return x > y
+        x, p = long_division(p + "0", q)
+        y, r = long_division(r + "0", s)
+    return int(x) > int(y)

@@ -1,8 +1,19 @@
 """The greatest common divisor (Euclid): each step divides by the rest of the one before."""
 
+from lab.text.rules.long_division import long_division
+from lab.text.rules.mod_integer import remainder
+
 
 def gcd(a, b):
-    while b:
-        quotient = a // b
-        a, b = b, a - quotient * b
+    while b != "0":
+        rest = remainder(a, b)
+        a, b = b, rest
     return a
+
+
+def cancelled(a, divisor):
+    """Mostly there is nothing to cancel."""
+    if divisor == "1":
+        return a
+    quotient, _ = long_division(a, divisor)
+    return quotient

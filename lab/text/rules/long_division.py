@@ -1,16 +1,21 @@
-"""One digit of the quotient at a time, from the left; the first digits, which are less than the divisor, at once."""
+"""One digit of the quotient at a time, from the left, by subtracting as often as it goes; the first digits of the
+dividend, which are less than the divisor, at once.
+"""
+
+from lab.text.rules.sub_integer import subtract
 
 
 def long_division(a, b):
-    divisor = int(b)
     start = len(b) - 1
-    rest = int(a[:start] or 0)
+    rest = a[:start]
     a = a[start:]
     quotient = ""
     while a:
-        rest = rest * 10 + int(a[0])
-        digit = rest // divisor
-        rest = rest - digit * divisor
+        rest = rest.lstrip("0") + a[0]
+        digit = 0
+        while int(rest) >= int(b):
+            rest = subtract(rest, b)
+            digit = digit + 1
         quotient = quotient + str(digit)
         a = a[1:]
-    return quotient.lstrip("0") or "0", rest
+    return quotient.lstrip("0") or "0", rest.lstrip("0") or "0"

@@ -1,14 +1,15 @@
 """The rest of long division, without keeping the quotient."""
 
+from lab.text.rules.sub_integer import subtract
+
 
 def remainder(a, b):
-    divisor = int(b)
     start = len(b) - 1
-    rest = int(a[:start] or 0)
+    rest = a[:start]
     a = a[start:]
     while a:
-        rest = rest * 10 + int(a[0])
-        digit = rest // divisor
-        rest = rest - digit * divisor
+        rest = rest.lstrip("0") + a[0]
+        while int(rest) >= int(b):
+            rest = subtract(rest, b)
         a = a[1:]
-    return str(rest)
+    return rest.lstrip("0") or "0"

@@ -1,16 +1,18 @@
 """Cancelled crosswise before multiplying, so that the products are irreducible."""
 
-from lab.text.rules.euclid import gcd
+from lab.text.rules.euclid import cancelled, gcd
+from lab.text.rules.multiply_integer import multiply
 
 
 def multiply_fractions(a, b):
     p, q = a.split("/")
     r, s = b.split("/")
-    p, q, r, s = int(p), int(q), int(r), int(s)
     common = gcd(p, s)
-    p, s = p // common, s // common
+    p = cancelled(p, common)
+    s = cancelled(s, common)
     common = gcd(r, q)
-    r, q = r // common, q // common
-    numerator = p * r
-    denominator = q * s
-    return str(numerator) + "/" + str(denominator)
+    r = cancelled(r, common)
+    q = cancelled(q, common)
+    numerator = multiply(p, r)
+    denominator = multiply(q, s)
+    return numerator + "/" + denominator

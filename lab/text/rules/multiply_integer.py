@@ -1,16 +1,31 @@
-"""The first number times UNIT digits of the second, from the right; the last UNIT digits of each sum are final."""
+"""Long multiplication: the first number times each digit of the second, from the right; the last digit of each sum is
+final, and the rest of it is added to the next product.
+"""
 
-UNIT = 1
+from lab.text.rules.add_integer import add
+
+UNIT = 3
 BASE = 10**UNIT
+
+
+def times_digit(a, digit):
+    result = ""
+    carry = 0
+    while a:
+        total = int(a[-UNIT:]) * int(digit) + carry
+        result = str(total % BASE).zfill(UNIT) + result
+        carry = total // BASE
+        a = a[:-UNIT]
+    return (str(carry) + result).lstrip("0") or "0"
 
 
 def multiply(a, b):
     result = ""
-    carry = 0
+    rest = ""
     while b:
-        product = int(a) * int(b[-UNIT:])
-        total = product + carry
-        result = str(total % BASE).zfill(UNIT) + result
-        carry = total // BASE
-        b = b[:-UNIT]
-    return (str(carry) + result).lstrip("0") or "0"
+        product = times_digit(a, b[-1])
+        total = add(product, rest)
+        result = total[-1] + result
+        rest = total[:-1]
+        b = b[:-1]
+    return (rest + result).lstrip("0") or "0"

@@ -1,17 +1,21 @@
 """As the sum of fractions (add_fraction.py), the larger number first."""
 
-from lab.text.rules.euclid import gcd
+from lab.text.rules.euclid import cancelled, gcd
+from lab.text.rules.multiply_integer import multiply
+from lab.text.rules.sub_integer import subtract
 
 
 def subtract_fractions(a, b):
     p, q = a.split("/")
     r, s = b.split("/")
-    p, q, r, s = int(p), int(q), int(r), int(s)
     common = gcd(q, s)
-    q = q // common
-    x, y = p * (s // common), r * q
-    difference = x - y
+    q = cancelled(q, common)
+    t = cancelled(s, common)
+    x = multiply(p, t)
+    y = multiply(r, q)
+    difference = subtract(x, y)
     common = gcd(difference, common)
-    numerator = difference // common
-    denominator = s // common * q
-    return str(numerator) + "/" + str(denominator)
+    numerator = cancelled(difference, common)
+    s = cancelled(s, common)
+    denominator = multiply(s, q)
+    return numerator + "/" + denominator

@@ -6,11 +6,8 @@ from lab.text.rules.long_division import long_division
 def divide_out(a):
     p, q = a.split("/")
     whole, rest = long_division(p, q)
-    q = int(q)
     decimals = ""
-    while rest:
-        rest = rest * 10
-        digit = rest // q
-        rest = rest - digit * q
-        decimals = decimals + str(digit)
+    while rest != "0":
+        digit, rest = long_division(rest + "0", q)
+        decimals = decimals + digit
     return whole + "." + (decimals or "0")

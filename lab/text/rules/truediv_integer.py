@@ -1,11 +1,10 @@
 """The quotient as a fraction, its common divisor cancelled."""
 
-from lab.text.rules.euclid import gcd
+from lab.text.rules.euclid import cancelled, gcd
 
 
 def divide_to_fraction(a, b):
-    p, q = int(a), int(b)
-    common = gcd(p, q)
-    numerator = p // common
-    denominator = q // common
-    return str(numerator) + "/" + str(denominator)
+    common = gcd(a, b)
+    numerator = cancelled(a, common)
+    denominator = cancelled(b, common)
+    return numerator + "/" + denominator

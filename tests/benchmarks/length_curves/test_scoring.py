@@ -1,6 +1,7 @@
 import pytest
 
-from lab.benchmarks.length_curves.scoring import LengthCurves, summarize, unseen_problems
+from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
+from lab.benchmarks.results import Reading, Sample
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Cell, Mixture, Problem
@@ -16,21 +17,22 @@ def completion(text: str, reason: str = "stop") -> Completion:
     return Completion(text, 5, len(text.split()) + (reason == "stop"), 0.1, reason)
 
 
-def scored(text: str, reason: str = "stop", problem: Problem | None = None) -> dict:
-    item = problem or Problem("add", "integer", "95", "12", "107", 2)
-    return LengthCurves([item], PLAIN).score(0, completion(text, reason))
+def scored(text: str, reason: str = "stop") -> Reading:
+    item = Problem("add", "integer", "95", "12", "107", 2)
+    return LengthCurves([item], PLAIN).score(0, completion(text, reason)).readings[""]
 
 
 def test_an_answer_is_a_number_in_the_notation_that_ends():
-    assert scored("1 0 7") == {"given": "107", "exact_match": True, "digit_match": 1, "dlength": 0, "error": None}
-    assert scored("1 1 7")["digit_match"] == pytest.approx(2 / 3)
-    assert scored("1 0 7", "length")["exact_match"] is False
-    assert scored("1 0 7", "length")["digit_match"] == 1
-    assert scored("1 0 7 7 7 7", "length")["dlength"] == 3
-    assert scored("1 . 7")["given"] is None
+    assert scored("1 0 7") == Reading("107", True, 1, 0)
+    assert scored("1 1 7").digit_match == pytest.approx(2 / 3)
+    assert scored("1 0 7", "length").exact_match is False
+    assert scored("1 0 7", "length").digit_match == 1
+    assert scored("1 0 7 7 7 7", "length").dlength == 3
+    assert scored("1 . 7").given is None
     # a special token in the midst is not in the text, and still no part of a number
     swallowed = completion("1 0 7")._replace(completion_tokens=5)
-    assert LengthCurves([Problem("add", "integer", "95", "12", "107", 2)], PLAIN).score(0, swallowed)["given"] is None
+    benchmark = LengthCurves([Problem("add", "integer", "95", "12", "107", 2)], PLAIN)
+    assert benchmark.score(0, swallowed).readings[""].given is None
 
 
 @pytest.mark.parametrize("kind", ["random", "aligned", "mixed"])
@@ -65,18 +67,13 @@ def test_no_length_is_tested_with_problems_that_were_trained_on_where_that_can_b
 
 
 def test_figures_by_task_and_length_worked_out_by_hand():
-    def sample(length: int, exact: bool, digits: float, dlength: int) -> dict:
-        return {
-            "task": "add",
-            "representation": "integer",
-            "length": length,
-            "exact_match": exact,
-            "digit_match": digits,
-            "dlength": dlength,
-        }
+    def sample(length: int, *scores) -> Sample:
+        item = Problem("add", "integer", "1", "2", "3", length)
+        return Sample(0, item, "", completion("3"), {"": Reading("3", *scores)})
 
-    curves = summarize([sample(10, False, 0.5, 2), sample(9, True, 1.0, 0), sample(10, True, 1.0, 0)])
-    assert list(curves["add_integer"]) == ["9", "10"]
-    ten = curves["add_integer"]["10"]
-    assert (ten["exact_match"]["value"], ten["digit_match"]["value"], ten["dlength"]["value"]) == (0.5, 0.75, 1)
-    assert ten["exact_match"]["n"] == 2
+    samples = [sample(10, False, 0.5, 2), sample(9, True, 1.0, 0), sample(10, True, 1.0, 0)]
+    curves = LengthCurves([], PLAIN).summarize(samples)
+    assert list(curves["add_integer"]) == [9, 10]
+    ten = curves["add_integer"][10]
+    assert (ten.exact_match.value, ten.digit_match.value, ten.dlength.value) == (0.5, 0.75, 1)
+    assert ten.exact_match.n == 2

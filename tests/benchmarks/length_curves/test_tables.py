@@ -1,24 +1,25 @@
 import pytest
 
 from lab.benchmarks.length_curves.tables import across_seeds, exact_match_table, together, while_training
-from lab.numbers.statistics import student_mean, wilson
+from lab.benchmarks.results import Curves, Scores
+from lab.numbers.statistics import Estimate, student_mean, wilson
 
 
-def curve(task: str, **exact: tuple[int, int]) -> dict:
+def curve(task: str, **exact: tuple[int, int]) -> Curves:
     """n8=(90, 100): 90 of 100 are right at 8 digits."""
     lengths = {}
     for name, (right, asked) in exact.items():
-        other = {"value": 0.5, "low": 0.4, "high": 0.6, "n": asked}
-        lengths[name[1:]] = {"exact_match": wilson(right, asked)._asdict(), "digit_match": other, "dlength": other}
+        other = Estimate(0.5, 0.4, 0.6, asked)
+        lengths[int(name[1:])] = Scores(exact_match=wilson(right, asked), digit_match=other, dlength=other)
     return {task: lengths}
 
 
 def test_seeds_that_differ_have_students_interval_and_seeds_that_agree_that_of_all_their_problems():
     curves = across_seeds([curve("add", n8=(100, 100), n9=(100, 100)), curve("add", n8=(100, 100), n9=(0, 100))])
-    agreed, differing = curves["add"]["8"]["exact_match"], curves["add"]["9"]["exact_match"]
-    assert agreed == {"value": 1, "low": wilson(200, 200).low, "high": 1, "n": 2}
-    assert differing == {**student_mean([1, 0], 0, 1)._asdict()}
-    assert (differing["low"], differing["high"]) == (0, 1)
+    agreed, differing = curves["add"][8].exact_match, curves["add"][9].exact_match
+    assert agreed == Estimate(1, wilson(200, 200).low, 1, 2)
+    assert differing == student_mean([1, 0], 0, 1)
+    assert (differing.low, differing.high) == (0, 1)
     one = curve("add", n8=(90, 100))
     assert across_seeds([one]) == one
 
@@ -32,8 +33,9 @@ def test_a_table_has_a_column_a_length_and_leaves_out_what_was_not_measured():
 
 
 def test_what_was_measured_while_training_is_sorted_out_by_length_and_samples():
-    rows = [{"task": "add", "length": 8, "samples": n, "exact_match": {"value": n}} for n in (64, 128)]
-    assert {n: row["exact_match"]["value"] for n, row in while_training(rows)["add"]["8"].items()} == {64: 64, 128: 128}
+    scores = {n: curve("add", n8=(n, 200))["add"][8] for n in (64, 128)}
+    rows = [{"task": "add", "length": 8, "samples": n, **found.to_json()} for n, found in scores.items()]
+    assert while_training(rows) == {"add": {8: scores}}
     assert while_training([]) == {}
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lab.benchmarks.nupa.files import PUBLISHED_NAMES, read_published, write_dataset, write_published
-from lab.benchmarks.nupa.scoring import pick_problems, pick_published
+from lab.benchmarks.nupa.problems import pick_problems, pick_published
 from lab.errors import TaskError
 from lab.numbers.sampling import Cell, task_of
 from lab.numbers.tasks import TASKS

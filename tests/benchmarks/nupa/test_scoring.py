@@ -4,9 +4,12 @@ import pytest
 
 from lab.benchmarks.benchmark import Subset, measure
 from lab.benchmarks.nupa.figures import nupa_by_range
-from lab.benchmarks.nupa.scoring import ENOUGH, SURPLUS_TOKENS, Nupa, out_of_reach, pick_problems, solved_examples
+from lab.benchmarks.nupa.problems import ENOUGH, out_of_reach, pick_problems, solved_before, solved_examples
+from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.nupa.tables import all_tables, change_table, changes
+from lab.benchmarks.results import Sample, Summary
 from lab.config.evaluation import NupaConfig
+from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
 from lab.errors import RunError, TaskError
 from lab.inference.engine import GREEDY, Completion
@@ -17,7 +20,8 @@ from lab.numbers.statistics import wilson
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
 from lab.text import rule_following
-from lab.text.prompts import completion, prompt
+from lab.text.prompts import prompt
+from lab.text.wording import RuleFollowing, wording_of
 
 CELLS = [Cell(TASKS[key], n) for key in ("add_integer", "max_fraction") for n in (3, 4, 5, 9)]
 
@@ -27,6 +31,8 @@ class Oracle:
 
     It answers four questions at a time, a token a character; those of `broken` never.
     """
+
+    format = FormatConfig()
 
     def __init__(self, problems, broken=()):
         self.problems, self.broken = problems, broken
@@ -44,7 +50,7 @@ class Oracle:
     def answer(self, index):
         if index in self.broken:
             return Completion("", 0, 0, 0.0, "api_error", api_error="503 out of order")
-        text = completion(self.problems[index])
+        text = f" {self.problems[index].answer}"
         if self.problems[index].task == "add":
             text = text[:-1]
         return Completion(text, 1, len(text), 0.0, "stop")
@@ -65,7 +71,7 @@ class Follower(Oracle):
 
 def test_followed_rules_are_read_at_their_end_and_their_first_wrong_line_is_told(tmp_path):
     problems = pick_problems(CELLS, 0, 4)
-    benchmark, follower = Nupa(problems, "rule_following"), Follower(problems)
+    benchmark, follower = Nupa(problems, RuleFollowing()), Follower(problems)
     for request, item in zip(benchmark.requests(follower), problems, strict=True):
         assert "\nRule:\ndef " in request.prompt
         text = rule_following.completion(item)
@@ -76,37 +82,37 @@ def test_followed_rules_are_read_at_their_end_and_their_first_wrong_line_is_told
         samples = measure(benchmark, follower, run)
         summary = benchmark.summarize(samples)
         for sample in samples:
-            if sample["task"] == "add":
-                assert sample["first_error"]["kind"] == "statement"
-                assert sample["first_error"]["expected"].startswith("total = int(")
+            if sample.task == "add_integer":
+                assert sample.remarks["first_error"]["kind"] == "statement"
+                assert sample.remarks["first_error"]["expected"].startswith("total = int(")
             else:
-                assert sample["first_error"] is None
-            assert sample["strict"]["exact_match"]
-        assert summary["add_integer"]["first_errors"]["S"] == {"statement": 4}
-        assert summary["max_fraction"]["first_errors"]["M"] == {"none": 4}
+                assert sample.remarks["first_error"] is None
+            assert sample.right
+        assert summary["add_integer"].first_errors["S"] == {"statement": 4}
+        assert summary["max_fraction"].first_errors["M"] == {"none": 4}
         table = all_tables({"model": summary})["first_errors_of_traces"]
         assert ("max_fraction", "model", "M", "4") in [row[:4] for row in table.rows]
         with pytest.raises(RunError, match="of another question"):  # the rule has changed since
-            measure(Nupa(problems, "rule_following", rules=RulesConfig(unit=1)), follower, run)
+            measure(Nupa(problems, RuleFollowing(RulesConfig(unit=1))), follower, run)
 
 
 def test_what_its_rule_needs_more_room_for_than_the_window_is_left_out_and_counted():
     problems = pick_problems(CELLS, 0, 4)
     needs = [len(rule_following.prompt(p)) + len(rule_following.completion(p)) + 1 for p in problems]
     for window in (min(needs), sorted(needs)[len(needs) // 2], max(needs) - 1, max(needs)):
-        benchmark = Nupa(problems, "rule_following", rules=RulesConfig(window=window)).within_window(Follower(problems))
+        benchmark = Nupa(problems, RuleFollowing(RulesConfig(window=window))).within_window(Follower(problems))
         assert len(benchmark) == sum(need <= window for need in needs)
         assert benchmark.left_out.total() == len(problems) - len(benchmark)
         assert bool(benchmark.note) == (len(benchmark) < len(problems))
     with pytest.raises(TaskError, match=f"no problem fits a window of 9 tokens; one needs {min(needs)}"):
-        Nupa(problems, "rule_following", rules=RulesConfig(window=9)).within_window(Follower(problems))
+        Nupa(problems, RuleFollowing(RulesConfig(window=9))).within_window(Follower(problems))
 
 
 def test_an_engine_whose_tokenizer_is_out_of_sight_leaves_nothing_out():
     problems = pick_problems(CELLS, 0, 4)
     engine = Follower(problems)
     engine.tokens_needed = lambda prompt, completion: None
-    assert len(Nupa(problems, "rule_following", rules=RulesConfig(window=9)).within_window(engine)) == len(problems)
+    assert len(Nupa(problems, RuleFollowing(RulesConfig(window=9))).within_window(engine)) == len(problems)
 
 
 def test_problems_are_spread_evenly_over_the_lengths_of_each_range():
@@ -121,13 +127,13 @@ def test_problems_are_spread_evenly_over_the_lengths_of_each_range():
 
 def test_a_budget_holds_the_longest_answer_of_its_task_and_length():
     problems = pick_problems(CELLS, 0, 10)
-    for setting, surplus in SURPLUS_TOKENS.items():
-        requests = Nupa(problems, setting).requests(Oracle(problems))
-        written = rule_following.completion if setting == "rule_following" else completion
+    for setting, surplus in {"base": 8, "chat": 64, "api": 64, "rule_following": 64}.items():
+        wording = wording_of(setting)
+        requests = Nupa(problems, wording).requests(Oracle(problems))
         longest = defaultdict(int)
         for problem in problems:
             cell = problem.task, problem.length
-            longest[cell] = max(longest[cell], len(written(problem)))
+            longest[cell] = max(longest[cell], len(wording.completion(problem)))
         for problem, request in zip(problems, requests, strict=True):
             assert request.max_tokens == longest[problem.task, problem.length] + surplus
     assert Nupa(problems, surplus_tokens=4000).requests(Oracle(problems))[0].max_tokens > 4000
@@ -145,14 +151,14 @@ def test_what_is_on_disk_is_not_asked_again_and_the_summary_counts_everything(tm
     assert oracle.asked == list(range(10, 60))
 
     summary = benchmark.summarize(samples)
-    assert summary["max_fraction"]["ranges"]["S"]["strict"]["exact_match"]["value"] == 1
-    assert summary["max_fraction"]["digits"]["strict"]["exact_match"] is None  # 5 answers at lengths 3 and 4
-    add = summary["add_integer"]["ranges"]["L"]
-    assert add["loose"]["exact_match"]["value"] == 0
-    assert add["strict"]["dlength"]["value"] == 1
-    assert summary["add_integer"]["domains"]["S+M"]["strict"]["exact_match"]["n"] == 20
-    assert sum(sum(counts.values()) for counts in summary["add_integer"]["errors"].values()) == 30
-    assert "errors" not in summary["max_fraction"]
+    assert summary["max_fraction"].ranges["S"].metric("strict", "exact_match").value == 1
+    assert summary["max_fraction"].digits["strict"]["exact_match"] is None  # 5 answers at lengths 3 and 4
+    add = summary["add_integer"].ranges["L"]
+    assert add.metric("loose", "exact_match").value == 0
+    assert add.metric("strict", "dlength").value == 1
+    assert summary["add_integer"].domains["S+M"].metric("strict", "exact_match").n == 20
+    assert sum(sum(counts.values()) for counts in summary["add_integer"].errors.values()) == 30
+    assert not summary["max_fraction"].errors
     rows = changes(summary, summary)
     assert [(row.task, row.range, row.n) for row in rows] == [
         (task, name, 10) for task in ("add", "max") for name in ("S", "M", "L")
@@ -164,20 +170,20 @@ def test_what_an_endpoint_never_answered_is_counted_apart_and_asked_again_on_res
     problems = pick_problems(CELLS, 0, 10)
     benchmark, run = Nupa(problems), Run.open(tmp_path / "run", "name: x\n")
     samples = measure(benchmark, Oracle(problems, broken=range(25, 40)), run)
-    assert [sample["index"] for sample in samples if sample["api_error"]] == list(range(25, 40))
+    assert [sample.index for sample in samples if not sample.answered] == list(range(25, 40))
     summary = benchmark.summarize(samples)
-    add_l, max_s = summary["add_integer"]["ranges"]["L"], summary["max_fraction"]["ranges"]["S"]
-    assert (add_l["asked"], add_l["api_errors"], add_l["strict"]["exact_match"]["n"]) == (10, 5, 5)
-    assert (max_s["asked"], max_s["api_errors"]) == (10, 10)
-    assert "strict" not in max_s
-    assert summary["add_integer"]["errors"]["L"]["api_error"] == 5
+    add_l, max_s = summary["add_integer"].ranges["L"], summary["max_fraction"].ranges["S"]
+    assert (add_l.asked, add_l.api_errors, add_l.metric("strict", "exact_match").n) == (10, 5, 5)
+    assert (max_s.asked, max_s.api_errors) == (10, 10)
+    assert max_s.strict is None
+    assert summary["add_integer"].errors["L"]["api_error"] == 5
     text = all_tables({"x": summary})["exact_match_strict"].markdown()
     assert "| max_fraction | x |  | 100 (72-100) | 100 (72-100) |  | 100 (72-100) | 100 (72-100) | 0 10 10 0 |" in text
 
     whole = Oracle(problems)
     again = measure(benchmark, whole, run)
     assert whole.asked == list(range(25, 40))
-    assert not any(sample["api_error"] for sample in again)
+    assert not any(sample.completion.api_error for sample in again)
     assert len(run.read("samples")) == 60
 
 
@@ -196,14 +202,17 @@ def test_solved_examples_are_of_five_lengths_and_never_of_the_test(key):
 
 def test_the_examples_stand_before_the_question_as_lines_or_as_turns():
     problems = pick_problems(CELLS[:2], 0, 1)
-    first, item = Nupa(problems, "base", shots=5).requests(Oracle(problems))[0].prompt, problems[0]
+    first, item = (
+        Nupa(problems, wording_of("base", solved=solved_before(problems, 5))).requests(Oracle(problems))[0].prompt,
+        problems[0],
+    )
     lines = first.split("\n")
     assert len(lines) == 6
     assert lines[-1] == prompt(item)
     assert all("=" in line and not line.endswith("=") for line in lines[:-1])
-    chat = Nupa(problems, "chat", shots=2).requests(Oracle(problems))[0].prompt
+    chat = Nupa(problems, wording_of("chat", solved=solved_before(problems, 2))).requests(Oracle(problems))[0].prompt
     assert [message.role for message in chat] == ["user", "assistant"] * 2 + ["user"]
-    api = Nupa(problems, "api", shots=1).requests(Oracle(problems))[0].prompt
+    api = Nupa(problems, wording_of("api", solved=solved_before(problems, 1))).requests(Oracle(problems))[0].prompt
     assert [message.role for message in api] == ["system", "user", "assistant", "user"]
     assert api[0].content.endswith('must strictly match the format r"\\d+".')
     assert api[2].content.startswith("The answer is ")
@@ -212,7 +221,7 @@ def test_the_examples_stand_before_the_question_as_lines_or_as_turns():
 def test_a_limit_takes_questions_from_everywhere():
     problems = pick_problems(CELLS, 0, 10)
     some = Subset(Nupa(problems), 6)
-    assert [some.facts(i)["length"] for i in range(len(some))] == [3, 5, 9] * 2
+    assert [some.question(i).length for i in range(len(some))] == [3, 5, 9] * 2
     assert len(some.requests(Oracle(problems))) == 6
     assert len(Subset(Nupa(problems), 1000)) == 60
 
@@ -224,7 +233,7 @@ def test_errors_of_sums_have_their_class_and_other_tasks_have_none():
     answer = int(problems[index].answer)
 
     def error(text, place=index):
-        return benchmark.score(place, Completion(text, 1, 1, 0.0, "stop"))["strict"]["error"]
+        return benchmark.score(place, Completion(text, 1, 1, 0.0, "stop")).readings["strict"].error
 
     assert error(f" {answer}") == "correct"
     assert error(f" {answer + 1}") == "carry_1d"
@@ -243,19 +252,23 @@ def test_answers_to_other_questions_are_not_taken_for_answers_to_these(tmp_path)
         measure(Nupa(old[:5]), Oracle(old), run)
 
 
+def answered(problems):
+    """Samples of the oracle's answers."""
+    benchmark, oracle = Nupa(problems), Oracle(problems)
+    answers = [oracle.answer(i) for i in range(len(problems))]
+    return [Sample(i, problems[i], "", done, benchmark.score(i, done).readings) for i, done in enumerate(answers)]
+
+
 def test_digits_are_only_called_well_learned_where_every_length_was_asked_often_enough():
     """Of 96 lengths with one answer each, one will be right at 90 digits or more."""
     cells = [Cell(TASKS["max_fraction"], n) for n in (5, 6)]
     for per_range, enough in ((2 * ENOUGH, True), (2 * ENOUGH - 1, False)):
         problems = pick_problems(cells, 0, per_range)
-        samples = [
-            {"index": i, "api_error": "", **p._asdict(), **Nupa(problems).score(i, Oracle(problems).answer(i))}
-            for i, p in enumerate(problems)
-        ]
-        summary = Nupa(problems).summarize(samples)["max_fraction"]["digits"]["strict"]["exact_match"]
+        samples = answered(problems)
+        summary = Nupa(problems).summarize(samples)["max_fraction"].digits["strict"]["exact_match"]
         assert (summary is not None) == enough
         if summary:
-            assert summary["well_learned"] == summary["well_learned_contiguous"] == 6
+            assert summary.well_learned == summary.well_learned_contiguous == 6
 
 
 @pytest.mark.parametrize(
@@ -282,13 +295,8 @@ def test_where_there_are_fewer_test_problems_than_digits_need_all_of_them_are_en
     problems = pick_problems([Cell(TASKS["to_float_fraction"], 1)], 0, 100)
     assert 1 < len(problems) < ENOUGH
     for asked, reached in ((problems, 1), (problems[1:], None)):
-        benchmark = Nupa(asked)
-        samples = [
-            {"index": i, "api_error": "", **p._asdict(), **benchmark.score(i, Oracle(asked).answer(i))}
-            for i, p in enumerate(asked)
-        ]
-        digits = benchmark.summarize(samples)["to_float_fraction"]["digits"]["strict"]["exact_match"]
-        assert (digits and digits["well_learned"]) == reached
+        digits = Nupa(asked).summarize(answered(asked))["to_float_fraction"].digits["strict"]["exact_match"]
+        assert (digits and digits.well_learned) == reached
 
 
 def test_where_one_problem_was_asked_no_metric_is_certain(tmp_path):
@@ -296,10 +304,10 @@ def test_where_one_problem_was_asked_no_metric_is_certain(tmp_path):
     benchmark = Nupa(problems)
     with Run.open(tmp_path / "run", "name: run\n") as run:
         summary = benchmark.summarize(measure(benchmark, Oracle(problems), run))
-        run.write_json("summary", summary)
-    strict = summary["max_fraction"]["ranges"]["L"]["strict"]
-    assert strict["digit_match"] == strict["exact_match"] == wilson(1, 1)._asdict()
-    assert strict["dlength"] == {"value": 0.0, "low": None, "high": None, "n": 1}
+        run.write_json("summary", Summary(nupa=summary).to_json())
+    strict = summary["max_fraction"].ranges["L"].strict
+    assert strict.digit_match == strict.exact_match == wilson(1, 1)
+    assert strict.dlength.to_json() == {"value": 0.0, "low": None, "high": None, "n": 1}
     assert "| max_fraction | model |  |  | 0.0 |" in all_tables({"model": summary})["dlength_strict"].markdown()
     for metric in METRICS:
         nupa_by_range({"model": summary}, metric, "strict", "one problem", tmp_path / "one.png")
@@ -308,6 +316,6 @@ def test_where_one_problem_was_asked_no_metric_is_certain(tmp_path):
 def test_an_example_is_never_one_of_the_questions():
     task = TASKS["add_integer"]
     examples = solved_examples(task, 5, seed=0)
-    chosen = Nupa(examples, shots=5).examples[task.key]
+    chosen = solved_before(examples, 5)[task.key]
     assert not {(p.a, p.b) for p in chosen} & {(p.a, p.b) for p in examples}
     assert [p.length for p in chosen] == [p.length for p in examples]

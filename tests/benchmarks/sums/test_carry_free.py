@@ -5,8 +5,8 @@ from collections.abc import Set
 import pytest
 
 from lab.benchmarks.benchmark import Benchmark, measure
+from lab.benchmarks.results import Sum, facts, read_samples
 from lab.benchmarks.sums.carry_free import CarryFree, parse_errors
-from lab.benchmarks.sums.scoring import Sum
 from lab.config.evaluation import CarryFreeConfig
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.taxonomy import classify
@@ -23,7 +23,8 @@ def benchmark(*problems: Sum, **settings) -> CarryFree:
 
 
 def score(text: str, finish_reason: str = "stop", reasoning: str = "", item: Sum = TWENTY_AND_64):
-    return benchmark(item).score(0, Completion(text, 1, 1, 0.0, finish_reason, reasoning))
+    found = benchmark(item).score(0, Completion(text, 1, 1, 0.0, finish_reason, reasoning))
+    return {name: reading.to_json() for name, reading in found.readings.items()} | dict(found.remarks)
 
 
 class Fixed:
@@ -153,7 +154,7 @@ def test_an_answer_that_cannot_be_taken_has_its_kind(text, finish_reason, kind, 
 
 def test_a_sample_says_how_its_answer_is_wrong():
     item = Sum("4567", "4332")
-    assert benchmark(item).facts(0) == {"int1": "4567", "int2": "4332", "answer": "8899", "digits": 4}
+    assert facts(benchmark(item).question(0)) == {"int1": "4567", "int2": "4332", "answer": "8899", "digits": 4}
     assert score(r"\boxed{8900}", item=item) == {
         "strict": {"given": "8900", "success": False},
         "loose": {"given": "8900", "success": False},
@@ -205,7 +206,7 @@ def test_figures_are_counted_by_hand_and_an_api_error_is_in_the_count_of_its_own
     )
     run = Run.open(tmp_path / "run", "name: x\n")
     samples = measure(adding, engine, run)
-    assert [sample.get("outcome") for sample in samples] == [
+    assert [sample.remarks.get("outcome") for sample in samples] == [
         "correct",
         "carry_1d",
         "value_nd",
@@ -214,11 +215,11 @@ def test_figures_are_counted_by_hand_and_an_api_error_is_in_the_count_of_its_own
         "parse_error",
         "order_2d",
     ]
-    assert [sample["index"] for sample in parse_errors(samples)] == [4, 5]
+    assert [sample.index for sample in parse_errors(samples)] == [4, 5]
 
-    summary = adding.summarize(samples)
+    summary = adding.summarize(samples).to_json()
     assert json.loads(json.dumps(summary)) == summary
-    assert adding.summarize(run.read("samples")) == summary
+    assert adding.summarize(read_samples(run)).to_json() == summary
     assert (summary["asked"], summary["answered"], summary["api_errors"]) == (7, 6, 1)
     assert (summary["success_rate"]["strict"]["value"], summary["success_rate"]["strict"]["n"]) == (1 / 6, 6)
     assert summary["success_rate"]["loose"]["value"] == 2 / 6

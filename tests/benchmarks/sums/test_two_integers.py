@@ -1,12 +1,13 @@
 import json
 from collections import Counter
 from collections.abc import Set
+from dataclasses import replace
 
 import pytest
 
 from lab.benchmarks.benchmark import Benchmark, measure
+from lab.benchmarks.results import Sum, facts, read_samples
 from lab.benchmarks.sums.figures import accuracy_by_digits
-from lab.benchmarks.sums.scoring import Sum
 from lab.benchmarks.sums.tables import all_tables
 from lab.benchmarks.sums.two_integers import FORMAT_FAILURES, TwoIntegers
 from lab.config.evaluation import TwoIntegersConfig
@@ -26,7 +27,8 @@ def benchmark(*problems: Sum) -> TwoIntegers:
 
 
 def score(item: Sum, text: str, finish_reason: str = "stop"):
-    return benchmark(item).score(0, Completion(text, 1, 1, 0.0, finish_reason))
+    found = benchmark(item).score(0, Completion(text, 1, 1, 0.0, finish_reason))
+    return {name: reading.to_json() for name, reading in found.readings.items()} | dict(found.remarks)
 
 
 class Fixed:
@@ -86,7 +88,7 @@ def test_the_prompt_is_the_benchmarks_own():
 @pytest.mark.parametrize("text", ["357", " 357\n", "+357", "00357"])
 def test_an_ascii_integer_of_the_right_value_is_a_success(text):
     item = Sum("12", "345")
-    assert benchmark(item).facts(0) == {"int1": "12", "int2": "345", "answer": "357", "digits": 3}
+    assert facts(benchmark(item).question(0)) == {"int1": "12", "int2": "345", "answer": "357", "digits": 3}
     assert score(item, text) == {
         "strict": {"given": text.strip(), "success": True},
         "loose": {"given": text.strip(), "success": True},
@@ -172,15 +174,15 @@ def test_figures_are_counted_by_hand_and_an_api_error_is_in_the_count_of_its_own
     engine = Fixed("25", "It is 357.", "999", None, "9.9e1")
     run = Run.open(tmp_path / "run", "name: x\n")
     samples = measure(adding, engine, run)
-    assert [sample["outcome"] for sample in samples if "outcome" in sample] == [
+    assert [sample.remarks["outcome"] for sample in samples if sample.answered] == [
         "correct",
         "parse_error",
         "sub_1d",
         "parse_error",
     ]
-    summary = adding.summarize(samples)
+    summary = adding.summarize(samples).to_json()
     assert json.loads(json.dumps(summary)) == summary
-    assert adding.summarize(run.read("samples")) == summary
+    assert adding.summarize(read_samples(run)).to_json() == summary
     assert (summary["asked"], summary["answered"], summary["api_errors"]) == (5, 4, 1)
     assert (summary["success_rate"]["strict"]["value"], summary["success_rate"]["strict"]["n"]) == (1 / 4, 4)
     assert summary["success_rate"]["loose"]["value"] == 2 / 4
@@ -211,30 +213,29 @@ def test_figures_are_counted_by_hand_and_an_api_error_is_in_the_count_of_its_own
     assert three["outcome_shares"]["sub_1d"]["value"] == 1 / 2
 
     # A later start asks again for what did not come, and for nothing else.
-    assert measure(adding, Fixed("0", "0", "0", "30", "0"), run)[3]["outcome"] == "correct"
+    assert measure(adding, Fixed("0", "0", "0", "30", "0"), run)[3].remarks["outcome"] == "correct"
 
 
 def test_where_nothing_was_answered_there_is_no_rate(tmp_path):
     adding = benchmark(Sum("12", "13"))
-    summary = adding.summarize(measure(adding, Fixed(None), Run.open(tmp_path / "run", "name: x\n")))
+    summary = adding.summarize(measure(adding, Fixed(None), Run.open(tmp_path / "run", "name: x\n"))).to_json()
     assert summary["api_errors"] == 1
     assert summary["success_rate"] == {"strict": None, "loose": None}
     assert summary["success_rate_of_asked"]["strict"]["n"] == 1
     assert summary["seconds"] == {"mean": None, "median": None, "total": 0}
     assert summary["by_digits"] == {}
-    assert adding.summarize([])["success_rate_of_asked"] == {"strict": None, "loose": None}
+    assert adding.summarize([]).success_rate_of_asked == {"strict": None, "loose": None}
 
 
 def test_the_third_reading_stands_beside_the_others_in_tables_and_a_run_without_it_does_too(tmp_path):
     adding = benchmark(Sum("500000000", "512915637"), Sum("12", "13"))
     samples = measure(adding, Fixed("The sum is **1,012,915,637**.", "25"), Run.open(tmp_path / "run", "name: x\n"))
     new = adding.summarize(samples)
-    assert [new["success_rate"][reading]["value"] for reading in ("strict", "loose", "final")] == [1 / 2, 1 / 2, 1]
-    for sample in samples:
-        del sample["final"]
-    old = adding.summarize(samples)
-    assert list(old["success_rate"]) == ["strict", "loose"]
-    assert old["success_rate"]["strict"] == new["success_rate"]["strict"]
+    assert [new.success_rate[reading].value for reading in ("strict", "loose", "final")] == [1 / 2, 1 / 2, 1]
+    before = [replace(s, readings={name: s.readings[name] for name in ("strict", "loose")}) for s in samples]
+    old = adding.summarize(before)
+    assert list(old.success_rate) == ["strict", "loose"]
+    assert old.success_rate["strict"] == new.success_rate["strict"]
     tables = all_tables({"new": new, "old": old})
     shown = dict(zip(tables["success"].columns, zip(*tables["success"].rows, strict=True), strict=True))
     assert str(shown["final %"][0]).startswith("100")

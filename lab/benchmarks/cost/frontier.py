@@ -1,0 +1,206 @@
+"""What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs asked.
+
+A way to answer is one samples file of a run: that of an evaluation, of a tuned model after its training, or of each
+variant of a cost comparison. Lengths are those that its model was trained on, or beyond them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
+from lab.errors import RunError
+from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
+from lab.numbers.tasks import EASY, TASKS
+from lab.runs import Run
+
+Sample = Mapping[str, Any]
+Question = tuple[str, str, str, str | None]
+
+GROUPS = ("trained lengths", "beyond")
+COSTS = ("seconds", "completion_tokens", "prompt_tokens")
+ALL_TASKS = "all tasks"
+
+
+class Way(NamedTuple):
+    label: str
+    detail: str
+    """direct, or the detail of the traces of rules."""
+    engine: str
+    samples: dict[Question, Sample]
+    trained: Mapping[str, Sequence[int]]
+    """Shortest and longest trained length of hard and easy tasks; empty if the model was not trained by the lab."""
+
+
+def ways(paths: Iterable[Path]) -> list[Way]:
+    """The ways to answer in runs, cut to the problems that all of them were asked and answered.
+
+    Raises RunError if a run is not finished or has no samples of NUPA, and if no problem is common to all.
+    """
+    found = [way for path in dict.fromkeys(path.resolve() for path in paths) for way in _of_run(path)]
+    shared = set.intersection(*(set(way.samples) for way in found))
+    if not shared:
+        raise RunError(f"{', '.join(way.label for way in found)}: no problem was answered in all of them")
+    return [way._replace(samples={q: s for q, s in way.samples.items() if q in shared}) for way in found]
+
+
+def _of_run(path: Path) -> list[Way]:
+    if not (path / "config.yaml").is_file() or Run(path).status != "finished":
+        raise RunError(f"{path}: not a finished run")
+    config = yaml.safe_load(Run(path).config)
+    files = [name for name in ("samples", "samples_after") if (path / f"{name}.jsonl").is_file()]
+    if "rule_following" in config:
+        files = sorted(file.stem for file in path.glob("samples_*.jsonl"))
+    found = []
+    for name in files:
+        samples = {_question(sample): sample for sample in Run(path).read(name) if _is_scored(sample)}
+        if not samples:
+            continue
+        variant = name.removeprefix("samples_").replace("_", " ") if "rule_following" in config else ""
+        label = ", ".join(filter(None, (path.name, variant)))
+        known = _detail(config, variant), _engine(config, variant)
+        found.append(Way(label, *known, samples, _trained(path, config, variant)))
+    if not found:
+        raise RunError(f"{path}: no samples of NUPA that were answered")
+    return found
+
+
+def _is_scored(sample: Sample) -> bool:
+    return "representation" in sample and not sample["api_error"]
+
+
+def _question(sample: Sample) -> Question:
+    return (sample["task"], sample["representation"], sample["a"], sample["b"])
+
+
+def _detail(config: Mapping[str, Any], variant: str) -> str:
+    asked = config.get("benchmark") or config.get("data") or {}
+    followed = "rule_following" in (asked.get("setting"), asked.get("style")) or variant.startswith("rule following")
+    rules = asked.get("rules") or config.get("rules") or {}
+    return rules.get("detail", "full") if followed else "direct"
+
+
+def _engine(config: Mapping[str, Any], variant: str) -> str:
+    engine = config.get("engine") or {"kind": "local", **(config.get("evaluation") or {})}
+    if variant:
+        return "plain loop" if "plain" in variant else "drafts" if "speculation" in variant else "shared prompt"
+    if engine["kind"] != "local":
+        return engine["kind"]
+    return "drafts" if engine.get("speculation") else "shared prompt"
+
+
+def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str, Sequence[int]]:
+    """The lengths of the run itself, or of the run directory that its model is."""
+    if "data" in config:
+        return config["data"]["lengths"]
+    part = config.get("rule_following" if variant.startswith("rule") else "direct") if variant else None
+    model = part or (config.get("engine") or {}).get("model") or {}
+    name = model.get("name", "") if isinstance(model, dict) else str(model)
+    for place in (Path(name), path.parent / Path(name).name):
+        if name and (place / "config.yaml").is_file():
+            return (yaml.safe_load((place / "config.yaml").read_text()).get("data") or {}).get("lengths") or {}
+    return {}
+
+
+def _group(way: Way, sample: Sample) -> str:
+    task = TASKS[f"{sample['task']}_{sample['representation']}"]
+    bounds = way.trained.get("easy" if task.difficulty is EASY else "hard")
+    inside = bounds and bounds[0] <= sample["length"] <= bounds[1]
+    return GROUPS[0] if inside else GROUPS[1] if bounds else "all lengths"
+
+
+class Point(NamedTuple):
+    """A task (or all), a group of lengths, and a way to answer."""
+
+    task: str
+    lengths: str
+    way: Way
+    accuracy: Estimate
+    spent: dict[str, Estimate]
+    """By COSTS, of an answer."""
+    per_right: dict[str, Estimate | None]
+    """All that was spent over all right answers; None if there are none."""
+
+
+def points(found: Sequence[Way]) -> list[Point]:
+    """All tasks first, then in the order of the task table; trained lengths before longer ones."""
+    rows = []
+    for way in found:
+        groups: dict[tuple[str, str], list[Sample]] = {}
+        for sample in way.samples.values():
+            for task in (ALL_TASKS, f"{sample['task']}_{sample['representation']}"):
+                groups.setdefault((task, _group(way, sample)), []).append(sample)
+        rows += [_point(task, group, way, samples) for (task, group), samples in groups.items()]
+    tasks = [ALL_TASKS, *TASKS]
+    return sorted(rows, key=lambda row: (tasks.index(row.task), row.lengths != GROUPS[0]))
+
+
+def _point(task: str, group: str, way: Way, samples: Sequence[Sample]) -> Point:
+    right = [bool(sample["strict"]["exact_match"]) for sample in samples]
+    spent = {cost: [sample[cost] for sample in samples] for cost in COSTS}
+    return Point(
+        task,
+        group,
+        way,
+        wilson(sum(right), len(right)),
+        {cost: bootstrap_mean(values) for cost, values in spent.items()},
+        {cost: bootstrap_ratio(values, right) if any(right) else None for cost, values in spent.items()},
+    )
+
+
+def table(rows: Sequence[Point]) -> Table:
+    """A row a point. The prompt's tokens stand apart: of a group of requests, what their prompts share is read once."""
+    columns = ("task", "lengths", "way", "detail", "engine", "n", "right, %", "s a right answer")
+    columns += ("tokens written a right answer", "tokens written", "prompt tokens")
+    cells = [
+        (
+            *(row.task, row.lengths, row.way.label, row.way.detail, row.way.engine, str(row.accuracy.n)),
+            percent(row.accuracy),
+            _significant(row.per_right["seconds"]),
+            _significant(row.per_right["completion_tokens"]),
+            number(row.spent["completion_tokens"]),
+            number(row.spent["prompt_tokens"]),
+        )
+        for row in rows
+    ]
+    return Table("What right answers cost, on the problems that all were asked (95 % interval)", columns, cells, 5)
+
+
+def _significant(estimate: Estimate | None) -> Cell:
+    return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", 1) if estimate else NOT_MEASURED
+
+
+def draw(rows: Sequence[Point], title: str, path: Path) -> None:
+    """Accuracy against seconds and against written tokens a right answer (log scale), a row of panels a group of
+    lengths, over all tasks. What has no right answer stands at the right edge, hollow.
+    """
+    overall = [row for row in rows if row.task == ALL_TASKS]
+    groups = list(dict.fromkeys(row.lengths for row in overall))
+    labels = list(dict.fromkeys(row.way.label for row in overall))
+    with figure_at(path, figsize=(9.5, 3.2 * len(groups) + 0.8)) as figure:
+        grid = figure.subplots(len(groups), 2, sharey=True, squeeze=False)
+        for axes_of, group in zip(grid, groups, strict=True):
+            members = [row for row in overall if row.lengths == group]
+            for axes, cost in zip(axes_of, ("seconds", "completion_tokens"), strict=True):
+                _panel(axes, members, labels, cost)
+                axes.set_title(group, fontsize=9)
+                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} a right answer", fontsize=8)
+            axes_of[0].set_ylabel("right answers (95 %)", fontsize=8)
+        shown = [axes.get_legend_handles_labels() for axes in figure.axes]
+        handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3, fontsize=7)
+        figure.suptitle(plain(title), fontsize=10)
+
+
+def _panel(axes: Any, rows: Sequence[Point], labels: Sequence[str], cost: str) -> None:
+    most = max([found.value for row in rows if (found := row.per_right[cost])], default=1.0)
+    for row in rows:
+        color, found = COLORS[labels.index(row.way.label) % len(COLORS)], row.per_right[cost]
+        look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": color, "mfc": color if found else "none"}
+        place, bars = found.value if found else 3 * most, error_bars([row.accuracy])
+        axes.errorbar([place], [row.accuracy.value], bars, label=plain(row.way.label), **look)
+    axes.set(xscale="log", ylim=(-0.04, 1.04))
+    axes.grid(color="#eeeeee")

@@ -1,0 +1,44 @@
+"""Where a script leaves its tables and figures: beside its runs, and in the repository only if it is asked to."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from lab.drawing.tables import Table
+from lab.errors import ConfigError
+
+
+class Results(NamedTuple):
+    folder: Path
+
+    def show(self, table: Table, name: str) -> None:
+        """Print a table, and write it to <name>.md as Markdown."""
+        Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
+        self.file(f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}")
+
+    def file(self, name: str) -> Path:
+        """Where to write a file of that name. The folder is made, and the path is printed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        print(f"results: {self.folder / name}")
+        return self.folder / name
+
+
+def take_results(arguments: Sequence[str], repository: Path) -> tuple[Results, list[str]]:
+    """Where a script leaves its results, and its arguments without `publish`.
+
+    arguments: what the script was given. `output=FOLDER`, which stays among them, is where its runs are (checkpoints),
+        and results go to FOLDER/results; with `publish=true` they go to `repository`.
+    repository: the folder of committed results, which a run with other settings must not overwrite.
+
+    Raises ConfigError if `publish` is neither true nor false.
+    """
+    given = dict(part.split("=", 1) for part in arguments if "=" in part)
+    publish = given.get("publish", "false")
+    if publish not in ("true", "false"):
+        raise ConfigError(f"publish={publish}: should be true or false")
+    beside = Path(given.get("output", "checkpoints")) / "results"
+    rest = [part for part in arguments if not part.startswith("publish=")]
+    return Results(repository if publish == "true" else beside), rest

@@ -1,0 +1,161 @@
+"""The first page: what each run scored, when, and by which command, with the seeds of a setting folded into one row.
+
+A score is the share of right answers (exact match, strict reading) among all problems of a part of a run: its trained
+lengths, the lengths beyond, before or after a fine-tuning.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from lab.numbers.statistics import Estimate, seeds_proportion, wilson
+from lab.numbers.tasks import TASKS
+from lab.site.gather import Record
+from lab.site.series import SUMS, Series
+
+Scores = Mapping[str, Estimate]
+
+_OF_ONE_RUN = ("name", "seed", "output", "resume", "overwrite")
+"""Keys of a config that may differ between the seeds of one setting."""
+
+MOSTLY = 0.5
+"""A run masters a length if the whole interval of its exact match there is above this."""
+
+
+class Row(NamedTuple):
+    number: int
+    """Of the run, in the order of the records."""
+    record: Record
+    ended: str
+    minutes: float | None
+    """Of training, all starts together; None if the run trained nothing."""
+    scores: Scores
+
+
+class Fold(NamedTuple):
+    """One row of the overview: a run, or the seeds of one setting."""
+
+    name: str
+    rows: list[Row]
+    scores: Scores
+
+
+class Best(NamedTuple):
+    """The run that gets furthest in a family of tasks, and how it does there."""
+
+    family: str
+    number: int
+    run: str
+    task: str
+    digits: int
+    estimate: Estimate
+
+
+def row(number: int, record: Record, found: Sequence[Series]) -> Row:
+    return Row(number, record, _ended(record), _minutes(record), scores(record, found))
+
+
+def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
+    """By what was scored, the latest first."""
+    if record.kind == "adder" and isinstance(estimate := record.summary.get("exact_match"), dict):
+        return {"": Estimate(**estimate)}
+    parts = {}
+    for one in reversed(found):
+        for label, lengths in _parts(one).items():
+            name = ", ".join(filter(None, (one.label.removeprefix(record.name).strip(", "), label)))
+            if pooled := _pooled(cell for by_length in lengths for cell in by_length.values()):
+                parts[SUMS.get(name, name)] = pooled
+    return parts
+
+
+def fold(rows: Sequence[Row]) -> list[Fold]:
+    """Rows whose configs differ in the seed alone become one, where the first of them stands."""
+    groups: dict[str, list[Row]] = {}
+    for one in rows:
+        setting = {key: value for key, value in one.record.config.items() if key not in _OF_ONE_RUN}
+        groups.setdefault(json.dumps([one.record.kind, setting], default=str), []).append(one)
+    folded = []
+    for members in groups.values():
+        seeds = [one.record.config.get("seed") for one in members]
+        together = len(set(map(str, seeds))) == len(seeds) and None not in seeds
+        folded += [members] if together else [[one] for one in members]
+    return [
+        Fold(_shared_name([one.record.name for one in members]), members, _mean([one.scores for one in members]))
+        for members in sorted(folded, key=lambda members: members[0].number)
+    ]
+
+
+def best(found: Iterable[tuple[Row, Sequence[Series]]]) -> list[Best]:
+    """Of each family of tasks the greatest length that a run masters; if none masters any, its surest share."""
+    entries = [entry for one, series in found if one.record.status != "damaged" for entry in _entries(one, series)]
+    leading: dict[str, Best] = {}
+    for entry in entries:
+        if entry.family not in leading or _standing(entry) > _standing(leading[entry.family]):
+            leading[entry.family] = entry
+    return sorted(leading.values(), key=lambda entry: (*_standing(entry), entry.family), reverse=True)
+
+
+def _standing(entry: Best) -> tuple[int, float]:
+    return (entry.digits if entry.estimate.low > MOSTLY else 0), entry.estimate.low
+
+
+def _entries(one: Row, found: Sequence[Series]) -> Iterable[Best]:
+    for series in found:
+        for task, lengths in series.lengths.items():
+            for digits, cell in lengths.items():
+                if estimate := _pooled([cell]):
+                    yield Best(_family(task), one.number, series.label, task, int(digits), estimate)
+
+
+def _family(task: str) -> str:
+    name = TASKS[task].name if task in TASKS else SUMS.get(task, task)
+    return name.removesuffix("_easy").removesuffix("_hard").replace("_", " ")
+
+
+def _parts(one: Series) -> dict[str, list[dict[str, Any]]]:
+    """The cells of each part, by length; those of ranges for what was scored by range alone."""
+    cells = [one.lengths.get(task) or one.ranges.get(task, {}) for task in {**one.ranges, **one.lengths}]
+    if not one.trained:
+        return {"": cells}
+    first, last = one.trained
+    parts: dict[str, list[dict[str, Any]]] = {"trained lengths": [], "beyond": []}
+    for lengths in cells:
+        for length, cell in lengths.items():
+            parts["trained lengths" if first <= int(length) <= last else "beyond"].append({length: cell})
+    return parts
+
+
+def _pooled(cells: Iterable[list[Any]]) -> Estimate | None:
+    found = [cell[0][0] for cell in cells if cell[0][0] and cell[0][0][3]]
+    asked = sum(n for *_, n in found)
+    return wilson(sum(round(value * n) for value, _, _, n in found), asked) if asked else None
+
+
+def _mean(seeds: Sequence[Scores]) -> Scores:
+    if len(seeds) == 1:
+        return seeds[0]
+    shared = [label for label in seeds[0] if all(label in scores for scores in seeds)]
+    return {label: seeds_proportion([one[label].value for one in seeds], seeds[0][label].n) for label in shared}
+
+
+def _shared_name(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    without_seeds = {re.sub(r"[_-]?\d+$", "", name) for name in names}
+    return without_seeds.pop() if len(without_seeds) == 1 else f"{names[0]} and others"
+
+
+def _ended(record: Record) -> str:
+    """When the status was last written, by the file's date, which a copy may have lost."""
+    path = record.run.path / "status"
+    written = path.stat().st_mtime if path.is_file() else 0
+    return datetime.fromtimestamp(written, UTC).strftime("%Y-%m-%d %H:%M") if written else ""
+
+
+def _minutes(record: Record) -> float | None:
+    times = []
+    with record.noting("training_times.jsonl"):
+        times = [float(start["seconds"]) for start in record.run.read("training_times")]
+    return sum(times) / 60 if times else None

@@ -1,0 +1,72 @@
+"""Which names of a function are still needed: the live variables of its statements (Aho et al., Compilers, 9.2.5)."""
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+Live: TypeAlias = frozenset[str]
+
+
+class Leads(NamedTuple):
+    """What is live where a block may go on."""
+
+    end: Live
+    broken: Live
+    """After the innermost loop."""
+    continued: Live
+    """At its next turn."""
+
+
+class Liveness:
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self.before: dict[ast.stmt, Live] = {}
+        """Names whose value may still be read when a statement begins."""
+        self.after: dict[ast.stmt, Live] = {}
+        """When it is done."""
+        self.turn: dict[ast.stmt, Live] = {}
+        """When a turn of a loop begins, or the loop ends."""
+        self.entry = self._block(function.body, Leads(frozenset(), frozenset(), frozenset()))
+
+    def _block(self, statements: Sequence[ast.stmt], leads: Leads) -> Live:
+        live = leads.end
+        for statement in reversed(statements):
+            self.after[statement] = live
+            live = self.before[statement] = self._statement(statement, leads._replace(end=live))
+        return live
+
+    def _statement(self, statement: ast.stmt, leads: Leads) -> Live:
+        match statement:
+            case ast.Assign(targets=[target], value=value):
+                return (leads.end - names(target)) | names(value)
+            case ast.AugAssign(target=target, value=value):
+                return leads.end | names(target) | names(value)
+            case ast.Return(value=value):
+                return names(value)
+            case ast.If(test=test, body=body, orelse=orelse):
+                return names(test) | self._block(body, leads) | self._block(orelse, leads)
+            case ast.While(test=test):
+                return self._loop(statement, names(test) | leads.end, frozenset(), leads)
+            case ast.For(target=target, iter=values):
+                return self._loop(statement, leads.end, names(target), leads) | names(values)
+            case ast.Break():
+                return leads.broken
+            case ast.Continue():
+                return leads.continued
+        return leads.end
+
+    def _loop(self, loop: ast.While | ast.For, live: Live, given: Live, leads: Leads) -> Live:
+        """What is live when a turn begins, where at least `live` is and each turn is `given` names."""
+        while True:
+            more = live | (self._block(loop.body, Leads(live, leads.end, live)) - given)
+            if more == live:
+                self.turn[loop] = live
+                return live
+            live = more
+
+
+def names(node: ast.AST | None) -> Live:
+    """Those in an expression, but for functions that it calls."""
+    if node is None:
+        return frozenset()
+    called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name) and id(part) not in called)

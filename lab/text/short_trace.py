@@ -1,0 +1,200 @@
+"""Traces without the statements: what they took from texts, and what they assigned.
+
+values   a line for each statement that assigns or looks something up:    a[-1:]=8 b[-1:]=5 total=13
+state    a line for each turn of a loop (or other stretch of statements): a[-1:]=8 b[-1:]=5 result="3"+result carry=1
+
+A slice or an index is written with the places that it has then, and what it took, digits without quotes: what an
+expression needs stands on its own line. Names of `state` are those that are still needed; a text that is cut or added
+to is written as that change, so that a line does not grow with the numbers. Functions begin with their names, and what
+they return stands where it is assigned.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lab.text.execution import Did, Evaluator, Names, Step, computed, literal, target_of
+from lab.text.liveness import Live, Liveness, names
+from lab.text.rulebook import Rule, calls_rule
+from lab.text.trace_lines import Line, Slot
+
+
+@dataclass
+class _Stretch:
+    """What has happened in a function since its last line."""
+
+    live: Liveness
+    looked_up: list[str] = field(default_factory=list)
+    changed: dict[str, tuple[str, Any] | None] = field(default_factory=dict)
+    """How each name's value follows from the one before, and that one; None where it is written as a whole."""
+
+
+class ShortTrace(Evaluator):
+    def __init__(self, rule: Rule, detail: Literal["values", "state"]) -> None:
+        super().__init__(rule)
+        self.stretches = detail == "state"
+        self.detail = detail
+        self.liveness = {name: Liveness(function) for name, function in rule.functions.items()}
+        self.open: list[_Stretch] = []
+
+    def lines(self, step: Step) -> list[Line]:
+        node: Any = step.node
+        if step.did == "enter":
+            return self.entered(node, step)
+        for expression, said in self.parts(step):
+            self.look_up(expression, said, step.before)
+        if step.did in ("assign", "each"):
+            self.change(node.target if step.did == "each" else target_of(node), node, step)
+        shown = self.shown(step)
+        line = self.line(step.after, shown) if self.ends_line(step.did, shown) else ()
+        if step.did == "return":
+            self.open.pop()
+        return [line] if line else []
+
+    def ends_line(self, did: Did, shown: Live) -> bool:
+        settled = did == "pause" and not shown.isdisjoint(self.open[-1].changed)
+        return settled or did in ("call", "return") or not self.stretches
+
+    def shown(self, step: Step) -> Live:
+        """Names that a line says the values of, if they have changed since the last."""
+        return self.needed(step.node) if self.stretches and step.did == "pause" else frozenset(step.after)  # type: ignore[arg-type]
+
+    def entered(self, function: ast.FunctionDef, step: Step) -> list[Line]:
+        self.open.append(_Stretch(self.liveness[function.name]))
+        if step.depth == 1:
+            return [self.joined([], list(step.after), step.after)]
+        return [(f"{function.name}: ", *self.joined([], list(step.after), step.after))]
+
+    def needed(self, node: ast.stmt) -> Live:
+        live = self.open[-1].live
+        return live.turn[node] if isinstance(node, (ast.For, ast.While)) else live.before[node]
+
+    def line(self, values: Names, shown: Live) -> Line:
+        """What has gathered, which it forgets: all that was looked up, and the changed names that are to be shown."""
+        stretch = self.open[-1]
+        line = self.joined(stretch.looked_up, [name for name in stretch.changed if name in shown], values)
+        stretch.looked_up, stretch.changed = [], {}
+        return line
+
+    def joined(self, looked_up: list[str], changed: list[str], values: Names) -> Line:
+        parts: list[str | Slot] = []
+        for item in looked_up:
+            parts.append(f"{' ' if parts else ''}{item}")
+        for name in changed:
+            how, before = self.open[-1].changed.get(name) or (self.readable(name, values[name]), None)
+            parts += [f"{' ' if parts else ''}{name}=", Slot(ast.Name(name), how, before)]
+        return tuple(parts)
+
+    def readable(self, name: str, value: Any) -> str:
+        if not _is_literal(value):
+            self.fail(f"{name} is {value!r}, which cannot be read back at rules.detail={self.detail}")
+        return literal(value)
+
+    def change(self, target: Any, node: Any, step: Step) -> None:
+        """Notes the names that a step has set, each with how its value follows from the one before."""
+        changed = self.open[-1].changed
+        computed_from = dict(_pairs(target, computed(node))) if step.did == "assign" else {}
+        for name in sorted(names(target), key=list(step.after).index):
+            short = self.stretches and name not in changed and step.after[name] != ""
+            how = self.follows(name, computed_from.get(name), step.before) if short else None
+            changed[name] = (how, step.before[name]) if how else None
+
+    def follows(self, name: str, expression: ast.expr | None, before: Names) -> str | None:
+        """How the new value of a name follows from its old one, which is a text."""
+        if not isinstance(before.get(name), str):
+            return None
+        match expression:
+            case ast.Subscript(value=ast.Name(id=base), slice=ast.Slice()) if base == name:
+                return self.place(expression, before)
+            case ast.BinOp(left=left, op=ast.Add(), right=ast.Name(id=base)) if base == name:
+                return f"{literal(self.value(left, before))}+{name}"
+            case ast.BinOp(left=ast.Name(id=base), op=ast.Add(), right=right) if base == name:
+                return f"{name}+{literal(self.value(right, before))}"
+        return None
+
+    # What is looked up. ------------------------------------------------------------------------------------------
+
+    def parts(self, step: Step) -> list[tuple[ast.expr, bool]]:
+        """Expressions that a step evaluates, and whether their values are written anyway."""
+        node: Any = step.node
+        called = calls_rule(getattr(node, "value", None), self.rule.functions)
+        match step.did:
+            case "test":
+                return [(node.test, False)]
+            case "loop":
+                return [(node.iter, False)]
+            case "call":
+                return [(part, True) for part in node.value.args]
+            case "return" if not called:
+                return [(part, True) for _, part in _pairs(None, node.value)]
+            case "assign" if not called:
+                pairs = _pairs(target_of(node), computed(node))
+                return [(part, not self.stretches or _cuts(part, name)) for name, part in pairs]
+        return []
+
+    def look_up(self, expression: ast.expr, said: bool, values: Names) -> None:
+        """Notes what an expression takes, but for a take that is its value and written anyway."""
+        looked_up = self.open[-1].looked_up
+        for node in self.taken(expression, values):
+            item = f"{self.place(node, values)}={self.digits(node, values)}"
+            if not (said and node is expression) and item not in looked_up:
+                looked_up.append(item)
+
+    def taken(self, node: ast.AST, values: Names) -> Iterator[ast.Subscript]:
+        """Slices and indices in the order in which they are taken; what is not evaluated takes nothing."""
+        match node:
+            case ast.BoolOp(op=op, values=parts):
+                for part in parts:
+                    yield from self.taken(part, values)
+                    if bool(self.value(part, values)) == isinstance(op, ast.Or):
+                        return
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                yield from self.taken(test, values)
+                yield from self.taken(body if self.value(test, values) else orelse, values)
+            case _:
+                for child in ast.iter_child_nodes(node):
+                    yield from self.taken(child, values)
+                if isinstance(node, ast.Subscript):
+                    yield node
+
+    def place(self, node: ast.Subscript, values: Names) -> str:
+        """A slice or an index with numbers for its places: `digits[:3]`."""
+
+        def number(bound: ast.expr | None) -> ast.expr | None:
+            return bound and ast.Constant(self.value(bound, values))
+
+        if isinstance(node.slice, ast.Slice):
+            places = ast.Slice(number(node.slice.lower), number(node.slice.upper), number(node.slice.step))
+        else:
+            places = number(node.slice)
+        return ast.unparse(ast.Subscript(node.value, places))  # type: ignore[arg-type]
+
+    def digits(self, node: ast.Subscript, values: Names) -> str:
+        value = self.value(node, values)
+        if not isinstance(value, str):
+            self.fail(f"{self.text(node)} takes {value!r}: at rules.detail={self.detail} only texts are taken from")
+        return value if re.fullmatch("[0-9]+", value) else literal(value)
+
+
+def _pairs(target: ast.expr | None, expression: ast.expr) -> list[tuple[str, ast.expr]]:
+    """Expressions side by side, each with the name that it is assigned to; one whose value is several has none."""
+    if isinstance(expression, ast.Tuple) and (target is None or len(_elements(target)) == len(expression.elts)):
+        targets = _elements(target) if target else [None] * len(expression.elts)
+        return [pair for part in zip(targets, expression.elts, strict=True) for pair in _pairs(*part)]
+    return [(target.id if isinstance(target, ast.Name) else "", expression)]
+
+
+def _elements(target: ast.expr) -> list[ast.expr]:
+    return target.elts if isinstance(target, ast.Tuple) else [target]
+
+
+def _cuts(expression: ast.expr, name: str) -> bool:
+    return isinstance(expression, ast.Subscript) and ast.unparse(expression.value) == name
+
+
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_literal, value))
+    return isinstance(value, (int, str))
