@@ -133,7 +133,7 @@ class Probed:
 
         return concat([array.to_frame().assign(array=array.name) for array in self.measured], ignore_index=True)
 
-    def plot(self) -> "list[Figure]":
+    def plot(self) -> list[Any]:
         """A figure for each array."""
         return [array.plot() for array in self.measured]
 

@@ -1,4 +1,4 @@
-"""Loads any model by its name: an embedded model, a folder, a model on the hub, or the model of one of the lab's runs."""
+"""Loads any model by its name: an embedded model, a folder, a model on the hub, or the model of a run."""
 
 import json
 from pathlib import Path

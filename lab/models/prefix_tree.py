@@ -55,7 +55,7 @@ class PrefixTree:
         }
 
     def inputs(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
-        """input_ids and position_ids (1, T); attention_mask (1, 1, T, T), which is True for visible nodes (for SDPA)."""
+        """input_ids and position_ids (1, T); attention_mask (1, 1, T, T), True for visible nodes (for SDPA)."""
         mask_TT = torch.eye(len(self.parents), dtype=torch.bool)
         for node, parent in enumerate(self.parents):
             if parent >= 0:

@@ -38,7 +38,7 @@ class PlaceEmbeddings(nn.Embedding):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if (largest := int(input.max())) > self.num_embeddings:
             raise ModelError(
-                f"a number has a digit at place {largest}, but only places up to {self.num_embeddings} have embeddings: "
+                f"a number has a digit at place {largest}, but only places to {self.num_embeddings} have embeddings: "
                 f"train with positions.places of at least {largest}"
             )
         return super().forward((input - 1).clamp(min=0)) * (input > 0)[..., None]
@@ -117,7 +117,7 @@ class SwappedLlama(LlamaForCausalLM):
         return found
 
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
-        """Kinds of pairs of the `last` tokens (default: all) with all tokens, (Q, T); see `same_place`, `coupled.hide`."""
+        """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
         words = [self._words[token] for token in tokens]
         kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary)
         return hide(kinds_QT, digits_T) if self.coupled else kinds_QT

@@ -145,9 +145,9 @@ def test_whether_attention_depends_on_tokens_is_measured():
 
 
 def test_the_clock_is_for_the_whole_trial():
-    verification = tried("honest_last_only", count=20_000, limits=LIMITS._replace(seconds=2))
+    verification = tried("honest_last_only", count=100_000, limits=LIMITS._replace(seconds=1))
     (reason,) = rejections(verification).values()
-    assert "within 2 seconds" in reason
+    assert "within 1 seconds" in reason
 
 
 def test_the_verdict_says_what_kept_the_submission_from_harm():
