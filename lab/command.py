@@ -103,8 +103,8 @@ def read_options(
         raise SystemExit(0)
     if unknown := [word for word in arguments if word.startswith("-")]:
         raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")
-    options = [word for word in arguments if "=" in word and not Path(word).exists()]
-    return [word for word in arguments if word not in options], load(schema, None, options)
+    words = [word for word in arguments if is_word(word)]
+    return words, load(schema, None, [word for word in arguments if word not in words])
 
 
 def with_smoke(schema: type[Section], overrides: Sequence[str]) -> list[str]:
@@ -133,6 +133,16 @@ def find_config(name: str) -> Path:
         hint = did_you_mean(name, list(shipped)) or "."
         raise ConfigError(f"{name}: neither a YAML file nor a shipped config{hint} `lab list configs` lists them")
     return found
+
+
+def is_word(argument: str) -> bool:
+    """Whether an argument is neither an option nor key=value."""
+    return not argument.startswith("-") and ("=" not in argument or Path(argument).exists())
+
+
+def is_config(word: str) -> bool:
+    """Whether a word names a config rather than a run: a YAML file, or the name of a shipped config."""
+    return word.endswith((".yaml", ".yml")) or word in shipped_configs()
 
 
 def shipped_configs() -> dict[str, Path]:

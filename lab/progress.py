@@ -39,7 +39,7 @@ def progress_bar() -> ProgressBar:
     """A bar on a terminal or in a notebook, lines elsewhere. A task's `note` is shown until a new note replaces it."""
     console = Console()
     if not (console.is_terminal or console.is_jupyter):
-        return _Lines()
+        return _Lines()  # type: ignore[return-value]
     bar = BarColumn(bar_width=None, table_column=Column(ratio=1))
     return Progress(TextColumn("{task.description}"), bar, _StandingColumn(), console=console, expand=True)  # type: ignore[return-value]
 

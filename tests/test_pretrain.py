@@ -133,7 +133,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             [*COUPLED, "model.positions.largest=8", "data.packing=4"],
             "model.positions.largest should be at least",
         ),
-        ([*COUPLED, "model.positions.largest=8"], "go round the 8 coupled ids, so that places would be mixed up"),
+        ([*COUPLED, "model.positions.largest=8"], "wrap around the 8 coupled ids, so that places would be mixed up"),
         (["model.positions.through_point=true"], "through_point goes with kind=abacus or coupled, not with kind=plain"),
         (
             [*COUPLED, "model.positions.through_point=true"],

@@ -22,6 +22,12 @@ class ScratchRun(NamedTuple):
     """How the model reads and writes problems."""
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run of `lab.pretrain` with a model in it."""
+    config = folder / "model" / "config.json"
+    return config.is_file() and "number_llama" in config.read_text()
+
+
 def load(folder: Path) -> ScratchRun:
     """The run in `folder`. Raises ModelError if it is not a run of `lab.pretrain`, or has no model (yet)."""
     if not (folder / "config.yaml").is_file() or not (folder / "model").is_dir():
