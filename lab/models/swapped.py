@@ -117,11 +117,7 @@ class SwappedLlama(LlamaForCausalLM):
         return found
 
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
-<<<<<<< HEAD
-        """Kinds of pairs of the `last` tokens (default: all) with all tokens, (Q, T); see `same_place` and `hide`."""
-=======
         """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
->>>>>>> main
         words = [self._words[token] for token in tokens]
         kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary)
         return hide(kinds_QT, digits_T) if self.coupled else kinds_QT

@@ -71,11 +71,7 @@ def load_vocabulary(name: str) -> PreTrainedTokenizerBase:
 class _RanksConverter(TikTokenConverter):
     @staticmethod
     def load_tiktoken_bpe(tiktoken_url: str) -> dict[bytes, int]:
-<<<<<<< HEAD
-        """Reads lines of a token in base64 and its rank. tiktoken's own reader would leave a temporary copy."""
-=======
         """Reads lines of a token in base64 and its rank. tiktoken's own reader leaves a copy in the temp folder."""
->>>>>>> main
         pairs = map(str.split, Path(tiktoken_url).read_text().splitlines())
         return {base64.b64decode(token): int(rank) for token, rank in pairs}
 
