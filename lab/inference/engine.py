@@ -9,7 +9,7 @@ from lab.text.examples import Prompt
 
 
 def never(text: str) -> bool:
-    """The default of `Request.decided`: generation goes on to its end."""
+    """The default of `Request.decided`: no text is decided before generation ends."""
     return False
 
 
