@@ -1,12 +1,13 @@
-"""Measure a model on NUPA or one of its sister benchmarks, and lay runs side by side.
+"""Measure a model on NUPA or a related benchmark, and compare runs.
 
-A model is a local one (embedded, a checkpoint, a run directory, a hub name), one in vLLM, or any OpenAI-compatible
-endpoint. Every answer is on disk as soon as it has come (vLLM's in batches); a run that was killed goes on with
-resume=true and asks only for what is missing, questions that an endpoint failed to answer included.
+The model is a local one (embedded, a checkpoint, a run directory, or a hub name), a model in vLLM, or any
+OpenAI-compatible endpoint. Every answer is written to disk as soon as it arrives (in batches with vLLM). If a run is
+killed, resume=true continues it and asks only the questions without an answer, including those that an endpoint failed
+to answer.
 
-    lab evaluate CONFIG [key.sub=value ...]                 measure; leaves a run directory
+    lab evaluate CONFIG [key.sub=value ...]                 measure, and write a run directory
     lab evaluate CONFIG [key.sub=value ...] export=FOLDER   write the NUPA problems of a config: JSON and parquet
-    lab evaluate RUN [RUN ...] [out=FOLDER]                 compare runs, and with the paper's legible rows
+    lab evaluate RUN [RUN ...] [out=FOLDER]                 compare runs with each other and with the paper
 """
 
 import sys
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def check_inputs(config: EvaluateConfig) -> None:
-    """Before a model is loaded: raises LabError when a file or folder that the config names cannot be used."""
+    """Raises LabError if a file or folder in the config cannot be used. Call it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
     if not isinstance(config.benchmark, NupaConfig):
@@ -105,12 +106,12 @@ def evaluate(config: EvaluateConfig) -> None:
             print(benchmark.note)
         unanswered = len(samples) - len(answered(samples))
         if unanswered:
-            print(f"{unanswered} of {len(samples)} questions were never answered; resume=true asks them again")
+            print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
         print(f"run directory: {run.path}")
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Print the runs' tables side by side; with out=FOLDER write all tables and figures there."""
+    """Print the tables of the runs side by side; with out=FOLDER, also write all tables and figures there."""
     from tempfile import TemporaryDirectory
 
     from lab.benchmarks import compare as report

@@ -1,10 +1,10 @@
-"""One page that shows everything: run directories in, one static site out that opens offline.
+"""Make one page that shows everything: it turns run directories into a static site that opens offline.
 
     lab report RUNS [RUNS ...] [out=FOLDER] [experiments=FOLDER]
 
-RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) with side files that it loads
-when they are asked for; it needs no server and no network. What a run did not measure is shown as not measured; a run
-that is unfinished or damaged is listed as such. A site that is there already is replaced.
+RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) and files that it loads when they
+are needed; it needs no server and no network. If a run did not measure something, the page says so. Unfinished and
+damaged runs are listed as such. An existing site is replaced.
 """
 
 import sys

@@ -225,7 +225,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("benchmark.tasks=[add_intger]", "did you mean add_integer"),
         ("benchmark.kind=nupe", "nupa"),
         ("engine.kind=openai", "base_url"),
-        ("engine={kind: openai, model: x, base_url: 'http://user:secret@host/v1'}", "should hold no key"),
+        ("engine={kind: openai, model: x, base_url: 'http://user:secret@host/v1'}", "should contain no key"),
         ("engine={kind: openai, model: x, base_url: 'host/v1'}", "should be the root of an API"),
         ("engine={kind: openai, model: x, base_url: 'http://h/v1', api_key_env: LAB_NO_SUCH}", "LAB_NO_SUCH"),
         ("engine={kind: vllm, model: x}", "pip install number-lab[vllm]"),

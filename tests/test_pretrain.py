@@ -117,16 +117,16 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     [
         (
             ["model.encoding=rope", "model.positions.kind=abacus"],
-            "abacus tells places, not order: use encoding=learned",
+            "abacus gives places, not order: use encoding=learned",
         ),
         (["model.encoding=alibi", "model.locality=0.5"], "locality goes with encoding=rope or learned, not with"),
         (["model.locality=-1"], "greater than or equal to 0"),
         (["model.locality=[1, 1, 0]"], "locality has 3 slopes, and size=0.2M has 4 heads"),
-        (["data.factor_digits=1"], "factor_digits is of multiply_easy_integer alone"),
+        (["data.factor_digits=1"], "factor_digits needs multiply_easy_integer"),
         (["model.size=70B"], "should be one of 0.2M, 0.4M"),
         (["data.packing=3"], "data.packing=3 should divide training.micro_batch_size=4"),
         (["data.lengths=[4, 1]"], "should be [shortest, longest]"),
-        (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation is of integer addition"),
+        (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation needs integer addition"),
         (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
         (["evaluation.lengths=[3, 3]"], "none twice"),
         (
@@ -139,8 +139,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             [*COUPLED, "model.positions.through_point=true"],
             "from its end: use format.reverse=total and format.pad=all",
         ),
-        ([*COUPLED, "format.reverse=none"], "counts digits as they are written, so digits of one place only agree"),
-        (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope looks at no position ids"),
+        ([*COUPLED, "format.reverse=none"], "so digits of the same place only get the same count"),
+        (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope ignores position ids"),
         (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
         (
             ["model.positions.kind=randomised", "model.positions.largest=5"],

@@ -24,6 +24,16 @@ TRAINING = (
     "First 21 + 43 = 64. Now {a} + {b} =",
     "A note: 5 people came. Add up {a} and {b}:",
     "def test():\n    assert {a} + {b} ==",
+    "x = {a}\ny = {b}\nx + y =",
+    "Start with {a}, then add {b}. You have",
+    "He paid {a} dollars for the house and {b} for the garden, which comes to",
+    "The first village has {a} people, the second {b}. When both meet in the square, they are",
+    "{a} plus {b} is",
+    "Please give me the total of {a} and {b}. Certainly:",
+    "I walked {a} steps before lunch and another {b} steps after it. My phone says that I walked",
+    "| a | b | a + b |\n| {a} | {b} |",
+    "On page 7 it says: adding {a} to {b} yields",
+    "There were {a} ants in the old nest, until {b} more moved in, so that afterwards there lived",
 )
 """Templates that are drawn for training problems, besides the benchmark's own words."""
 
@@ -33,6 +43,10 @@ HELD_OUT = (
     "If you take {a} and increase it by {b}, you get",
     "total = {a} + {b}\nprint(total)  #",
     "We know that 41 + 14 = 55. By the same method, {a} + {b} =",
+    "Sum: {a} & {b} ->",
+    "The river carried {a} logs on Monday. On Tuesday, after the rain, {b} came down. The sawmill therefore received",
+    "How much is {a} and {b}? Let me think. It is",
+    "A farmer with {a} sheep marries a farmer with {b} sheep, and now their flock counts",
     "Dear Tom, please check the invoice of the 3 rooms: {a} and {b} add up to",
 )
 """Templates that no training problem uses."""

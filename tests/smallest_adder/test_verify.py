@@ -141,13 +141,13 @@ def test_whether_attention_depends_on_tokens_is_measured():
     assert tried("honest_by_hand", count=20).content == 0
     content = tried("untrained_linear_attention", count=20).content
     assert content is not None
-    assert content > 0.01
+    assert content > 1e-3
 
 
 def test_the_clock_is_for_the_whole_trial():
-    verification = tried("honest_last_only", limits=LIMITS._replace(seconds=1))
+    verification = tried("honest_last_only", count=20_000, limits=LIMITS._replace(seconds=2))
     (reason,) = rejections(verification).values()
-    assert "within 1 seconds" in reason
+    assert "within 2 seconds" in reason
 
 
 def test_the_verdict_says_what_kept_the_submission_from_harm():
@@ -162,7 +162,7 @@ def test_without_confinement_it_says_so():
 
 def test_where_nothing_confines_only_the_trusting_go_on(monkeypatch):
     monkeypatch.setattr(child, "confinable", lambda: False)
-    with pytest.raises(TaskError, match="--unconfined"):
+    with pytest.raises(TaskError, match="unconfined=true"):
         tried("bad_raises", count=10)
     assert tried("bad_raises", count=10, limits=LIMITS._replace(confined=False)).verdicts[0].passed is False
 

@@ -70,7 +70,7 @@ class Child:
         if limits.confined and not confinable():
             raise TaskError(
                 "submissions are untrusted code, confined by seccomp (Linux on x86-64 or ARM), which is not to be had "
-                "here; --unconfined runs one that you trust"
+                "here; unconfined=true runs one that you trust"
             )
         from lab.smallest_adder.trace.worker import serve
 
