@@ -6,17 +6,18 @@ import pytest
 import yaml
 
 from lab.benchmarks.cost.frontier import GROUPS, Point, points, ways
+from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
+from lab.inference.engine import Completion
+from lab.numbers.sampling import Problem
 
 LENGTHS = {"hard": [1, 3], "easy": [5, 6]}
 
 
 def sample(a: str, right: bool, seconds: float, tokens: tuple[int, int], api_error: str = "") -> dict:
-    return {
-        **{"task": "add", "representation": "integer", "a": a, "b": "1", "length": len(a), "api_error": api_error},
-        **{"seconds": seconds, "prompt_tokens": tokens[0], "completion_tokens": tokens[1]},
-        "strict": {"exact_match": right},
-    }
+    question = Problem("add", "integer", a, "1", str(int(a) + 1), len(a))
+    readings = {} if api_error else {"strict": Reading(question.answer, right, float(right), 0)}
+    return Sample(0, question, "", Completion("", *tokens, seconds, "stop", "", api_error), readings).to_json()
 
 
 @pytest.fixture

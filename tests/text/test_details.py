@@ -218,9 +218,9 @@ def test_a_rule_whose_trace_cannot_be_read_back_is_refused_by_name(folder, sourc
 
 
 def test_a_detail_that_nothing_would_score_is_refused():
-    with pytest.raises(ValueError, match=r"rules\.detail=values is of setting=rule_following"):
+    with pytest.raises(ValueError, match=r"rules\.detail=values needs setting=rule_following"):
         NupaConfig(rules=RulesConfig(detail="values"))
-    with pytest.raises(ValueError, match=r"rules\.detail=state is of style=rule_following"):
+    with pytest.raises(ValueError, match=r"rules\.detail=state needs style=rule_following"):
         DataConfig(rules=RulesConfig(detail="state"))
 
 
