@@ -127,9 +127,11 @@ def _entry(page: Page, root: Path, site: Path) -> Entry:
 
 
 def _named(name: str, html: str) -> str:
-    """HTML whose tables have the headings and the name that a screen reader needs."""
-    headed = re.sub(r"<th(?=[ >])", '<th scope="col"', html)
-    return headed.replace("<table>", f'<table><caption class="hidden">{escape(name)}</caption>')
+    """HTML whose tables scroll if they are wide, and have the headings and the name that a screen reader needs."""
+    wide = f'<div class="wide" tabindex="0" role="region" aria-label="{escape(name)}">'
+    html = re.sub(r"<th(?=[ >])", '<th scope="col"', html)
+    html = html.replace("<table>", f'{wide}<table><caption class="hidden">{escape(name)}</caption>')
+    return html.replace("</table>", "</table></div>")
 
 
 def _rendered(body: str) -> str:

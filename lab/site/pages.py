@@ -4,7 +4,7 @@ index.html            everything but what is loaded on demand
 runs/<n>/*.js         of run n: how it was run, its tables, its training, scores by length, its samples
 runs/<n>/figures/     its figures
 probing/<n>.html      the page of a probing run, figures and attention patterns
-experiments/*.png     the figures of the log
+experiments/*.png     the figures of the findings
 """
 
 import secrets

@@ -61,5 +61,5 @@ for (const button of document.querySelectorAll(".embed")) {
 
 filterRows(document.getElementById("runs-filter"), [...document.querySelectorAll("#runs-table tbody")], document.getElementById("runs-count"), "run");
 if (document.getElementById("log-filter")) {
-  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "experiment");
+  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "finding");
 }
