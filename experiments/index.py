@@ -1,6 +1,6 @@
 """Writes experiments/README.md, the index of the findings, from the front matter of their pages.
 
-    python experiments/index.py
+python experiments/index.py
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,8 @@ def _table(group: str, pages: Sequence[Page]) -> str:
 
 def _row(page: Page) -> str:
     found = page.finding
-    return f"| [{found.id}](findings/{page.path.parent.name}/README.md) | {found.claim} | {found.status} | {found.headline} |"
+    link = f"[{found.id}](findings/{page.path.parent.name}/README.md)"
+    return f"| {link} | {found.claim} | {found.status} | {found.headline} |"
 
 
 if __name__ == "__main__":

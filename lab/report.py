@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUNS", help="run directories, or folders of them")
     parser.add_argument("--out", type=Path, default=Path("report"), help="where the site is written (report)")
-    parser.add_argument("--experiments", type=Path, default=EXPERIMENTS, help="folder of the log (experiments)")
+    parser.add_argument("--experiments", type=Path, default=EXPERIMENTS, help="folder of the findings (experiments)")
     options = parser.parse_args(argv)
     report(options.runs, options.out, options.experiments)
 

@@ -1,6 +1,6 @@
 """The findings: pages below experiments/findings/, each with front matter that says what was found, and on what.
 
-    experiments/findings/<slug>/README.md      front matter between two lines of ---, then the page
+experiments/findings/<slug>/README.md      front matter between two lines of ---, then the page
 """
 
 import re

@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     costs: list[tuple[str, list[Table]]]
     boards: list[tuple[Table, str]]
     probing: list[Record]
-    log: list[experiments.Entry]
+    findings: list[experiments.Entry]
 
 
 def write(records: Sequence[Record], out: Path, log: Path) -> Path:

@@ -62,7 +62,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def write_finding(folder: Path, number: str, claim: str, artefacts: list[str], text: str) -> None:
     front = f"id: {number}\nclaim: {claim}\nstatus: holds\ngroup: length\nmodels: []\nseeds: 0\nn: 3 sums\n"
     front += f"device: one core\ndate: 2026-11-22\ncommands: [make it]\nartefacts: {artefacts}\nheadline: 3 of 4\n"
-    page = f"# {number}: {claim}\n\n![curve](../../results/curve.png)\n\n{text}\n\n## What must be said with it\n\nIt is so.\n"
+    page = f"# {number}: {claim}\n\n![curve](../../results/curve.png)\n\n{text}\n\n"
+    page += "## What must be said with it\n\nIt is so.\n"
     folder.mkdir(parents=True)
     (folder / "README.md").write_text(f"---\n{front}---\n\n{page}")
 
