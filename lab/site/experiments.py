@@ -94,15 +94,15 @@ class Entry(NamedTuple):
     text: str
     """HTML of the page, without its heading and images."""
     figures: list[str]
-    """File names below experiments/ of the site."""
+    """File names in the site's folder experiments/."""
     tables: list[tuple[str, str]]
-    """(file name, HTML) of result tables among its artefacts."""
+    """(file name, HTML) for each result table among its artefacts."""
     sources: list[tuple[str, str]]
-    """(file name, text) of programs among them."""
+    """(file name, text) for each program among them."""
 
 
 def entries(folder: Path, site: Path) -> list[Entry]:
-    """The findings below `folder`, whose figures are copied below `site`/experiments. HTML in a page is text.
+    """The findings below `folder`, whose figures are copied to `site`/experiments. HTML in a page is shown as text.
 
     Raises `RunError` as `read`.
     """
@@ -135,6 +135,6 @@ def _named(name: str, html: str) -> str:
 
 
 def _rendered(body: str) -> str:
-    """A page's HTML: headings two levels deeper; its title, images and links to files do not travel along."""
+    """A page's HTML: headings two levels deeper; its title, images and links to files are left out."""
     text = _LINK.sub(r"\1", _TITLE_OR_IMAGE.sub("", body))
     return _TEXT.render(_HEADING.sub("####", text))

@@ -49,7 +49,7 @@ def _wandb_is_configured() -> bool:
 
 
 def _tensorboard(run: Run) -> Any:
-    from transformers.integrations import TensorBoardCallback
+    from transformers.integrations.integration_utils import TensorBoardCallback
 
     callback = TensorBoardCallback()
     callback.logging_dir = str(run.path / "tensorboard")
@@ -57,7 +57,7 @@ def _tensorboard(run: Run) -> Any:
 
 
 def _trackio(run: Run) -> Any:
-    from transformers.integrations import TrackioCallback
+    from transformers.integrations.integration_utils import TrackioCallback
 
     class Silently(TrackioCallback):
         """It would print where its database is, in three lines."""
@@ -74,7 +74,7 @@ def _trackio(run: Run) -> Any:
 
 
 def _wandb(run: Run) -> Any:
-    from transformers.integrations import WandbCallback
+    from transformers.integrations.integration_utils import WandbCallback
 
     os.environ.setdefault("WANDB_PROJECT", _PROJECT)
     os.environ.setdefault("WANDB_DIR", str(run.path))

@@ -94,7 +94,7 @@ class AnswerTrainer(SFTTrainer):
         for name, value in values.items():
             if math.isfinite(value):
                 continue
-            last = last_checkpoint(Path(self.args.output_dir))  # each was validated, with a finite loss
+            last = last_checkpoint(Path(str(self.args.output_dir)))  # each was validated, with a finite loss
             rate = self._get_learning_rate()
             good = f"the last good checkpoint is {last}" if last else "there is no checkpoint yet"
             raise DivergedError(
@@ -103,7 +103,7 @@ class AnswerTrainer(SFTTrainer):
             )
 
     def _save_checkpoint(self, *arguments: Any, **settings: Any) -> None:
-        with _as_run_error(f"the checkpoint of step {self.state.global_step}", Path(self.args.output_dir)):
+        with _as_run_error(f"the checkpoint of step {self.state.global_step}", Path(str(self.args.output_dir))):
             super()._save_checkpoint(*arguments, **settings)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:

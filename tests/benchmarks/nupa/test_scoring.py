@@ -246,9 +246,9 @@ def test_answers_to_other_questions_are_not_taken_for_answers_to_these(tmp_path)
     run = Run.open(tmp_path / "run", "name: x\n")
     old, new = pick_problems(CELLS, 0, 4), pick_problems(CELLS, 1, 4)
     measure(Nupa(old), Oracle(old), run)
-    with pytest.raises(RunError, match="is of another question"):
+    with pytest.raises(RunError, match="is not of the question that the run asks"):
         measure(Nupa(new), Oracle(new), run)
-    with pytest.raises(RunError, match="is of another question"):
+    with pytest.raises(RunError, match="is not of the question that the run asks"):
         measure(Nupa(old[:5]), Oracle(old), run)
 
 
