@@ -217,7 +217,7 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
-    """The leaderboard of the runs' submissions and of those in the folder of the log, each table with its note."""
+    """The leaderboard of the runs' submissions and of those in the folder of experiments, each table with its note."""
     places = [(record, record.name, record.run.path / "submission.py") for record in records]
     its_own = Record(Run(log), "experiments")
     places += [(its_own, path.stem, path) for path in sorted(log.glob("*.py"))]
