@@ -29,7 +29,7 @@ COMMAND = "lab evaluate"
 
 
 class CompareOptions(Section):
-    """What a comparison of runs may say."""
+    """The options of a comparison of runs."""
 
     out: Path | None = None
     """The folder for all tables and figures; they are only printed if it is not given."""
@@ -39,7 +39,7 @@ class CompareOptions(Section):
     def _no_run(cls, out: Path | None) -> Path | None:
         taken = out and out.exists() and (not out.is_dir() or (out / "config.yaml").exists())
         if out == Path() or taken:
-            raise ValueError("should be a folder that is new, or no run directory")
+            raise ValueError("should be a new folder, or one that is not a run directory")
         return out
 
 

@@ -19,10 +19,10 @@ EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 
 class ReportOptions(Section):
-    """What a report may say."""
+    """The options of a report."""
 
     out: Path = Path("report")
-    """The folder that the site is written to."""
+    """The folder of the site."""
     experiments: Path = EXPERIMENTS
     """The folder of the findings."""
 

@@ -149,8 +149,8 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
         ([tmp_path / "empty"], "not a finished run"),
         ([tmp_path / "nowhere", run], "there is no such run"),
         ([tmp_path / "old"], "another version of the lab"),
-        ([run, f"out={tmp_path / 'file'}"], "should be a folder that is new"),
-        ([run, f"out={run}"], "no run directory"),
+        ([run, f"out={tmp_path / 'file'}"], "should be a new folder"),
+        ([run, f"out={run}"], "not a run directory"),
         ([run, "--out", "x"], "options are written key=value"),
     ):
         with pytest.raises(SystemExit) as stopped:

@@ -224,6 +224,6 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp
     assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert "the checkpoint of step 2 cannot be written" in error
-    assert "resume=true goes on" in error
+    assert "resume=true continues from the last checkpoint" in error
     assert error.count("\n") == 1
     assert (run(tmp_path, "resume=true") / "status").read_text() == "finished\n"

@@ -109,7 +109,7 @@ class Sample:
 
     @property
     def problem(self) -> Problem:
-        """The question, of a benchmark that asks problems of tasks."""
+        """The question, if the benchmark asks problems of tasks."""
         assert isinstance(self.question, Problem)
         return self.question
 
@@ -124,7 +124,7 @@ class Sample:
 
     @property
     def reading(self) -> Reading:
-        """The strict reading, or the only one; an answer that never came is none."""
+        """The strict reading, or the only one. A question that was not answered has a reading without an answer."""
         return next(iter(self.readings.values()), Reading(None, False, 0.0, 0))
 
     @property

@@ -74,7 +74,7 @@ class SwappedLlama(LlamaForCausalLM):
     def _bound(self, locality: LocalityConfig) -> None:
         first, last = locality.layers or (0, len(self.model.layers) - 1)
         if last >= len(self.model.layers):
-            what = f"there is no layer {last}; the model has {len(self.model.layers)}, from 0 up"
+            what = f"there is no layer {last}; the model has {len(self.model.layers)}, counted from 0"
             raise ModelError(f"positions.locality.layers={[first, last]}: {what}")
         for number, layer in enumerate(self.model.layers):
             layer.bounded = first <= number <= last  # type: ignore[union-attr]

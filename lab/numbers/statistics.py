@@ -106,7 +106,8 @@ def bootstrap_ratio(
     """
     above_N, below_N = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     if len(above_N) != len(below_N) or not below_N.any():
-        raise ValueError(f"no ratio of {len(above_N)} numbers to {len(below_N)}: as many are needed, not all 0")
+        sizes = f"{len(above_N)} numerators to {len(below_N)} denominators"
+        raise ValueError(f"no ratio of {sizes}: there should be as many, and some denominator should not be 0")
     n = len(above_N)
     if n == 1:
         return Estimate(float(above_N[0] / below_N[0]), -math.inf, math.inf, n)
