@@ -5,7 +5,7 @@ index.html            everything except what is loaded on demand
 runs/<n>/*.js         how run n was run, its tables, its training, scores by length, its samples
 runs/<n>/figures/     the figures of run n
 probing/<n>.html      the page of a probing run: figures and attention patterns
-experiments/*.png     the figures of the log
+experiments/*.png     the figures of the findings
 """
 
 import secrets
@@ -48,7 +48,7 @@ class Shown(NamedTuple):
     costs: list[tuple[str, list[Table]]]
     boards: list[tuple[Table, str]]
     probing: list[Record]
-    log: list[experiments.Entry]
+    findings: list[experiments.Entry]
 
 
 def write(records: Sequence[Record], out: Path, log: Path) -> Path:
@@ -217,7 +217,7 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
-    """The leaderboard of the runs' submissions and of those in the folder of the log, each table with its note."""
+    """The leaderboard of the runs' submissions and of those in the folder of experiments, each table with its note."""
     places = [(record, record.name, record.run.path / "submission.py") for record in records]
     its_own = Record(Run(log), "experiments")
     places += [(its_own, path.stem, path) for path in sorted(log.glob("*.py"))]

@@ -60,6 +60,6 @@ for (const button of document.querySelectorAll(".embed")) {
 }
 
 filterRows(document.getElementById("runs-filter"), [...document.querySelectorAll("#runs-table tbody")], document.getElementById("runs-count"), "run");
-if (document.getElementById("log-filter")) {
-  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "experiment");
+if (document.getElementById("findings-filter")) {
+  filterRows(document.getElementById("findings-filter"), [...document.querySelectorAll(".entry")], document.getElementById("findings-count"), "finding");
 }
