@@ -1,7 +1,7 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
-    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,16,20,50,100] [problems=100] [output=checkpoints]
-                                [results=experiments/results] [perplexity=true] [key=value ...]
+    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,16,20,50,100] [problems=100]
+                                [output=checkpoints] [results=experiments/results] [perplexity=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
