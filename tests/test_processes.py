@@ -92,7 +92,7 @@ def test_engines_that_keep_their_own_gpus_or_servers_busy_are_asked_by_one_proce
         (VllmConfig(model="m"), "tensor_parallel"),
         (EndpointConfig(base_url="http://h", model="m"), "concurrency"),
     ):
-        with pytest.raises(ConfigError, match=f"engine.{key}; start it without a launcher"):
+        with pytest.raises(ConfigError, match=f"start it without a launcher, and set engine.{key}"):
             open_engine(config)
 
 

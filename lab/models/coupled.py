@@ -62,16 +62,22 @@ class Paths(NamedTuple):
 
     @classmethod
     def of(cls, tree: PrefixTree) -> "Paths":
-        known: set[int] = set()
-        own: list[list[int]] = []
-        for path in tree.paths:
-            own.append([node for node in path if node not in known])
-            known.update(path)
+        own = own_nodes(tree)
         longest = max(map(len, own))
         found = torch.empty(len(tree.tokens), dtype=torch.long)
         for row, nodes in enumerate(own):
             found[nodes] = row * longest + torch.arange(len(nodes))
         return cls(_padded(own), _padded(tree.paths), found)
+
+
+def own_nodes(tree: PrefixTree) -> list[list[int]]:
+    """Of each path the nodes that no earlier path has: its last ones."""
+    known: set[int] = set()
+    found = []
+    for path in tree.paths:
+        found.append([node for node in path if node not in known])
+        known.update(path)
+    return found
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:

@@ -23,7 +23,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import HIDDEN, PATH_ATTENTION, Paths, hide, text_positions
+from lab.models.coupled import HIDDEN, PATH_ATTENTION, Paths, hide, own_nodes, text_positions
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
@@ -287,13 +287,11 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     (rows, queries), keys = paths.queries_BQ.shape, paths.keys_BK.shape[1]
     kinds_BQK = torch.zeros(rows, queries, keys, dtype=torch.long)
     visible_BQK = torch.zeros(rows, queries, keys, dtype=torch.bool)
-    known: set[int] = set()
-    for row, path in enumerate(tree.paths):
-        own = len([node for node in path if node not in known])
-        known.update(path)
-        kinds_BQK[row, :own, : len(path)] = model.kinds([tree.tokens[node] for node in path], own)
-        at = torch.arange(len(path) - own, len(path))
-        visible_BQK[row, :own] = torch.arange(keys) <= at[:, None]
+    for row, (path, own) in enumerate(zip(tree.paths, own_nodes(tree), strict=True)):
+        last = len(own)
+        kinds_BQK[row, :last, : len(path)] = model.kinds([tree.tokens[node] for node in path], last)
+        at = torch.arange(len(path) - last, len(path))
+        visible_BQK[row, :last] = torch.arange(keys) <= at[:, None]
     positions = [model.text_positions([tree.tokens[node] for node in path]) for path in tree.paths]
     return {
         "position_ids": _of_nodes(tree, positions),
