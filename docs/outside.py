@@ -18,7 +18,9 @@ _LINK = re.compile(r"(\]\()([^)#:\s]+)(?=[)#])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    waiting = [path for file in files.documentation_pages() for path in linked(f"docs/{file.src_uri}", file.content_string)]
+    waiting = [
+        path for file in files.documentation_pages() for path in linked(f"docs/{file.src_uri}", file.content_string)
+    ]
     while waiting:
         path = waiting.pop()
         if path.startswith("docs/") or files.get_file_from_path(path):
