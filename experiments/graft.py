@@ -1,7 +1,7 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
-    python experiments/graft.py [rows=graft,plain] [seeds=0] [digits=8,16,20,50,100] [problems=100] [output=checkpoints]
-                                [results=experiments/results] [perplexity=true] [key=value ...]
+    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,16,20,50,100] [problems=100]
+                                [output=checkpoints] [publish=true] [perplexity=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
@@ -57,21 +57,22 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     given = dict(part.split("=", 1) for part in arguments if part.split("=", 1)[0] in NAMES)
     changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
-    rows = given.get("rows", "graft,plain").split(",")
+    rows = given.get("rows", "graft;plain").split(";")
     seeds = [int(part) for part in given.get("seeds", "0").split(",")]
     lengths = [int(part) for part in given.get("digits", "8,16,20,50,100").split(",")]
     problems, output = int(given.get("problems", 100)), Path(given.get("output", "checkpoints"))
     measured: dict[str, list[Measured]] = {}
+    untouched = Measured(output / "graft_untouched", load(FinetuneConfig, CONFIG, changes).model.name)
     for seed in seeds:
         for row in rows:
             one = Measured(trained(row, seed, output, changes))
             for length in lengths:
                 for stratum in STRATA:
                     one.exact_match(length, stratum, problems)
-            if given.get("perplexity", "true") == "true":
-                one.perplexity()
             measured.setdefault(row, []).append(one)
-            show(measured, lengths, problems, Path(given.get("results", ROOT / "experiments" / "results")))
+            results = Path(given.get("results", ROOT / "experiments" / "results"))
+            notes = perplexities(untouched, measured) if given.get("perplexity", "true") == "true" else ""
+            show(measured, lengths, problems, notes, results)
 
 
 def trained(row: str, seed: int, output: Path, changes: Sequence[str]) -> Path:
@@ -86,8 +87,9 @@ def trained(row: str, seed: int, output: Path, changes: Sequence[str]) -> Path:
 class Measured:
     """What is known of one tuned model; what is not is measured when it is asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.file = folder, folder / "graft.json"
+    def __init__(self, folder: Path, model: str = "") -> None:
+        """`model`: its name, where it is not that of a run in the folder."""
+        self.folder, self.file, self.model = folder, folder / "graft.json", model or str(folder)
         self.known: dict[str, Any] = json.loads(self.file.read_text()) if self.file.is_file() else {}
         self._loaded: Any = None
 
@@ -101,12 +103,13 @@ class Measured:
     def _once(self, name: str, measure: Any) -> Any:
         if name not in self.known:
             self.known[name] = measure()
+            self.folder.mkdir(parents=True, exist_ok=True)
             self.file.write_text(json.dumps(self.known, indent=1))
             print(self.folder.name, name, brief(self.known[name]), flush=True)
         return self.known[name]
 
     def _model(self) -> Any:
-        self._loaded = self._loaded or checkpoints.load(ModelConfig(name=str(self.folder)))
+        self._loaded = self._loaded or checkpoints.load(ModelConfig(name=self.model))
         return self._loaded
 
     def _asked(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
@@ -149,7 +152,14 @@ def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
     return {name: math.exp(total[name] / max(1, count[name])) for name in total} | {"tokens": count["all"]}
 
 
-def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, results: Path) -> None:
+def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> str:
+    found = {"untouched": [untouched], **measured}
+    values = {row: [f"{one.perplexity()['all']:.2f}" for one in models] for row, models in found.items()}
+    lines = [f"{row} {', '.join(found)}" for row, found in values.items()]
+    return f"Perplexity of docstrings of Python's library: {'; '.join(lines)}."
+
+
+def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, notes: str, results: Path) -> None:
     lines: list[tuple[Cell, ...]] = []
     curves: dict[str, dict[str, dict[float, Estimate]]] = {stratum: {} for stratum in STRATA}
     for row, models in measured.items():
@@ -168,7 +178,8 @@ def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: 
     table = Table(title, ("row", "seeds", "digits", *STRATA, "lowest seed"), lines, 3)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     results.mkdir(parents=True, exist_ok=True)
-    (results / "graft.md").write_text(f"{title}\n\n{table.markdown()}")
+    print(notes)
+    (results / "graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
     figures.panels(curves, "digits", title, results / "graft.png")
 
 

@@ -1,4 +1,4 @@
-"""The log of experiments (experiments/README.md) as entries: each row of its tables, with the files that it names."""
+"""Reads the log of experiments (experiments/README.md) as entries: each table row, with the files that it names."""
 
 import re
 import shutil
@@ -18,19 +18,19 @@ class Entry(NamedTuple):
     section: str
     title: str
     cells: list[tuple[str, str]]
-    """(column, HTML) of each further column."""
+    """(column, HTML) for each column after the first."""
     figures: list[str]
-    """File names below experiments/ of the site."""
+    """File names in the site's folder experiments/."""
     tables: list[tuple[str, str]]
-    """(file name, HTML) of result tables that the row names."""
+    """(file name, HTML) for each result table that the row names."""
     sources: list[tuple[str, str]]
-    """(file name, text) of programs that it names."""
+    """(file name, text) for each program that the row names."""
 
 
 def entries(folder: Path, site: Path) -> list[Entry]:
-    """Entries of `folder`/README.md; the figures that they name are copied below `site`/experiments.
+    """The entries of `folder`/README.md; the figures that they name are copied to `site`/experiments.
 
-    Nothing where there is no such log. HTML in the log is text.
+    The list is empty if there is no such log. HTML in the log is shown as text.
     """
     log = folder / "README.md"
     if not log.is_file():
@@ -74,13 +74,13 @@ def _entry(section: str, columns: list[str], row: list[Token], folder: Path, sit
 
 
 def _tables(name: str, text: str) -> str:
-    """A result file's HTML, its tables with the headings that a screen reader needs."""
+    """A result file as HTML; its tables get the headings and captions that a screen reader needs."""
     named = re.sub(r"<th(?=[ >])", '<th scope="col"', _TEXT.render(text))
     return named.replace("<table>", f'<table><caption class="hidden">{escape(name)}</caption>')
 
 
 def _inline(cell: Token) -> str:
-    """A cell's HTML without its images, which stand below, and without links to files that do not travel along."""
+    """A cell as HTML, without its images, which are shown below, and without links to files that are not copied."""
     kept: list[Token] = []
     dropped = False
     for token in cell.children or []:
@@ -89,5 +89,5 @@ def _inline(cell: Token) -> str:
         if token.type == "image" or (dropped and token.type in ("link_open", "link_close")):
             continue
         kept.append(token)
-    renderer: Any = _TEXT.renderer  # typed by what all renderers have
+    renderer: Any = _TEXT.renderer  # its type has only what all renderers share
     return renderer.renderInline(kept, _TEXT.options, {})

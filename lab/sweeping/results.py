@@ -1,4 +1,4 @@
-"""What came of a sweep: one table and one figure of many runs, each figure a mean over the seeds of a cell."""
+"""The results of a sweep: one table and one figure for many runs; each value is a mean over the seeds of a cell."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,22 @@ class Row(NamedTuple):
     """The finished runs of a cell."""
 
     labels: Mapping[str, str]
-    """What is tried, and what of it this cell is."""
+    """What is tried, and the value of this cell, as in `Cell`."""
     runs: Sequence[Run]
-    """One a seed."""
+    """One run for each seed."""
 
 
 def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], title: str, run: Run) -> Table | None:
-    """Write table.md, results.csv and figures/results.png into the sweep's `run`; None where no cell has a run yet.
+    """Writes table.md, results.csv and figures/results.png into the sweep's directory.
 
-    Raises `RunError` where a path of the config leads nowhere in a run that is finished.
+    Args:
+        results: what to show.
+        rows: the finished runs of each cell.
+        title: the title of the table and the figure.
+        run: the sweep's run directory.
+
+    Returns the table, or None if no cell has a finished run yet. Raises `RunError` if a finished run has nothing at a
+    path of the config.
     """
     seeds = {len(row.runs) for row in rows}
     if seeds == {0}:
@@ -76,9 +83,15 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
 
 
 def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None:
-    """Mean over the runs with its 95 % interval: of a share the wider of Student's over the runs and Wilson's over
-    their problems, of another number Student's, cut to what its metric can be; of one run the interval that it has.
-    None of no runs.
+    """The mean over runs with its 95 % interval; None if there are no runs.
+
+    The interval of a share covers Student's over the runs and Wilson's over all their problems. The interval of any
+    other number is Student's, cut to the bounds of its metric. A single run keeps its own interval.
+
+    Args:
+        runs: the runs of one cell, one for each seed.
+        path: the keys of the value (see `ValuesResults`).
+        share: whether the value is a proportion of problems.
     """
     if not runs:
         return None
@@ -92,7 +105,7 @@ def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None
 
 
 def _pooled(run: Run, path: str, share: bool) -> Estimate:
-    """All that `path` matches in a run, as one estimate: of shares those of all problems together, else the mean."""
+    """All that `path` matches in a run, as one estimate: shares are pooled over problems, other numbers averaged."""
     file, _, keys = path.rpartition(":")
     tree = run.read_json(file or "summary")
     found = [part for part in _at(tree, keys.split(".")) if _is_estimate(part) or (_is_number(part) and not share)]
@@ -109,7 +122,7 @@ def _pooled(run: Run, path: str, share: bool) -> Estimate:
 
 
 def _at(tree: Any, keys: Sequence[str]) -> Iterator[Any]:
-    """All that stands at `keys` in a tree of mappings and lists."""
+    """All values at `keys` in a tree of mappings and lists."""
     if not keys:
         yield tree
         return
@@ -124,7 +137,7 @@ def _children(tree: Any) -> dict[str, Any]:
 
 
 def _there_is(tree: Any, keys: Sequence[str]) -> str:
-    """Where the path ends, and what it could go on with."""
+    """For an error: how far the path leads, and how it could continue."""
     for place in range(len(keys), -1, -1):
         if reached := list(_at(tree, keys[:place])):
             there = ", ".join(list(_children(reached[0]))[:12])

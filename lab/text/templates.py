@@ -1,7 +1,7 @@
-"""Ways to ask for a sum in running text: those of training, and others that only a test has.
+"""Ways to ask for a sum in running text: some are for training, others are kept for testing.
 
-A template is what stands before the first number, between the two, and after the second. `example` keeps the numbers as
-they are written, reversed for instance, so that a template goes with every format of integers.
+A template is the text before the first number, between the two, and after the second. The numbers stay as they are
+written, for instance reversed, so that templates work with every format of integers.
 """
 
 from lab.numbers.sampling import Problem, philox
@@ -24,8 +24,18 @@ TRAINING = (
     "First 21 + 43 = 64. Now {a} + {b} =",
     "A note: 5 people came. Add up {a} and {b}:",
     "def test():\n    assert {a} + {b} ==",
+    "x = {a}\ny = {b}\nx + y =",
+    "Start with {a}, then add {b}. You have",
+    "He paid {a} dollars for the house and {b} for the garden, which comes to",
+    "The first village has {a} people, the second {b}. When both meet in the square, they are",
+    "{a} plus {b} is",
+    "Please give me the total of {a} and {b}. Certainly:",
+    "I walked {a} steps before lunch and another {b} steps after it. My phone says that I walked",
+    "| a | b | a + b |\n| {a} | {b} |",
+    "On page 7 it says: adding {a} to {b} yields",
+    "There were {a} ants in the old nest, until {b} more moved in, so that afterwards there lived",
 )
-"""Drawn for training problems beside the benchmark's own words."""
+"""Templates that are drawn for training problems, besides the benchmark's own words."""
 
 HELD_OUT = (
     "What is {a} plus {b}? It is",
@@ -33,20 +43,24 @@ HELD_OUT = (
     "If you take {a} and increase it by {b}, you get",
     "total = {a} + {b}\nprint(total)  #",
     "We know that 41 + 14 = 55. By the same method, {a} + {b} =",
+    "Sum: {a} & {b} ->",
+    "The river carried {a} logs on Monday. On Tuesday, after the rain, {b} came down. The sawmill therefore received",
+    "How much is {a} and {b}? Let me think. It is",
+    "A farmer with {a} sheep marries a farmer with {b} sheep, and now their flock counts",
     "Dear Tom, please check the invoice of the 3 rooms: {a} and {b} add up to",
 )
-"""Words of no training problem. """
+"""Templates that no training problem uses."""
 
 
 def worded(template: str, item: Example) -> Example:
-    """An example of integer addition in the words of a template."""
+    """An example of integer addition, rewritten in the words of a template."""
     before, between, after = around_operands(item.problem)
     a, _, b = item.prompt.removeprefix(before).removesuffix(after).partition(between)
     return Example(template.format(a=a, b=b), item.completion, item.problem)
 
 
 class ManyTemplates(Wording):
-    """The numbers of another wording, in its own words or in those of a training template, as luck has it."""
+    """Writes numbers as another wording does, in its words or in those of a training template; luck decides which."""
 
     def __init__(self, wording: Wording) -> None:
         super().__init__()

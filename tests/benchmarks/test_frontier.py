@@ -86,7 +86,7 @@ def test_each_variant_of_a_cost_comparison_is_a_way_of_its_own(run):
 
 def test_the_command_writes_a_table_its_records_and_a_figure(both, tmp_path, capsys):
     main([*map(str, both), f"out={tmp_path / 'out'}"])
-    assert "tokens written a right answer" in (tmp_path / "out" / "frontier.md").read_text()
+    assert "tokens written per right answer" in (tmp_path / "out" / "frontier.md").read_text()
     assert (tmp_path / "out" / "frontier.csv").read_text().count("\n") == 9
     assert (tmp_path / "out" / "frontier.png").stat().st_size > 10_000
     assert "What right answers cost" in capsys.readouterr().out

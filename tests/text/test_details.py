@@ -227,10 +227,10 @@ def test_a_detail_that_nothing_would_score_is_refused():
 @pytest.mark.parametrize(
     ("right", "wrong", "why"),
     [
-        ("carry=0", "cary=0", "line 3 of a trace is 'cary=0', where a line such as 'carry=0' should come"),
+        ("carry=0", "cary=0", "line 3 of a trace is 'cary=0', but a line such as 'carry=0' should follow"),
         ("a[-1:]=8", "a[-1:]=2", "line 4 of a trace is 'a\\[-1:\\]=2"),
         ("total=13", "total=a+b", "line 4"),
-        ('\na="" b=""', "", "a trace ends, where a line such as"),
+        ('\na="" b=""', "", "a trace ends, but a line such as"),
         ('a="" b=""', 'a="" b=""\ncarry=0', "line 12 of a trace is 'carry=0', after the rule has ended"),
     ],
 )

@@ -179,7 +179,7 @@ def test_kinds_that_know_no_places_cut_the_digits_as_they_are_written(item, kind
     words = notation(task_of(item).key, kind=kind, digits=size, reverse=reverse).answer(item, luck)
     drawn = _random_words("answer", item, luck) if kind == "random" else None
     # parts draw in the order in which they stand in the number, whatever the order in which they are written
-    turn = -1 if reverse == "total" else 1
+    turn = -1 if reverse in ("total", "answer") else 1
     parts = re.split("[./e]", "".join(words))[::turn]
     cut = [
         groups(part, kind, size, side, drawn) for part, side in zip(parts, task_of(item).answer.alignment, strict=True)

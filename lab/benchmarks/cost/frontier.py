@@ -1,7 +1,8 @@
-"""What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs asked.
+"""What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs share.
 
-A way to answer is one samples file of a run: that of an evaluation, of a tuned model after its training, or of each
-variant of a cost comparison. Lengths are those that its model was trained on, or beyond them.
+A way to answer is one samples file of a run: the file of an evaluation, the file of a tuned model after its training,
+or the file of each variant of a cost comparison. Lengths are divided into those that its model was trained on and those
+beyond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,17 +28,17 @@ ALL_TASKS = "all tasks"
 class Way(NamedTuple):
     label: str
     detail: str
-    """direct, or the detail of the traces of rules."""
+    """"direct", or the detail of the traces if rules are followed."""
     engine: str
     samples: dict[Problem, Sample]
     trained: Mapping[str, Sequence[int]]
-    """Shortest and longest trained length of hard and easy tasks; empty if the model was not trained by the lab."""
+    """The shortest and longest trained length of hard and of easy tasks; empty if the lab did not train the model."""
 
 
 def ways(paths: Iterable[Path]) -> list[Way]:
-    """The ways to answer in runs, cut to the problems that all of them were asked and answered.
+    """The ways to answer in these runs, restricted to the problems that all of them answered.
 
-    Raises RunError if a run is not finished or has no samples of NUPA, and if no problem is common to all.
+    Raises RunError if a run is not finished or has no samples of NUPA, or if no problem is common to all.
     """
     found = [way for path in dict.fromkeys(path.resolve() for path in paths) for way in _of_run(path)]
     shared = set.intersection(*(set(way.samples) for way in found))
@@ -88,7 +89,7 @@ def _engine(config: Mapping[str, Any], variant: str) -> str:
 
 
 def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str, Sequence[int]]:
-    """The lengths of the run itself, or of the run directory that its model is."""
+    """The trained lengths of the run itself, or of the run that its model comes from."""
     if "data" in config:
         return config["data"]["lengths"]
     part = config.get("rule_following" if variant.startswith("rule") else "direct") if variant else None
@@ -108,20 +109,20 @@ def _group(way: Way, sample: Sample) -> str:
 
 
 class Point(NamedTuple):
-    """A task (or all), a group of lengths, and a way to answer."""
+    """The figures of one way to answer, for one task (or all tasks) and one group of lengths."""
 
     task: str
     lengths: str
     way: Way
     accuracy: Estimate
     spent: dict[str, Estimate]
-    """By COSTS, of an answer."""
+    """What an answer costs on average, for each of COSTS."""
     per_right: dict[str, Estimate | None]
-    """All that was spent over all right answers; None if there are none."""
+    """The total cost divided by the number of right answers; None if there are none."""
 
 
 def points(found: Sequence[Way]) -> list[Point]:
-    """All tasks first, then in the order of the task table; trained lengths before longer ones."""
+    """The points of these ways: all tasks together, then each in the order of the task table, trained lengths first."""
     rows = []
     for way in found:
         groups: dict[tuple[str, str], list[Sample]] = {}
@@ -147,9 +148,9 @@ def _point(task: str, group: str, way: Way, samples: Sequence[Sample]) -> Point:
 
 
 def table(rows: Sequence[Point]) -> Table:
-    """A row a point. The prompt's tokens stand apart: of a group of requests, what their prompts share is read once."""
-    columns = ("task", "lengths", "way", "detail", "engine", "n", "right, %", "s a right answer")
-    columns += ("tokens written a right answer", "tokens written", "prompt tokens")
+    """One row per point. Prompt tokens have their own column, because the shared part of prompts is read only once."""
+    columns = ("task", "lengths", "way", "detail", "engine", "n", "right, %", "s per right answer")
+    columns += ("tokens written per right answer", "tokens written", "prompt tokens")
     cells = [
         (
             *(row.task, row.lengths, row.way.label, row.way.detail, row.way.engine, str(row.accuracy.n)),
@@ -161,7 +162,7 @@ def table(rows: Sequence[Point]) -> Table:
         )
         for row in rows
     ]
-    return Table("What right answers cost, on the problems that all were asked (95 % interval)", columns, cells, 5)
+    return Table("What right answers cost, on the problems that all were asked (95 % intervals)", columns, cells, 5)
 
 
 def _significant(estimate: Estimate | None) -> Cell:
@@ -169,8 +170,9 @@ def _significant(estimate: Estimate | None) -> Cell:
 
 
 def draw(rows: Sequence[Point], title: str, path: Path) -> None:
-    """Accuracy against seconds and against written tokens a right answer (log scale), a row of panels a group of
-    lengths, over all tasks. What has no right answer stands at the right edge, hollow.
+    """Accuracy over all tasks, against seconds and against written tokens per right answer (log scale).
+
+    Each group of lengths has a row of panels. A way without any right answer is a hollow marker at the right edge.
     """
     overall = [row for row in rows if row.task == ALL_TASKS]
     groups = list(dict.fromkeys(row.lengths for row in overall))
@@ -182,7 +184,7 @@ def draw(rows: Sequence[Point], title: str, path: Path) -> None:
             for axes, cost in zip(axes_of, ("seconds", "completion_tokens"), strict=True):
                 _panel(axes, members, labels, cost)
                 axes.set_title(group, fontsize=9)
-                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} a right answer", fontsize=8)
+                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} per right answer", fontsize=8)
             axes_of[0].set_ylabel("right answers (95 %)", fontsize=8)
         shown = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}

@@ -1,4 +1,4 @@
-// Which view is shown: the part of the address after the hash, such as #samples/3.
+// Shows the view that the address names after the hash, such as #samples/3.
 const VIEWS = { runs: openRuns, run: openRun, performance: openPerformance, heatmap: openHeatmap, errors: openErrors, samples: openSamples, training: openTraining, cost() {}, probing() {}, adders() {}, log() {} };
 let shownView = null;
 
