@@ -25,6 +25,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
+from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Cell, Shown, Table
 from lab.finetune import main as finetune
 from lab.inference.engine import Request
@@ -50,11 +51,12 @@ TOGETHER = 10_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Of documentation: how many, and of how many tokens."""
-NAMES = ("rows", "seeds", "digits", "problems", "output", "results", "perplexity")
+NAMES = ("rows", "seeds", "digits", "problems", "output", "perplexity")
 
 
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given = dict(part.split("=", 1) for part in arguments if part.split("=", 1)[0] in NAMES)
     changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
     rows = given.get("rows", "graft;plain").split(";")
@@ -70,7 +72,6 @@ def main(arguments: Sequence[str]) -> None:
                 for stratum in STRATA:
                     one.exact_match(length, stratum, problems)
             measured.setdefault(row, []).append(one)
-            results = Path(given.get("results", ROOT / "experiments" / "results"))
             notes = perplexities(untouched, measured) if given.get("perplexity", "true") == "true" else ""
             show(measured, lengths, problems, notes, results)
 
@@ -159,7 +160,9 @@ def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> st
     return f"Perplexity of docstrings of Python's library: {'; '.join(lines)}."
 
 
-def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, notes: str, results: Path) -> None:
+def show(
+    measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, notes: str, results: Results
+) -> None:
     lines: list[tuple[Cell, ...]] = []
     curves: dict[str, dict[str, dict[float, Estimate]]] = {stratum: {} for stratum in STRATA}
     for row, models in measured.items():
@@ -177,10 +180,9 @@ def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: 
     )
     table = Table(title, ("row", "seeds", "digits", *STRATA, "lowest seed"), lines, 3)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-    results.mkdir(parents=True, exist_ok=True)
     print(notes)
-    (results / "graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
-    figures.panels(curves, "digits", title, results / "graft.png")
+    results.file("graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
+    figures.panels(curves, "digits", title, results.file("graft.png"))
 
 
 if __name__ == "__main__":

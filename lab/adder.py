@@ -27,7 +27,7 @@ from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
 
 if TYPE_CHECKING:
-    from lab.smallest_adder.verify import Verification
+    from lab.smallest_adder.verdict import Verification
 
 
 class VerifyOptions(Section):
@@ -118,7 +118,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
 
 
 def show(verification: "Verification") -> None:
-    from lab.smallest_adder.verify import PROVES
+    from lab.smallest_adder.verdict import PROVES
 
     words = {True: "passed", False: "FAILED", None: "-"}
     for verdict in verification.verdicts:

@@ -11,6 +11,7 @@ _OWN_KEYS = {
     "benchmark": "evaluate",
     "rule_following": "cost",
     "subject": "probe",
+    "adders": "probe",
     "group": "adder",
     "adapter": "finetune",
     "format": "pretrain",

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.errors import TaskError
 from lab.models.sources import cache_folder
 from lab.smallest_adder.contract import category, read_submission, seeds
-from lab.smallest_adder.trace.child import Limits
-from lab.smallest_adder.verify import VERSION, Verification, verify
+from lab.smallest_adder.verdict import VERSION, Verification
+
+if TYPE_CHECKING:
+    from lab.smallest_adder.trace.child import Limits
 
 
 def submissions(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
@@ -35,11 +37,13 @@ def submissions(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
             yield str(named.parent if named.name == "submission" and named.parent.name else named), path
 
 
-def verdict_of(path: Path, limits: Limits) -> dict[str, Any]:
+def verdict_of(path: Path, limits: "Limits") -> dict[str, Any]:
     """The stored verdict of a submission, or a new one, which is stored."""
     stored = known(path)
     if stored is not None:
         return stored
+    from lab.smallest_adder.verify import verify  # what only reads verdicts needs no torch
+
     source = read_submission(path)
     verdict = {"category": category(source), "seeds": seeds(source)} | _plainly(verify(source, limits=limits))
     kept = _place(path)

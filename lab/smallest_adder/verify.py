@@ -2,47 +2,13 @@
 
 import secrets
 from collections.abc import Callable
-from typing import NamedTuple
 
 from lab.errors import LabError
-from lab.smallest_adder.graph.counting import Counts
 from lab.smallest_adder.layers.table import LAYERS
 from lab.smallest_adder.problems import problems
 from lab.smallest_adder.trace.child import Limits, Misbehaved, plain
 from lab.smallest_adder.trial import Objection, Trial, Unusable
-
-VERSION = 3
-"""Raised when the verifier could judge a submission differently than before."""
-
-PROVES = (
-    "Qualified means: the graph that this file's model computes is a small causal transformer by the rules in "
-    "lab/smallest_adder/contract.py, adds, and has as many numbers as it says. It does not mean that the numbers were "
-    "learned, nor how many were tried; what an architecture knows by itself, its form and its period, is not counted."
-)
-
-
-class Verdict(NamedTuple):
-    layer: str
-    passed: bool | None
-    """None if the trial ended before it."""
-    reason: str
-
-
-class Verification(NamedTuple):
-    verdicts: list[Verdict]
-    right: int
-    problems: int
-    seed: int
-    counts: Counts | None
-    content: float | None
-    """The most that a weight of attention changes from one problem to another; 0 is attention by position alone."""
-    additions_per_second: float
-    confinement: list[str]
-    """What kept the submission from harm."""
-
-    @property
-    def qualified(self) -> bool:
-        return all(verdict.passed for verdict in self.verdicts)
+from lab.smallest_adder.verdict import Verdict, Verification
 
 
 def verify(

@@ -4,8 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.smallest_adder.graph.counting import Counts, count, distinct
+from lab.smallest_adder.graph.counting import count, distinct
 from lab.smallest_adder.graph.graph import Tensor
+from lab.smallest_adder.verdict import Counts
 
 
 def described(tensor: torch.Tensor, kind: str = "parameter", trainable: bool = True) -> Tensor:

@@ -9,7 +9,7 @@ from lab.errors import TaskError
 from lab.smallest_adder import stored
 from lab.smallest_adder.contract import category, seeds
 from lab.smallest_adder.trace.child import Limits
-from lab.smallest_adder.verify import Verdict, Verification
+from lab.smallest_adder.verdict import Verdict, Verification
 
 SUBMISSIONS = Path(__file__).parent / "submissions"
 

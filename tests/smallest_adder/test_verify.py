@@ -9,7 +9,8 @@ from lab.smallest_adder.trace import child
 from lab.smallest_adder.trace.child import Limits
 from lab.smallest_adder.trace.confinement import LIMITS as LIMITS_NAME
 from lab.smallest_adder.trace.confinement import lacks
-from lab.smallest_adder.verify import Verification, verify
+from lab.smallest_adder.verdict import Verification
+from lab.smallest_adder.verify import verify
 
 SUBMISSIONS = Path(__file__).parent / "submissions"
 

@@ -7,24 +7,11 @@ registered first.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import torch
 
 from lab.smallest_adder.graph.graph import Tensor
-
-
-class Counts(NamedTuple):
-    parameters: int
-    """By the challenge's rule; what a submission is ranked by."""
-    literals: int
-    """Different numbers in the code of the pass, less those that everybody knows (graph/constants.py)."""
-    trainable: int
-    buffers_free: int
-    """Parameters alone: the literature's count, where fixed position tables are free."""
-    by_data_ptr: int
-    """What the public verifier counts."""
-    bits: int
+from lab.smallest_adder.verdict import Counts
 
 
 def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], literals: int) -> Counts:
