@@ -97,7 +97,11 @@ NAMED = [(page, name, words) for page, text in TEXTS.items() for name, words in 
 def test_every_command_that_a_page_names_is_one_and_its_config_loads(page, name, words):
     assert name in COMMANDS
     words = words[1:] if words[:1] == ["train"] else words
-    if name not in SCHEMAS or not words or words[0].startswith(("-", "checkpoints", "verify", "leaderboard", "CONFIG")):
+    if (
+        name not in SCHEMAS
+        or not words
+        or words[0].startswith(("-", "checkpoints", "verify", "leaderboard", "benchmark", "CONFIG"))
+    ):
         return
     changes = [word for word in words[1:] if not word.startswith(("-", *NOT_OF_THE_CONFIG)) and "..." not in word]
     load(SCHEMAS[name], find_config(words[0]), with_smoke(SCHEMAS[name], changes))
