@@ -29,7 +29,7 @@ def tried(monkeypatch, cache) -> list[str]:
         sources.append(source)
         return Verification([Verdict("accuracy", False, "why")], 3, 10, 7, None, None, 1.0, ["seccomp"])
 
-    monkeypatch.setattr(stored, "verify", verify)
+    monkeypatch.setattr("lab.smallest_adder.verify.verify", verify)
     return sources
 
 
