@@ -15,7 +15,7 @@ from typing import Any
 
 from lab.config.loading import load
 from lab.drawing.publishing import take_results
-from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import seeds_proportion, student_mean
 from lab.runs import Run
@@ -61,7 +61,7 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
     tuned = {label: [one["after"] for one in found] for label, found in summaries.items()}
     rows = {label: found for label, found in tuned.items() if found}
     rows[UNTUNED] = [one["before"] for one in summaries["FT"]]
-    lines: list[tuple[Cell, ...]] = []
+    lines: list[tuple[Entry, ...]] = []
     for task, ranges in ((task, part["ranges"]) for task, part in rows["FT"][0].items()):
         for span in ranges:
             plain = [digit_match(one, task, span) for one in rows["FT"]]
@@ -89,7 +89,7 @@ def digit_match(summary: dict[str, Any], task: str, span: str) -> float:
     return summary[task]["ranges"][span]["strict"]["digit_match"]["value"]
 
 
-def published() -> dict[tuple[str, str, str], Cell]:
+def published() -> dict[tuple[str, str, str], Entry]:
     with (HERE / "table18.csv").open() as file:
         return {
             (line["row"], line["task"], span): f"{100 * float(line[span]):.0f}"

@@ -26,7 +26,7 @@ from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.publishing import Results, take_results
-from lab.drawing.tables import Cell, Shown, Table
+from lab.drawing.tables import Entry, Shown, Table
 from lab.finetune import main as finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
@@ -163,7 +163,7 @@ def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> st
 def show(
     measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, notes: str, results: Results
 ) -> None:
-    lines: list[tuple[Cell, ...]] = []
+    lines: list[tuple[Entry, ...]] = []
     curves: dict[str, dict[str, dict[float, Estimate]]] = {stratum: {} for stratum in STRATA}
     for row, models in measured.items():
         for length in lengths:

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
-from lab.drawing.tables import NOT_MEASURED, Cell, Table, difference, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Table, difference, percent
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
@@ -72,7 +72,7 @@ def figure_of(summary: dict[str, Any], task: str, span: str, name: str) -> dict[
     return summary["nupa"][task]["ranges"][span]["strict"][name]
 
 
-rows: list[tuple[Cell, ...]] = []
+rows: list[tuple[Entry, ...]] = []
 shown: dict[str, dict[str, dict[float, Estimate]]] = {task: {row: {} for row in ROWS} for task in TASKS}
 for task in TASKS:
     for span, (first, last) in RANGES.items():

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from lab.drawing.publishing import take_results
-from lab.drawing.tables import Cell, Table, percent
+from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
@@ -81,7 +81,7 @@ def outcome(answer: str, truth: int) -> str:
 
 
 # %% One table.
-rows: list[tuple[Cell, ...]] = []
+rows: list[tuple[Entry, ...]] = []
 carries = [int(sums.columns.carry[row].sum()) > 0 for row in range(len(sums))]
 for label, group in HEADS.items():
     hooks = mean_hooks(subject, sums, group, BATCH) if group else []

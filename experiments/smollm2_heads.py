@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from lab.drawing.publishing import take_results
-from lab.drawing.tables import Cell, Shown, Table
+from lab.drawing.tables import Entry, Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate
@@ -55,13 +55,13 @@ def strongest(subject: Subject) -> dict[Component, str]:
     return heads
 
 
-def cell(estimate: Measured) -> Cell:
+def cell(estimate: Measured) -> Entry:
     shown = Estimate(float(estimate.value), float(estimate.low), float(estimate.high), SUMS)
     return Shown(shown, "{:.0f} ({:.0f} to {:.0f})", 100)
 
 
 # %% Alignment and ablation of both.
-rows: list[tuple[Cell, ...]] = []
+rows: list[tuple[Entry, ...]] = []
 for label, name in MODELS.items():
     subject = open_model(name)
     heads = strongest(subject)

@@ -168,7 +168,7 @@ class ReplayConfig(Section):
     """Weight of the divergence from the untouched model, relative to the mean loss per answer token."""
 
 
-class FinetuningConfig(TrainingConfig):
+class AdapterTrainingConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
     replay: ReplayConfig = ReplayConfig()
     bias_learning_rate: Rate = 0.3
@@ -213,7 +213,7 @@ class FinetuneConfig(RunConfig):
     positions: TextPositionsConfig = TextPositionsConfig()
     format: FormatConfig = FormatConfig()
     data: DataConfig = DataConfig()
-    training: FinetuningConfig = FinetuningConfig()
+    training: AdapterTrainingConfig = AdapterTrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @model_validator(mode="after")

@@ -30,23 +30,23 @@ class Shown(NamedTuple):
         return pattern.format(*(self.scale * part for part in (value, low, high)))
 
 
-Cell: TypeAlias = str | Shown
+Entry: TypeAlias = str | Shown
 
 NOT_MEASURED = ""
 
 
-def percent(estimate: Estimate | None) -> Cell:
+def percent(estimate: Estimate | None) -> Entry:
     return Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) if estimate else NOT_MEASURED
 
 
-def number(estimate: Estimate | None) -> Cell:
+def number(estimate: Estimate | None) -> Entry:
     return Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 1) if estimate else NOT_MEASURED
 
 
 class Table(NamedTuple):
     title: str
     columns: tuple[str, ...]
-    rows: Sequence[tuple[Cell, ...]]
+    rows: Sequence[tuple[Entry, ...]]
     names: int
     """How many columns, from the left, contain names; the others contain figures."""
     better: frozenset[int] = frozenset()
@@ -134,13 +134,13 @@ class OnTerminal:
         return shown
 
 
-def _parts(cell: Cell, wide: bool) -> list[Any]:
+def _parts(cell: Entry, wide: bool) -> list[Any]:
     if isinstance(cell, Shown):
         return list(cell.estimate)
     return [cell, "", "", ""] if wide else [cell]
 
 
-def difference(values: Sequence[float]) -> Cell:
+def difference(values: Sequence[float]) -> Entry:
     """The mean of differences between shares, in percentage points, with Student's interval.
 
     Args:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.numbers.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _finite(array: np.ndarray) -> list[Any]:
     return np.where(np.isfinite(array), array.astype(object), np.array(None)).tolist()
 
 
-def _cell(value: float, low: float, high: float) -> Cell:
+def _cell(value: float, low: float, high: float) -> Entry:
     if np.isnan(value):
         return NOT_MEASURED
     return Shown(Estimate(value, low, high, 0), "{:.2f} ({:.2f}-{:.2f})", 1)

@@ -87,7 +87,7 @@ def findings(folder: Path) -> list[Page]:
     return sorted(pages, key=lambda page: (GROUPS.index(page.finding.group), page.finding.id))
 
 
-class Entry(NamedTuple):
+class Finding(NamedTuple):
     """A finding as the report shows it."""
 
     finding: Finding
@@ -101,7 +101,7 @@ class Entry(NamedTuple):
     """(file name, text) for each program among them."""
 
 
-def entries(folder: Path, site: Path) -> list[Entry]:
+def entries(folder: Path, site: Path) -> list[Finding]:
     """The findings below `folder`, whose figures are copied to `site`/experiments. HTML in a page is shown as text.
 
     Raises `RunError` as `read`.
@@ -109,7 +109,7 @@ def entries(folder: Path, site: Path) -> list[Entry]:
     return [_entry(page, folder.parent, site) for page in findings(folder)]
 
 
-def _entry(page: Page, root: Path, site: Path) -> Entry:
+def _entry(page: Page, root: Path, site: Path) -> Finding:
     results = [root / name for name in page.finding.artefacts if "/results/" in name]
     results = [path for path in results if path.is_file()]
     figures = [path for path in results if path.suffix == ".png"]
@@ -117,7 +117,7 @@ def _entry(page: Page, root: Path, site: Path) -> Entry:
         (site / "experiments").mkdir(exist_ok=True)
         shutil.copyfile(path, site / "experiments" / path.name)
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in results if path.suffix != ".png"}
-    return Entry(
+    return Finding(
         page.finding,
         _named(page.finding.id, _rendered(page.body)),
         [quote(path.name) for path in figures],

@@ -71,7 +71,7 @@ class ReducedAdderConfig(Section):
         return self
 
 
-ModelConfig: TypeAlias = GptAdderConfig | TinyAdderConfig | ReducedAdderConfig
+AdderModelConfig: TypeAlias = GptAdderConfig | TinyAdderConfig | ReducedAdderConfig
 
 
 class GroupConfig(Section):
@@ -139,7 +139,7 @@ class AdderConfig(RunConfig):
         "training.valid_problems=20",
     )
 
-    model: Annotated[ModelConfig, Field(discriminator="kind")]
+    model: Annotated[AdderModelConfig, Field(discriminator="kind")]
     group: GroupConfig = GroupConfig()
     training: AdderTrainingConfig = AdderTrainingConfig()
 

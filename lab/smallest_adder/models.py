@@ -13,7 +13,7 @@ import math
 import torch
 from torch import nn
 
-from lab.smallest_adder.config import GptAdderConfig, ModelConfig, ReducedAdderConfig, TinyAdderConfig
+from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
 
 
 class GptAdder(nn.Module):
@@ -208,7 +208,7 @@ class ReducedAdder(nn.Module):
         return radius * torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
 
 
-def build(config: ModelConfig) -> nn.Module:
+def build(config: AdderModelConfig) -> nn.Module:
     """A new model; its weights are drawn from torch's global generator."""
     match config:
         case GptAdderConfig():

@@ -15,7 +15,7 @@ from lab.sweeping.config import COMMANDS, SweepConfig
 
 
 @dataclass(frozen=True)
-class Cell:
+class SweepCell:
     """One setting of a sweep; it has a run for each seed."""
 
     labels: Mapping[str, str]
@@ -40,7 +40,7 @@ class Cell:
 class Trial:
     """One run: a cell with a seed."""
 
-    cell: Cell
+    cell: SweepCell
     config: RunConfig
     command: tuple[str, ...]
     """The command that starts the run, or resumes it."""
@@ -63,7 +63,7 @@ def trials(sweep: SweepConfig) -> list[Trial]:
     name, or a run directory that belongs to another run.
     """
     complaints: dict[str, list[str]] = {}
-    cells: dict[str, Cell] = {}
+    cells: dict[str, SweepCell] = {}
     found: dict[str, dict[int, Trial]] = {}
     for cell in _cells(sweep):
         complain = complaints.setdefault
@@ -81,7 +81,7 @@ def trials(sweep: SweepConfig) -> list[Trial]:
     return [found[name][seed] for seed in sweep.seeds for name in cells]
 
 
-def _seeded(sweep: SweepConfig, cell: Cell) -> dict[int, Trial]:
+def _seeded(sweep: SweepConfig, cell: SweepCell) -> dict[int, Trial]:
     """The trials of a cell, by seed. Raises `LabError` if its config is wrong, or a run directory is another run's."""
     command = COMMANDS[sweep.command]
     changes = [f"{key}={_yaml(value)}" for key, value in cell.changes.items()]
@@ -99,16 +99,16 @@ def _seeded(sweep: SweepConfig, cell: Cell) -> dict[int, Trial]:
     return found
 
 
-def _cells(sweep: SweepConfig) -> Iterator[Cell]:
+def _cells(sweep: SweepConfig) -> Iterator[SweepCell]:
     named = {name: cell for name, cell in sweep.cells.items() if name in (sweep.only or sweep.cells)}
     for values in itertools.product(*sweep.grid.values()):
         chosen = dict(zip(sweep.grid, values, strict=True))
         labels = {key: _label(value) for key, value in chosen.items()}
         changes = {**sweep.changes, **chosen}
         if not named:
-            yield Cell(labels, changes)
+            yield SweepCell(labels, changes)
         for name, cell in named.items():
-            yield Cell({**labels, "cell": name}, {**changes, **cell})
+            yield SweepCell({**labels, "cell": name}, {**changes, **cell})
 
 
 def _complaint(cells: list[str], line: str, of: int) -> str:

@@ -11,7 +11,7 @@ from lab.benchmarks.length_curves import tables as length_curves
 from lab.benchmarks.length_curves.figures import length_curves as draw_length_curves
 from lab.benchmarks.results import Curves
 from lab.drawing.figures import by_cell
-from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import BOUNDS
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean, wilson
@@ -23,7 +23,7 @@ class Row(NamedTuple):
     """The finished runs of a cell."""
 
     labels: Mapping[str, str]
-    """What is tried, and the value of this cell, as in `Cell`."""
+    """What is tried, and the value of this cell, as in `SweepCell`."""
     runs: Sequence[Run]
     """One run for each seed."""
 
@@ -72,7 +72,7 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
     kinds += [(name, path, False) for name, path in results.means.items()]
     estimates = {name: [across_seeds(row.runs, path, share) for row in rows] for name, path, share in kinds}
     columns = tuple(rows[0].labels)
-    shown: list[tuple[Cell, ...]] = []
+    shown: list[tuple[Entry, ...]] = []
     for place, row in enumerate(rows):
         cells = [_cell(estimates[name][place], share) for name, _, share in kinds]
         shown.append((*row.labels.values(), str(len(row.runs)), *cells))
@@ -153,7 +153,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _cell(estimate: Estimate | None, share: bool) -> Cell:
+def _cell(estimate: Estimate | None, share: bool) -> Entry:
     if estimate is None:
         return NOT_MEASURED
     if share:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from lab.smallest_adder.config import GptAdderConfig, ModelConfig, ReducedAdderConfig, TinyAdderConfig
+from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
 from lab.smallest_adder.graph.constants import Unregistered, literals
 from lab.smallest_adder.graph.flow import flow_of
 from lab.smallest_adder.graph.graph import Graph, read_graph
@@ -59,7 +59,7 @@ def attended(model: Model, ids: torch.Tensor, scores: torch.Tensor | None = None
     return found.masked_fill(mask, -math.inf).softmax(-1) @ x
 
 
-MODELS: list[ModelConfig] = [
+MODELS: list[AdderModelConfig] = [
     GptAdderConfig(),
     TinyAdderConfig(),
     ReducedAdderConfig(),

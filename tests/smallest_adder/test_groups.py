@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from lab.smallest_adder.config import (
     AdderConfig,
+    AdderModelConfig,
     AdderTrainingConfig,
     GptAdderConfig,
     GrokfastConfig,
     GroupConfig,
-    ModelConfig,
     ReducedAdderConfig,
     TinyAdderConfig,
 )
@@ -18,7 +18,7 @@ from lab.smallest_adder.models import build
 from lab.smallest_adder.rows import batch
 
 
-def config_of(model: ModelConfig, seeds: int = 3) -> AdderConfig:
+def config_of(model: AdderModelConfig, seeds: int = 3) -> AdderConfig:
     return AdderConfig(name="x", model=model, group=GroupConfig(seeds=seeds))
 
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from lab.smallest_adder.config import GptAdderConfig, ModelConfig, ReducedAdderConfig, TinyAdderConfig
+from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
 from lab.smallest_adder.models import ReducedAdder, build
 from lab.smallest_adder.rows import ANSWERS, batch
 
-MODELS: list[tuple[ModelConfig, int]] = [
+MODELS: list[tuple[AdderModelConfig, int]] = [
     (GptAdderConfig(), 10 * 16 + 35 * 16 + 3 * 32 + 4 * 256 + 2 * 512 + 48),
     (TinyAdderConfig(), 228),
     (ReducedAdderConfig(), 3 + 2 + 1 + (2 + 2 + 2) + 2),

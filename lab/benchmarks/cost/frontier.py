@@ -13,7 +13,7 @@ import yaml
 
 from lab.benchmarks.results import Sample, read_samples
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
-from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, number, percent
 from lab.errors import RunError
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
@@ -165,7 +165,7 @@ def table(rows: Sequence[Point]) -> Table:
     return Table("What right answers cost, on the problems that all were asked (95 % intervals)", columns, cells, 5)
 
 
-def _significant(estimate: Estimate | None) -> Cell:
+def _significant(estimate: Estimate | None) -> Entry:
     return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", 1) if estimate else NOT_MEASURED
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lab.benchmarks.results import Costs, CostSummary, VariantCosts
-from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, number, percent
 from lab.numbers.statistics import Estimate
 
 MEBI = 2**20
@@ -88,12 +88,12 @@ def lengths(summary: CostSummary, task: str) -> list[int]:
     return list(summary.direct["direct"].tasks[task].lengths)
 
 
-def significant(estimate: Estimate | None, scale: float = 1) -> Cell:
+def significant(estimate: Estimate | None, scale: float = 1) -> Entry:
     """An estimate with three significant digits, because seconds differ by orders of magnitude."""
     return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", scale) if estimate else NOT_MEASURED
 
 
-def _cells(costs: Costs) -> Iterator[Cell]:
+def _cells(costs: Costs) -> Iterator[Entry]:
     yield str(costs.seconds.n)
     yield significant(costs.seconds)
     yield number(costs.prompt_tokens)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.benchmarks.results import Curves, Scores, read_summary
-from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, number, percent
 from lab.errors import RunError
 from lab.numbers.metrics import BOUNDS, METRICS
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
@@ -60,7 +60,7 @@ def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[int, dict[i
 
 def table(curves: Mapping[str, Curves], title: str) -> Table:
     """One row per task and length, with each metric of each model."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     first = next(iter(curves.values()))
     for task in first:
         for length in first[task]:
@@ -101,7 +101,7 @@ def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Se
     return Table(title, ("task", "model", *(f"d{length}" for length in shown)), rows, 2)
 
 
-def _cell(scores: Scores | None, metric: str) -> Cell:
+def _cell(scores: Scores | None, metric: str) -> Entry:
     if scores is None:
         return NOT_MEASURED
     match metric:

@@ -38,14 +38,14 @@ class Nupa:
         self.left_out: Counter[str] = Counter()
 
     @classmethod
-    def from_config(cls, config: NupaConfig, seed: int, format: FormatConfig) -> Self:
+    def from_config(cls, config: NupaConfig, seed: int, format: FormatConfig | None = None) -> Self:
         """The benchmark of a config, for a model that is asked in the number format `format`.
 
         Raises TaskError if a published file cannot be used, if the format cannot write a task, or if it does not work
         with the config's setting.
         """
         problems = problems_of(config, seed)
-        if format == FormatConfig():
+        if format is None or format == FormatConfig():
             wording = wording_of(config.setting, config.rules, solved_before(problems, config.shots, seed))
         elif config.setting != "base" or config.shots:
             raise TaskError("a model tuned in its own number format needs benchmark.setting=base and shots=0")

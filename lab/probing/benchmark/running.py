@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.errors import LabError, TaskError
 from lab.numbers.statistics import bootstrap_mean
 from lab.probing.benchmark.adders import adders
@@ -91,7 +91,7 @@ def _table(kind: str, scores: list[Score]) -> Table:
     return Table(f"{_TITLES[kind]} (95 %, n = {n})", ("instrument", *measures), rows, 1)
 
 
-def _mean(values: list[float]) -> Cell:
+def _mean(values: list[float]) -> Entry:
     there = [value for value in values if not np.isnan(value)]
     if not there:
         return NOT_MEASURED
