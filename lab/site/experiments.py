@@ -87,7 +87,7 @@ def findings(folder: Path) -> list[Page]:
     return sorted(pages, key=lambda page: (GROUPS.index(page.finding.group), page.finding.id))
 
 
-class Finding(NamedTuple):
+class Article(NamedTuple):
     """A finding as the report shows it."""
 
     finding: Finding
@@ -101,7 +101,7 @@ class Finding(NamedTuple):
     """(file name, text) for each program among them."""
 
 
-def entries(folder: Path, site: Path) -> list[Finding]:
+def entries(folder: Path, site: Path) -> list[Article]:
     """The findings below `folder`, whose figures are copied to `site`/experiments. HTML in a page is shown as text.
 
     Raises `RunError` as `read`.
@@ -109,7 +109,7 @@ def entries(folder: Path, site: Path) -> list[Finding]:
     return [_entry(page, folder.parent, site) for page in findings(folder)]
 
 
-def _entry(page: Page, root: Path, site: Path) -> Finding:
+def _entry(page: Page, root: Path, site: Path) -> Article:
     results = [root / name for name in page.finding.artefacts if "/results/" in name]
     results = [path for path in results if path.is_file()]
     figures = [path for path in results if path.suffix == ".png"]
@@ -117,7 +117,7 @@ def _entry(page: Page, root: Path, site: Path) -> Finding:
         (site / "experiments").mkdir(exist_ok=True)
         shutil.copyfile(path, site / "experiments" / path.name)
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in results if path.suffix != ".png"}
-    return Finding(
+    return Article(
         page.finding,
         _named(page.finding.id, _rendered(page.body)),
         [quote(path.name) for path in figures],

@@ -48,7 +48,7 @@ class Shown(NamedTuple):
     costs: list[tuple[str, list[Table]]]
     boards: list[tuple[Table, str]]
     probing: list[Record]
-    findings: list[experiments.Finding]
+    findings: list[experiments.Article]
 
 
 def write(records: Sequence[Record], out: Path, log: Path) -> Path:

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from lab.smallest_adder import rows as adder_rows
-from lab.smallest_adder.config import GptAdderConfig, ModelConfig, ReducedAdderConfig, TinyAdderConfig
+from lab.smallest_adder.config import GptAdderConfig, AdderModelConfig, ReducedAdderConfig, TinyAdderConfig
 from lab.smallest_adder.contract import EXPORTS
 from lab.smallest_adder.models import build
 from lab.smallest_adder.submission import submission
 
-MODELS: list[ModelConfig] = [
+MODELS: list[AdderModelConfig] = [
     GptAdderConfig(),
     TinyAdderConfig(),
     ReducedAdderConfig(),
