@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lab.smallest_adder import rows as adder_rows
-from lab.smallest_adder.config import GptAdderConfig, AdderModelConfig, ReducedAdderConfig, TinyAdderConfig
+from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
 from lab.smallest_adder.contract import EXPORTS
 from lab.smallest_adder.models import build
 from lab.smallest_adder.submission import submission
