@@ -1,11 +1,12 @@
 # make finetune   set up .venv, fetch the embedded model, run the main job
 # make test       the whole test suite; FAST=1 leaves out what takes minutes
 # make lint       style, types, and the arrows between the rooms
+# make docs       the documents as a site that opens offline, site/index.html
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: finetune test lint setup
+.PHONY: finetune test lint docs setup
 
 setup: $(VENV)/installed
 
@@ -28,3 +29,6 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

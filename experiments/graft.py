@@ -1,7 +1,7 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
     python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,16,20,50,100] [problems=100]
-                                [output=checkpoints] [results=experiments/results] [perplexity=true] [key=value ...]
+                                [output=checkpoints] [publish=true] [perplexity=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
@@ -25,6 +25,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
+from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Cell, Shown, Table
 from lab.finetune import main as finetune
 from lab.inference.engine import Request
@@ -33,7 +34,7 @@ from lab.models import checkpoints
 from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.representations import Integer
-from lab.numbers.statistics import seeds_proportion
+from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.answers import READINGS
@@ -53,11 +54,12 @@ TOGETHER = 10_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Of documentation: how many, and of how many tokens."""
-NAMES = ("rows", "seeds", "digits", "problems", "output", "results", "perplexity")
+NAMES = ("rows", "seeds", "digits", "problems", "output", "perplexity")
 
 
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given = dict(part.split("=", 1) for part in arguments if part.split("=", 1)[0] in NAMES)
     changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
     rows = given.get("rows", "graft;plain").split(";")
@@ -73,7 +75,6 @@ def main(arguments: Sequence[str]) -> None:
                 for stratum in STRATA:
                     one.exact_match(length, stratum, problems)
             measured.setdefault(row, []).append(one)
-            results = Path(given.get("results", ROOT / "experiments" / "results"))
             notes = perplexities(untouched, measured) if given.get("perplexity", "true") == "true" else ""
             show(measured, lengths, problems, notes, results)
 
@@ -168,9 +169,11 @@ def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> st
     return f"Perplexity of docstrings of Python's library: {'; '.join(lines)}."
 
 
-def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, notes: str, results: Path) -> None:
+def show(
+    measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, notes: str, results: Results
+) -> None:
     lines: list[tuple[Cell, ...]] = []
-    curves: dict[str, dict[str, dict[float, dict[str, float]]]] = {stratum: {} for stratum in STRATA}
+    curves: dict[str, dict[str, dict[float, Estimate]]] = {stratum: {} for stratum in STRATA}
     for row, models in measured.items():
         for length in lengths:
             cells, lowest = [], 1.0
@@ -178,18 +181,17 @@ def show(measured: dict[str, list[Measured]], lengths: Sequence[int], problems: 
                 shares = [sum(one.exact_match(length, stratum, problems)["right"]) / problems for one in models]
                 estimate = seeds_proportion(shares, problems)
                 lowest = min(lowest, *shares)
-                curves[stratum].setdefault(row, {})[length] = estimate._asdict()
-                cells.append(Shown(estimate._asdict(), "{:.1f} ({:.1f}-{:.1f})", 100))
+                curves[stratum].setdefault(row, {})[length] = estimate
+                cells.append(Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 100))
             lines.append((row, str(len(models)), str(length), *cells, f"{100 * lowest:.1f}"))
     title = (
         f"SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), {problems} problems each"
     )
     table = Table(title, ("row", "seeds", "digits", *STRATA, "lowest seed"), lines, 3)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-    results.mkdir(parents=True, exist_ok=True)
     print(notes)
-    (results / "graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
-    figures.panels(curves, "digits", title, results / "graft.png")
+    results.file("graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
+    figures.panels(curves, "digits", title, results.file("graft.png"))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.benchmarks.benchmark import Sample
+from lab.benchmarks.results import Sample, read_samples
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
@@ -27,8 +27,10 @@ class Followed(NamedTuple):
 
 
 def followed(sample: Sample) -> Followed:
-    width = len(max(sample["a"], sample["b"], key=len))
-    a, b, answer, given = (sample[key].zfill(width) for key in ("a", "b", "answer", "given"))
+    width = max(len(sample.problem.a), len(sample.problem.b or ""))
+    item = sample.problem
+    texts = item.a, item.b or "", item.answer, sample.readings[""].given or ""
+    a, b, answer, given = (text.zfill(width) for text in texts)
     wrong = next((place for place in range(width) if given[place] != answer[place]), None)
     after_tie = [False, *(x == y for x, y in zip(a, b, strict=True))]
     places = range(width if wrong is None else wrong + 1)
@@ -43,8 +45,8 @@ def share(text: str, found: int, whole: int) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     given = dict(part.split("=", 1) for part in arguments if "=" in part)
-    samples = [s for part in arguments if "=" not in part for s in Run(Path(part)).read("samples")]
-    shown = [s for s in samples if s["length"] > int(given.get("longer_than", 10)) and s["given"] is not None]
+    samples = [s for part in arguments if "=" not in part for s in read_samples(Run(Path(part)))]
+    shown = [s for s in samples if s.length > int(given.get("longer_than", 10)) and s.readings[""].given is not None]
     traced = [followed(sample) for sample in shown]
     share("answers that are wrong", sum(one.error is not None for one in traced), len(traced))
     for name, second in (("first", False), ("second", True)):

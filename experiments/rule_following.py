@@ -16,7 +16,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import yaml
 
-from lab.benchmarks.benchmark import Sample
+from lab.benchmarks.results import Sample, read_samples
 from lab.drawing.publishing import Results, take_results
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
 
 
 def report(folder: Path, results: Results) -> None:
-    samples = {label: {_question(s): s for s in Run(folder / name).read("samples")} for label, name in TESTS.items()}
+    samples = {label: {_question(s): s for s in read_samples(Run(folder / name))} for label, name in TESTS.items()}
     shared = samples["rules"].keys() & samples["direct"].keys()
     trained = yaml.safe_load((folder / TRAININGS[0] / "config.yaml").read_text())["data"]["lengths"]
     print(f"{len(shared)} problems that both were asked; {len(samples['direct']) - len(shared)} do not fit the window")
@@ -55,8 +55,8 @@ def report(folder: Path, results: Results) -> None:
         kind = "easy" if TASKS["_".join(task)].difficulty is EASY else "hard"
         for label, asked in samples.items():
             found = [asked[question] for question in asked if question in shared and question[:2] == task]
-            lengths = sorted({sample["length"] for sample in found})
-            estimates = [_accuracy([s for s in found if s["length"] == length]) for length in lengths]
+            lengths = sorted({sample.length for sample in found})
+            estimates = [_accuracy([s for s in found if s.length == length]) for length in lengths]
             errors = [
                 [max(0, e.value - e.low) for e in estimates],
                 [max(0, e.high - e.value) for e in estimates],
@@ -64,7 +64,7 @@ def report(folder: Path, results: Results) -> None:
             axes[0][column].errorbar(
                 lengths, [e.value for e in estimates], errors, marker="o", ms=4, label=label, color=COLORS[label]
             )
-            inside = [s for s in found if s["length"] <= trained[kind][1]]
+            inside = [s for s in found if s.length <= trained[kind][1]]
             for name, part in (("trained lengths", inside), ("longer", [s for s in found if s not in inside])):
                 if part:
                     e = _accuracy(part)
@@ -73,7 +73,9 @@ def report(folder: Path, results: Results) -> None:
         axes[0][column].axvspan(0, trained[kind][1] + 0.5, color="#f2f2f2", zorder=0)
         axes[0][column].set(title=" ".join(task), ylim=(-0.04, 1.04), xlabel="digits (grey: trained)")
         first = Counter(
-            (s["first_error"] or {"kind": "none"})["kind"] for s in samples["rules"].values() if _task(s) == task
+            (s.remarks["first_error"] or {"kind": "none"})["kind"]
+            for s in samples["rules"].values()
+            if _task(s) == task
         )
         axes[1][column].barh(["none", *KINDS], [first[kind] for kind in ("none", *KINDS)], color=COLORS["rules"])
         axes[1][column].invert_yaxis()
@@ -83,22 +85,22 @@ def report(folder: Path, results: Results) -> None:
     axes[0][0].legend()
     figure.savefig(results.file("rule_following.png"), dpi=100)
     for (label, asked), training in zip(samples.items(), TRAININGS, strict=True):
-        seconds = [sample["seconds"] for sample in asked.values()]
+        seconds = [sample.completion.seconds for sample in asked.values()]
         times = [row["seconds"] for row in Run(folder / training).read("training_times")]
         minutes = f"{sum(times) / 60:.1f} min" if times else "for a time that was not recorded"
         print(f"{label}: trained {minutes}, {sum(seconds) / len(seconds):.2f} s a problem")
 
 
 def _question(sample: Sample) -> tuple[str, ...]:
-    return (sample["task"], sample["representation"], sample["a"], sample["b"])
+    return sample.problem.task, sample.problem.representation, sample.problem.a, sample.problem.b or ""
 
 
 def _task(sample: Sample) -> tuple[str, str]:
-    return sample["task"], sample["representation"]
+    return sample.problem.task, sample.problem.representation
 
 
 def _accuracy(samples: Sequence[Sample]) -> Estimate:
-    return wilson(sum(sample["strict"]["exact_match"] for sample in samples), len(samples))
+    return wilson(sum(sample.readings["strict"].exact_match for sample in samples), len(samples))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.benchmarks.benchmark import Sample
+from lab.benchmarks.results import Sample, read_samples
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
@@ -22,41 +22,51 @@ def share(text: str, found: Sequence[object], whole: Sequence[object]) -> None:
 
 
 def right(samples: Sequence[Sample], reading: str = "strict") -> list[Sample]:
-    return [sample for sample in samples if sample[reading]["exact_match"]]
+    return [sample for sample in samples if sample.readings[reading].exact_match]
 
 
 def main(folder: Path) -> None:
-    nupa = {name: Run(folder / name).read("samples") for name in ("nupa_smollm2", "nupa_smollm2_5shot")}
+    nupa = {name: read_samples(Run(folder / name)) for name in ("nupa_smollm2", "nupa_smollm2_5shot")}
     for name, samples in nupa.items():
-        comparisons = [sample for sample in samples if sample["task"].startswith(("max", "min"))]
+        comparisons = [sample for sample in samples if sample.problem.task.startswith(("max", "min"))]
         others = [sample for sample in samples if sample not in comparisons]
-        copies = [sample for sample in comparisons if sample["strict"]["given"] in (sample["a"], sample["b"])]
-        ratios = [sample for sample in samples if (sample["task"], sample["representation"]) == ("truediv", "integer")]
+        copies = [
+            sample for sample in comparisons if sample.readings["strict"].given in (sample.problem.a, sample.problem.b)
+        ]
+        ratios = [
+            sample
+            for sample in samples
+            if (sample.problem.task, sample.problem.representation) == ("truediv", "integer")
+        ]
         print(name)
         share("right, strict", right(samples), samples)
         share("right, loose", right(samples, "loose"), samples)
-        missed = [sample for sample in samples if sample["strict"]["given"] is None]
-        share("answers that only the loose reading finds", [s for s in missed if s["loose"]["given"]], samples)
+        missed = [sample for sample in samples if sample.readings["strict"].given is None]
+        share("answers that only the loose reading finds", [s for s in missed if s.readings["loose"].given], samples)
         share("comparisons right", right(comparisons), comparisons)
         share("comparisons answered with an operand", copies, comparisons)
         share("right among those", right(copies), copies)
         share("other tasks right", right(others), others)
         share("truediv right", right(ratios), ratios)
-        copied = [sample for sample in right(ratios) if sample["strict"]["given"] == f"{sample['a']}/{sample['b']}"]
+        copied = [
+            sample
+            for sample in right(ratios)
+            if sample.readings["strict"].given == f"{sample.problem.a}/{sample.problem.b}"
+        ]
         share("copies of a/b among all truediv", copied, ratios)
 
-    chat = Run(folder / "nupa_smollm2_chat").read("samples")
-    asked = {tuple(sample[key] for key in ("task", "representation", "a", "b")) for sample in chat}
-    same = [s for s in nupa["nupa_smollm2"] if tuple(s[key] for key in ("task", "representation", "a", "b")) in asked]
+    chat = read_samples(Run(folder / "nupa_smollm2_chat"))
+    asked = {sample.problem[:4] for sample in chat}
+    same = [s for s in nupa["nupa_smollm2"] if s.problem[:4] in asked]
     print("nupa_smollm2_chat")
     share("right, strict", right(chat), chat)
     share("right, loose", right(chat, "loose"), chat)
     share("right in the base setting, same problems", right(same), same)
-    share("loose answer is an example of a hint", [s for s in chat if s["loose"]["given"] in EXAMPLES], chat)
+    share("loose answer is an example of a hint", [s for s in chat if s.readings["loose"].given in EXAMPLES], chat)
 
-    sums = Run(folder / "two_integers_smollm2").read("samples")
+    sums = read_samples(Run(folder / "two_integers_smollm2"))
     print("two_integers_smollm2")
-    share("loose answer is an operand", [s for s in sums if s["loose"]["given"] in (s["int1"], s["int2"])], sums)
+    share("loose answer is an operand", [s for s in sums if s.readings["loose"].given in s.question], sums)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from hashlib import sha256
 
-from lab.config.finetuning import DataConfig
+from lab.config.finetuning import DataConfig, TrainedLengths
 from lab.config.schema import Lengths
 from lab.numbers.metrics import score
 from lab.numbers.sampling import BLOCK, Cell, block
@@ -68,7 +68,7 @@ def obvious_additions(cells: list[Cell], seed: int) -> list[str]:
 
 
 def main() -> None:
-    cells = DataConfig(lengths=LENGTHS).cells
+    cells = DataConfig(lengths=TrainedLengths(hard=LENGTHS.hard, easy=LENGTHS.easy)).cells
     additions = [
         Cell(TASKS[f"add_{name}"], n) for name in ("integer", "float", "fraction", "scientific") for n in range(1, 9)
     ]

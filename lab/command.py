@@ -1,11 +1,12 @@
-"""One grammar for all commands, and the console script `lab` that starts each of them.
+"""The grammar that all commands share, and the console script `lab` that starts them.
 
     lab COMMAND CONFIG [key.sub=value ...] [smoke=true] [--dry-run]
     lab COMMAND --help
     lab list tasks | models | configs | runs
 
-CONFIG is a YAML file, or the name of a config that the lab brings with it: smollm2_lora is configs/smollm2_lora.yaml.
-smoke=true shrinks the job to seconds, to see it run from end to end; --dry-run prints the resolved config and stops.
+CONFIG is a YAML file, or the name of a config that comes with the lab: smollm2_lora is configs/smollm2_lora.yaml.
+smoke=true shrinks the job to seconds, so that you see it run from end to end. --dry-run prints the resolved config and
+stops.
 `python -m lab.COMMAND` does what `lab COMMAND` does.
 """
 
@@ -24,15 +25,15 @@ Config = TypeVar("Config", bound=Section)
 
 COMMANDS = {
     "finetune": "tune a pretrained model on NUPA and show what it gained",
-    "pretrain": "train a small model from scratch and show how far it gets in length",
+    "pretrain": "train a small model from scratch and show up to which length it is right",
     "evaluate": "measure a model on a benchmark, or compare runs",
     "cost": "compare the cost of rule-following chain of thought with direct answers",
-    "probe": "open a model up and measure how it adds",
+    "probe": "look inside a model and measure how it adds",
     "sweep": "run a command over a grid of settings and seeds",
     "adder": "train, verify and rank the smallest adders",
     "report": "make one offline site of many runs",
     "ask": "ask any model one question",
-    "list": "show the tasks, models, configs or runs that there are",
+    "list": "list the tasks, models, configs or runs",
 }
 
 _HERE = Path(__file__).parent
@@ -57,10 +58,10 @@ def read_config(schema: type[Config], arguments: Sequence[str], command: str, de
     """The config that ``CONFIG [key.sub=value ...]`` stands for.
 
     Args:
-        schema: what the config may say; its `SMOKE` is what smoke=true changes.
+        schema: the pydantic model of the config; its `SMOKE` says what smoke=true changes.
         arguments: the words after the command.
-        command: the words that start the command, such as ``lab finetune``, for its help.
-        description: what the help says of the command.
+        command: the words that start the command, such as ``lab finetune``; they appear in the help.
+        description: text of the help that describes the command.
 
     Prints and exits with status 0 for ``--help`` (every key) and ``--dry-run`` (the resolved config). Raises
     `ConfigError` if no config is given or it cannot be loaded.
@@ -70,7 +71,7 @@ def read_config(schema: type[Config], arguments: Sequence[str], command: str, de
         print(usage, description, help_text(schema), sep="\n\n")
         raise SystemExit(0)
     if not arguments or "=" in arguments[0] or arguments[0].startswith("-"):
-        raise ConfigError(f"the first argument must be a config, a file or a shipped name; {usage}")
+        raise ConfigError(f"the first argument must be a config: a file, or the name of a shipped one; {usage}")
     words = [word for word in arguments[1:] if word != "--dry-run"]
     config = load(schema, find_config(arguments[0]), with_smoke(schema, words))
     if "smoke=true" in words and not any(word.startswith("name=") for word in words):
@@ -84,10 +85,17 @@ def read_config(schema: type[Config], arguments: Sequence[str], command: str, de
 def read_options(
     schema: type[Config], arguments: Sequence[str], command: str, description: str, places: str = ""
 ) -> tuple[list[str], Config]:
-    """The words and options that ``[WORD ...] [key=value ...]`` stand for, for what needs no config file.
+    """The words and options in ``[WORD ...] [key=value ...]``, for a command that needs no config file.
 
-    `places` names the words in the usage. Prints the help and exits with status 0 for ``--help``. Raises `ConfigError`
-    for an option that is unknown or has a wrong value.
+    Args:
+        schema: the pydantic model of the options.
+        arguments: the words after the command.
+        command: the words that start the command, such as ``lab ask``; they appear in the help.
+        description: text of the help that describes the command.
+        places: names of the words in the usage line.
+
+    Prints the help and exits with status 0 for ``--help``. Raises `ConfigError` if an option is unknown or has a wrong
+    value.
     """
     usage = f"usage: {command} {places} [key=value ...]"
     if {"--help", "-h"} & set(arguments):
@@ -95,27 +103,27 @@ def read_options(
         raise SystemExit(0)
     if unknown := [word for word in arguments if word.startswith("-")]:
         raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")
-    options = [word for word in arguments if "=" in word and not Path(word).exists()]
-    return [word for word in arguments if word not in options], load(schema, None, options)
+    words = [word for word in arguments if is_word(word)]
+    return words, load(schema, None, [word for word in arguments if word not in words])
 
 
 def with_smoke(schema: type[Section], overrides: Sequence[str]) -> list[str]:
-    """The overrides with smoke=true replaced by what it stands for. What the user says comes last, and so it wins.
+    """The overrides, with smoke=true replaced by what it stands for. The user's own overrides come last, so they win.
 
-    Raises `ConfigError` if the command has no small version of itself.
+    Raises `ConfigError` if the command has no smoke version.
     """
     if "smoke=true" not in overrides:
         return list(overrides)
     if not schema.SMOKE:
-        raise ConfigError("smoke=true: this command has no small version of itself")
+        raise ConfigError("smoke=true: this command has no small version")
     again = [] if "resume=true" in overrides else ["overwrite=true"]
     return [*schema.SMOKE, *again, *(word for word in overrides if word != "smoke=true")]
 
 
 def find_config(name: str) -> Path:
-    """The file of a config that is given as a path or by the name of a shipped one.
+    """The file of a config that is given by its path or by the name of a shipped config.
 
-    A file of that name in the current folder comes first. Raises `ConfigError` if there is none.
+    A file in the current folder comes first. Raises `ConfigError` if there is no such config.
     """
     if (path := Path(name)).suffix in (".yaml", ".yml") and (path.is_file() or path.parent != Path()):
         return path
@@ -123,12 +131,22 @@ def find_config(name: str) -> Path:
     found = shipped.get(name.removesuffix(".yaml"))
     if not found:
         hint = did_you_mean(name, list(shipped)) or "."
-        raise ConfigError(f"{name}: neither a YAML file nor a shipped config{hint} `lab list configs` shows those")
+        raise ConfigError(f"{name}: neither a YAML file nor a shipped config{hint} `lab list configs` lists them")
     return found
 
 
+def is_word(argument: str) -> bool:
+    """Whether an argument is neither an option nor key=value."""
+    return not argument.startswith("-") and ("=" not in argument or Path(argument).exists())
+
+
+def is_config(word: str) -> bool:
+    """Whether a word names a config rather than a run: a YAML file, or the name of a shipped config."""
+    return word.endswith((".yaml", ".yml")) or word in shipped_configs()
+
+
 def shipped_configs() -> dict[str, Path]:
-    """The configs that the lab brings with it, by name: those of the wheel, or in a checkout those of configs/."""
+    """The configs that come with the lab, by name: those in the wheel, or in a checkout those of configs/."""
     folder = next(folder for folder in (_HERE / "configs", _HERE.parent / "configs") if folder.is_dir())
     files = [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("sweeps/*.yaml"))]
     return {str(file.relative_to(folder).with_suffix("")): file for file in files}

@@ -1,13 +1,13 @@
-"""Measure what rule-following CoT costs against direct answers, on the same problems and the same device.
+"""Compare the cost of rule-following CoT with that of direct answers, on the same problems and the same device.
 
-Each way to answer is measured with its seconds, tokens, memory and accuracy, by task and length: rules followed in the
-plain loop over `generate`, with what prompts share computed once, and with drafts; direct answers in the same batches,
-in as large ones as the memory of followed rules allows, and in the plain loop. Every answer is on disk as soon as it
-has come; a run that was killed goes on with resume=true.
+Measures seconds, tokens, memory and accuracy of each way to answer, by task and length. Rules are followed in three
+ways: with shared prompt beginnings computed once, with drafts in addition, and in the plain loop over `generate`.
+Direct answers are computed in batches of the same size, in batches that need as much memory as following rules, and in
+the plain loop. Every answer is written to disk as soon as it arrives; if a run is killed, resume=true continues it.
 
-    python -m lab.cost config.yaml [key.sub=value ...]   measure; leaves a run directory
-    python -m lab.cost RUN [RUN ...] [out=FOLDER]        accuracy against cost of finished runs, of any command that
-                                                         asks NUPA's problems; tables and a figure in FOLDER
+    python -m lab.cost config.yaml [key.sub=value ...]   measure, and write a run directory
+    python -m lab.cost RUN [RUN ...] [out=FOLDER]        show accuracy against cost of finished runs of any command
+                                                         that asks NUPA's problems; FOLDER gets tables and a figure
 """
 
 import sys
@@ -59,7 +59,7 @@ def compare(config: CostConfig) -> None:
     from lab.numbers.sampling import distinct_problems
     from lab.text.wording import RuleFollowing
 
-    checkpoints.load(config.direct)  # a model that cannot be had is noticed now, not after hours of followed rules
+    checkpoints.load(config.direct)  # if this model cannot be loaded, fail now and not hours later
     model, tokenizer = checkpoints.load(config.rule_following)
     size = config.batch_size
     engines: dict[str, LocalEngine | PlainEngine] = {
@@ -76,7 +76,7 @@ def compare(config: CostConfig) -> None:
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
         rules = {name: measured(name, following, engine, run) for name, engine in engines.items()}
-        del model, engines  # of a large model there is room for one
+        del model, engines  # there may be memory for only one large model
         model, tokenizer = checkpoints.load(config.direct)
         answers = {"direct": measured("direct", answering, LocalEngine(model, tokenizer, size), run)}
         room = equal_memory_batch(answers["direct"], cache_bytes(rules["rule following, shared prefix"]))
@@ -99,7 +99,7 @@ def compare(config: CostConfig) -> None:
 
 
 def frontier(arguments: Sequence[str]) -> None:
-    """Print what right answers cost in finished runs; with out=FOLDER write the table, the records and the figure."""
+    """Print the cost of right answers in finished runs; with out=FOLDER, also write the table and a figure there."""
     from rich.console import Console
 
     from lab.benchmarks.cost import frontier as cost
@@ -107,7 +107,7 @@ def frontier(arguments: Sequence[str]) -> None:
     named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
     out = Path(named[-1]) if named else None
     if out and (not named[-1] or (out.exists() and (not out.is_dir() or (out / "config.yaml").exists()))):
-        raise ConfigError(f"out={named[-1]}: give the name of a folder that is new, or not a run directory")
+        raise ConfigError(f"out={named[-1]}: give a new folder, or one that is not a run directory")
     rows = cost.points(cost.ways(Path(argument) for argument in arguments if not argument.startswith("out=")))
     table = cost.table(rows)
     Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
@@ -115,11 +115,12 @@ def frontier(arguments: Sequence[str]) -> None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "frontier.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
         (out / "frontier.csv").write_text(table.csv(), encoding="utf-8")
-        cost.draw(rows, "Accuracy against cost, on the problems that all were asked", out / "frontier.png")
+        cost.draw(rows, "Accuracy against cost, on the problems that all runs were asked", out / "frontier.png")
         print(f"tables and figure: {out}")
 
 
 def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", run: Run) -> "Variant":
+    """The samples and costs of one way to answer, named `name`, measured into `run`."""
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.cost.scoring import Variant
     from lab.inference.metered import MeteredEngine
@@ -128,7 +129,7 @@ def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", 
     stem = name.replace(", ", "_").replace(" ", "_")
     requests = benchmark.requests(engine)
     for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
-        pass  # what a device does only once is not part of the cost
+        pass  # warm up: work that a device does only once is not part of the cost
     metered = MeteredEngine(engine, run, f"passes_{stem}")
     samples = measure(benchmark, metered, run, f"samples_{stem}", requests=requests)
     model, passes = engine.model, run.read(f"passes_{stem}")

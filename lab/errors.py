@@ -1,4 +1,4 @@
-"""The errors that a user can put right, and how a command reports them."""
+"""The errors that a user can correct, and how a command reports them."""
 
 import errno
 import functools
@@ -13,19 +13,19 @@ T = TypeVar("T")
 
 
 class LabError(Exception):
-    """Something the user can put right. Its text is one line, or one line a problem."""
+    """An error that the user can correct. Its text has one line for each problem."""
 
 
 class ConfigError(LabError):
-    """A config that cannot be read, or that says what its schema does not allow."""
+    """A config that cannot be read, or that its schema does not allow."""
 
 
 class RunError(LabError):
-    """A run directory that is in use, unreadable, or not one at all."""
+    """A run directory that is in use or unreadable, or a path that is not a run directory."""
 
 
 class ModelError(LabError):
-    """Weights that cannot be had, or are not the ones expected."""
+    """A model that is not available, cannot be loaded, or does not fit what it is asked to do."""
 
 
 class TaskError(LabError):
@@ -33,7 +33,7 @@ class TaskError(LabError):
 
 
 class RuleError(LabError):
-    """A rule that is not there, cannot be read, or does what a rule may not."""
+    """A rule that does not exist, cannot be read, or does something that a rule may not do."""
 
 
 class DivergedError(LabError):
@@ -41,15 +41,14 @@ class DivergedError(LabError):
 
 
 def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command's ``main`` so that the user's mistakes end it without a traceback.
+    """Decorate a command's ``main`` so that errors of the user end it without a traceback.
 
-    A `LabError` is written to stderr, each of its lines after ``error: ``, and the process exits with status 2; so is
-    a disk that is full or read-only, and memory that does not suffice. An interrupt from the keyboard exits with 130,
-    as a shell expects, with the notes that the interrupt has gathered. Any other exception is a bug and keeps its
-    traceback.
+    For a `LabError`, each line of its text goes to stderr after ``error: ``, and the process exits with status 2. The
+    same holds if the disk is full or read-only, or if there is not enough memory. A keyboard interrupt prints the notes
+    that were added to it and exits with 130, as a shell expects. Any other exception is a bug and keeps its traceback.
 
-    Of several processes the main one speaks for all, but for what may happen to one alone: a `ModelError`, when a
-    machine lacks what the others have, and a `DivergedError`.
+    If there are several processes, only the main one reports. The exceptions are errors that may happen in one process
+    alone: a `ModelError`, if a machine lacks what the others have, and a `DivergedError`.
     """
 
     @functools.wraps(main)
@@ -78,11 +77,11 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
 def _short_of(error: Exception) -> str:
-    """What the machine lacks, in one line; empty when `error` says something else."""
+    """What the machine has too little of, in one line; empty if `error` is about something else."""
     if isinstance(error, OSError) and error.errno in _DISK:
         return f"{error.filename or 'a file'} cannot be written: {error.strerror}"
     text = " ".join(str(error).split())
-    # torch's OutOfMemoryError is no MemoryError, and its CPU allocator raises a RuntimeError
+    # torch's OutOfMemoryError is not a MemoryError, and its CPU allocator raises a RuntimeError
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "not enough memory" in text:
         return f"there is not enough memory; smaller batches or a smaller model need less ({text[:160] or error!r})"
     return ""

@@ -1,23 +1,25 @@
-"""Measure a model on NUPA or one of its sister benchmarks, and lay runs side by side.
+"""Measure a model on NUPA or a related benchmark, and compare runs.
 
-A model is a local one (embedded, a checkpoint, a run directory, a hub name), one in vLLM, or any OpenAI-compatible
-endpoint. Every answer is on disk as soon as it has come (vLLM's in batches); a run that was killed goes on with
-resume=true and asks only for what is missing, questions that an endpoint failed to answer included.
+The model is a local one (embedded, a checkpoint, a run directory, or a hub name), a model in vLLM, or any
+OpenAI-compatible endpoint. Every answer is written to disk as soon as it arrives (in batches with vLLM). If a run is
+killed, resume=true continues it and asks only the questions without an answer, including those that an endpoint failed
+to answer.
 
-    python -m lab.evaluate config.yaml [key.sub=value ...]     measure; leaves a run directory
-    python -m lab.evaluate RUN [RUN ...] [out=FOLDER]          compare runs, and with the paper's legible rows
-    python -m lab.evaluate config.yaml [...] --export FOLDER   write the NUPA problems of a config: JSON and parquet
-    python -m lab.evaluate --lm-eval-tasks                     the folder of tasks for lm-evaluation-harness
+    lab evaluate CONFIG [key.sub=value ...]                 measure, and write a run directory
+    lab evaluate CONFIG [key.sub=value ...] export=FOLDER   write the NUPA problems of a config: JSON and parquet
+    lab evaluate RUN [RUN ...] [out=FOLDER]                 compare runs with each other and with the paper
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import field_validator
+
 from lab import processes
-from lab.command import read_config
+from lab.command import is_config, is_word, read_config, read_options
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
-from lab.config.schema import chosen
+from lab.config.schema import Section, chosen
 from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
@@ -26,16 +28,27 @@ from lab.text.rule_following import check_rules
 COMMAND = "lab evaluate"
 
 
+class CompareOptions(Section):
+    """The options of a comparison of runs."""
+
+    out: Path | None = None
+    """The folder for all tables and figures; they are only printed if it is not given."""
+
+    @field_validator("out")
+    @classmethod
+    def _no_run(cls, out: Path | None) -> Path | None:
+        taken = out and out.exists() and (not out.is_dir() or (out / "config.yaml").exists())
+        if out == Path() or taken:
+            raise ValueError("should be a new folder, or one that is not a run directory")
+        return out
+
+
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["--lm-eval-tasks"]:
-        from lab.plugins.lm_eval import tasks_folder
-
-        print(tasks_folder())
-    elif "--export" in arguments:
+    if any(part.startswith("export=") for part in arguments):
         export(arguments)
-    elif arguments and not any(part.startswith("-") or part.endswith((".yaml", ".yml")) for part in arguments):
+    elif arguments and is_word(arguments[0]) and not is_config(arguments[0]):
         compare(arguments)
     else:
         config = read_config(EvaluateConfig, arguments, COMMAND, __doc__ or "")
@@ -45,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def check_inputs(config: EvaluateConfig) -> None:
-    """Before a model is loaded: raises LabError when a file or folder that the config names cannot be used."""
+    """Raises LabError if a file or folder in the config cannot be used. Call it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
     if not isinstance(config.benchmark, NupaConfig):
@@ -93,21 +106,18 @@ def evaluate(config: EvaluateConfig) -> None:
             print(benchmark.note)
         unanswered = len(samples) - len(answered(samples))
         if unanswered:
-            print(f"{unanswered} of {len(samples)} questions were never answered; resume=true asks them again")
+            print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
         print(f"run directory: {run.path}")
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Print the runs' tables side by side; with out=FOLDER write all tables and figures there."""
+    """Print the tables of the runs side by side; with out=FOLDER, also write all tables and figures there."""
     from tempfile import TemporaryDirectory
 
     from lab.benchmarks import compare as report
 
-    named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
-    out = Path(named[-1]) if named else None
-    if out and (not named[-1] or (out.exists() and (not out.is_dir() or (out / "config.yaml").exists()))):
-        raise ConfigError(f"out={named[-1]}: give the name of a folder that is new, or not a run directory")
-    paths = [Path(argument) for argument in arguments if not argument.startswith("out=")]
+    words, options = read_options(CompareOptions, arguments, COMMAND, __doc__ or "", "RUN [RUN ...]")
+    paths, out = list(map(Path, words)), options.out
     summaries = report.collect(paths)
     show([report.settings(paths)])
     with TemporaryDirectory() as scratch:
@@ -119,13 +129,14 @@ def compare(arguments: Sequence[str]) -> None:
 
 
 def export(arguments: list[str]) -> None:
-    place = arguments.index("--export")
-    folder = Path(arguments[place + 1] if place + 1 < len(arguments) else "")
-    if folder == Path("") or folder.exists():
-        raise ConfigError("--export FOLDER: give the name of a folder that does not exist yet")
-    config = read_config(EvaluateConfig, arguments[:place] + arguments[place + 2 :], COMMAND, __doc__ or "")
+    """Write the problems of a config to a new folder."""
+    name = next(part for part in arguments if part.startswith("export="))
+    folder = Path(name.removeprefix("export="))
+    if folder == Path() or folder.exists():
+        raise ConfigError(f"{name}: should be the name of a folder that does not exist yet")
+    config = read_config(EvaluateConfig, [part for part in arguments if part != name], COMMAND, __doc__ or "")
     if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
-        raise ConfigError("--export: benchmark.kind should be nupa, with problems of our own (no benchmark.published)")
+        raise ConfigError(f"{name}: benchmark.kind should be nupa, with the lab's problems (no benchmark.published)")
     quiet_libraries()
     from lab.benchmarks.benchmark import evenly
     from lab.benchmarks.nupa.files import write_dataset, write_published

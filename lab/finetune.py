@@ -1,8 +1,8 @@
 """Fine-tune a pretrained model on NUPA and show what it gained.
 
-Scores the untouched model on a test sample, trains adapters on the mixed tasks, scores the tuned model on the same
-problems, prints one table (task x representation x range: before, after, n, interval) and leaves all of it in a run
-directory. A run that was killed goes on with resume=true and ends as if nothing had happened.
+Scores the untouched model on a test sample, trains adapters on a mixture of the tasks, and scores the tuned model on
+the same problems. Prints one table (task x representation x range: before, after, n, interval) and saves everything in
+a run directory. If a run is killed, resume=true continues it, and it ends with the same result.
 """
 
 import shutil
@@ -87,7 +87,7 @@ def finetune(config: FinetuneConfig) -> None:
             rates = {"same_place": training.bias_learning_rate}
             loss = ReplayLoss(training.replay, tokenizer, AlignedLoss(alignment))
             train(tuned, tokenizer, training, sets, seed, run, collate, loss, beside=beside, rates=rates)
-            del tuned, model, engine, collate  # of a large model there is room for one
+            del tuned, model, engine, collate  # there may be memory for only one large model
             model, tokenizer = swaps.load(config.model, config.swap)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)

@@ -1,9 +1,9 @@
-"""Show what there is: tasks, models, configs, runs.
+"""List the tasks, models, configs or runs.
 
 lab list tasks               the 53 tasks, each with an example
-lab list models              what model.name, engine.model.name and `lab ask` take
-lab list configs             the configs that the lab brings with it
-lab list runs [FOLDER ...]   the run directories below the folders (checkpoints)
+lab list models              the names that model.name, engine.model.name and `lab ask` accept
+lab list configs             the configs that come with the lab
+lab list runs [FOLDER ...]   the run directories in the folders and below them (default: checkpoints)
 lab list lm-eval             the folder of tasks for lm-evaluation-harness
 """
 
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def tasks(_: Sequence[str] = ()) -> Table:
-    """Every task with its tested lengths and an example: the first test problem of its second-shortest length."""
+    """Every task with its tested lengths and an example: the first test problem of the second-shortest length."""
     from lab.numbers.sampling import Cell, problem
     from lab.numbers.tasks import TASKS
 
@@ -51,14 +51,14 @@ def tasks(_: Sequence[str] = ()) -> Table:
 
 
 def models(_: Sequence[str] = ()) -> Table:
-    """The embedded models, the trained models of the zoo, and the forms that other names take."""
+    """The embedded models, and the forms that names of other models have."""
     from lab.models.sources import EMBEDDED
 
     rows = [(name, "embedded: fetched once from the package index") for name in EMBEDDED]
     rows += [
-        ("checkpoints/NAME", "what a run of finetune or pretrain left behind"),
+        ("checkpoints/NAME", "the model of a run of finetune or pretrain"),
         ("FOLDER", "a model or adapters in Hugging Face's layout"),
-        ("ORGANISATION/NAME", "a model of the Hugging Face hub"),
+        ("ORGANISATION/NAME", "a model on the Hugging Face hub"),
     ]
     return Table("Models", ("name", "what it is"), rows, 2)
 
@@ -70,7 +70,7 @@ def configs(_: Sequence[str] = ()) -> Table:
 
 
 def runs(folders: Sequence[str] = ()) -> Table:
-    """The run directories at and below the folders. Raises RunError if there are none."""
+    """The run directories in the folders and below them. Raises RunError if there are none."""
     from lab.site.gather import gather
 
     records = gather([Path(folder) for folder in folders or ["checkpoints"]])
@@ -83,7 +83,7 @@ def runs(folders: Sequence[str] = ()) -> Table:
 
 
 def opening(path: Path) -> str:
-    """The first sentence of the comment that a config begins with."""
+    """The first sentence of the comment at the beginning of a config."""
     lines = path.read_text(encoding="utf-8").splitlines()
     first = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
     comment = " ".join(line.removeprefix("#").strip() for line in lines[:first])

@@ -1,9 +1,9 @@
-"""Train a small model from scratch and show how far it gets in length.
+"""Train a small model from scratch and show up to which length it is right.
 
-Builds a decoder of the Llama architecture with any tokenizer, number format and position scheme, trains it on one task
-or several, keeps the weights of lowest validation loss, and measures exact match, digit match and dlength at every
-length inside and outside of training. A run that was killed goes on with resume=true and ends as if nothing had
-happened.
+Builds a decoder of the Llama architecture with any tokenizer, number format and position scheme, trains it on one or
+several tasks, and keeps the weights with the lowest validation loss. Then measures exact match, digit match and dlength
+at every length, inside and outside the training lengths. If a run is killed, resume=true continues it, and it ends with
+the same result.
 """
 
 import shutil

@@ -1,24 +1,42 @@
 """Open a model up and measure how it adds.
 
+    lab probe CONFIG [key.sub=value ...]
+    lab probe benchmark [CONFIG] [key.sub=value ...]
+
 Opens a run directory or a pretrained model in TransformerLens, checks that it computes what the model computes, and
 measures it with each instrument of the config: where its heads look, where the carry is, what changing either does.
 Leaves every array with its axes and intervals (probe_<instrument>.json), tables, and one page with figures and
-attention patterns that opens offline. Instruments that have finished are not run again with resume=true.
+attention patterns that opens offline. Instruments that have finished are not run again with resume=true; one that fails
+costs itself alone, and is tried again.
+
+`benchmark` measures the instruments instead: on adders whose circuits are known, how much of a circuit each finds, and
+what it claims that is not there. Leaves scores.csv and tables.md.
 """
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lab.command import read_config
-from lab.errors import exit_cleanly
+from lab.errors import LabError, ModelError, exit_cleanly
 from lab.models.sources import check_name
-from lab.probing.config import ProbeConfig
+from lab.probing.config import BenchmarkConfig, ProbeConfig
 from lab.progress import quiet_libraries
+
+if TYPE_CHECKING:
+    from lab.probing.instruments import Session
+    from lab.probing.page import Section
+    from lab.runs import Run
 
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["benchmark"]:
+        # nothing has to be said: the shipped config measures everything
+        given = arguments[1:]
+        named = given if given and "=" not in given[0] else ["probe_benchmark", *given]
+        return benchmark(read_config(BenchmarkConfig, named, "lab probe benchmark", __doc__ or ""))
     config = read_config(ProbeConfig, arguments, "lab probe", __doc__ or "")
     config.check_run()
     check_name(config.subject, "subject")
@@ -27,26 +45,65 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def probe(config: ProbeConfig) -> None:
     quiet_libraries()
-    from lab.probing import page as probing
+    from lab.probing import page
     from lab.probing.bridge import open_model
-    from lab.probing.instruments import INSTRUMENTS, Session
-    from lab.probing.measured import Measured
+    from lab.probing.charts import table
+    from lab.probing.instruments import Session
 
     session = Session(open_model(config.subject, config.sums.template), config)
     with config.open_run() as run:
         run.record_environment(device=str(session.subject.device))
-        found: list[Measured] = []
-        for name in config.instruments:
-            stored = f"probe_{name}"
-            if not (run.path / f"{stored}.json").exists():
-                print(f"{name} ...", flush=True)
-                run.write_json(stored, [part.to_json() for part in INSTRUMENTS[name](session)])
-            found += [Measured.from_json(part) for part in run.read_json(stored)]
-        run.write_text("tables.md", "\n\n".join(f"{t.title}\n\n{t.markdown()}" for t in map(probing.table, found)))
-        attention = [probing.Attention(*part) for part in session.attention()]
-        page = probing.page(f"{config.name}: {config.subject}", session.facts, found, attention)
-        run.write_text("page.html", page)
+        sections = [_measured(session, run, name) for name in ("competence", *config.instruments)]
+        found = [part for section in sections for part in section.measured]
+        run.write_text("tables.md", "\n\n".join(f"{t.title}\n\n{t.markdown()}" for t in map(table, found)))
+        attention = [page.Attention(*part) for part in session.attention()]
+        run.write_text("page.html", page.page(f"{config.name}: {config.subject}", session.facts, sections, attention))
+        for section in sections:
+            for line in section.verdicts or [section.failure] * bool(section.failure):
+                print(f"{section.name}: {line}")
         print(f"run directory: {run.path}; open {run.path / 'page.html'}")
+        if all(section.failure for section in sections[1:]):
+            raise ModelError(f"{config.subject}: no instrument could measure it; {run.path / 'page.html'} says why")
+
+
+def benchmark(config: BenchmarkConfig) -> None:
+    config.check_run()
+    quiet_libraries()
+    from rich.console import Console
+
+    from lab.probing.benchmark import running
+
+    running.chosen(config)
+    with config.open_run() as run:
+        run.record_environment(device="cpu")
+        scores = running.measure(config, run, lambda line: print(line, flush=True))
+        shown = running.tables(scores)
+        run.write_text("tables.md", "\n\n".join(f"{one.title}\n\n{one.markdown()}" for one in shown))
+        run.write_text("scores.csv", running.everything(scores).csv())
+        console = Console(width=None if sys.stdout.isatty() else 200)
+        for one in shown:
+            console.print(one.terminal())
+        print(f"run directory: {run.path}")
+
+
+def _measured(session: "Session", run: "Run", name: str) -> "Section":
+    """What an instrument found, now or before; a failure is told, and leaves the others as they are."""
+    from lab.probing.instruments import INSTRUMENTS
+    from lab.probing.measured import Measured
+    from lab.probing.page import Section
+    from lab.probing.verdicts import LOOK_FOR, verdicts
+
+    stored = f"probe_{name}"
+    try:
+        if not (run.path / f"{stored}.json").exists():
+            print(f"{name} ...", flush=True)
+            run.write_json(stored, [part.to_json() for part in INSTRUMENTS[name](session)])
+    except Exception as error:  # whatever it is, the other instruments are no worse for it
+        reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+        print(f"{name} failed: {reason}", file=sys.stderr)
+        return Section(name, LOOK_FOR[name], [], [], " ".join(reason.split()))
+    found = [Measured.from_json(part) for part in run.read_json(stored)]
+    return Section(name, LOOK_FOR[name], found, verdicts(name, found))
 
 
 if __name__ == "__main__":

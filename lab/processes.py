@@ -1,7 +1,8 @@
-"""One job in several processes, as `accelerate launch` or torchrun start them: who this one is, and what they agree on.
+"""One job in several processes, as started by `accelerate launch` or torchrun: which one this is, and how they exchange
+values.
 
-Every process runs the same command on the same config. The main one, number 0, alone speaks and writes; what is shared
-out between them is what costs time: batches of a training step, batches of questions.
+Every process runs the same command on the same config. Only the main process, number 0, prints and writes files. The
+expensive work is divided between the processes: batches of a training step and batches of questions.
 """
 
 import os
@@ -17,21 +18,24 @@ if TYPE_CHECKING:  # torch takes seconds to import, and most jobs are one proces
 T = TypeVar("T")
 
 _LONGEST_WAIT = timedelta(days=7)
-"""One process may score for hours what the others do not; who launched them ends the rest when one of them fails."""
+"""The longest time that processes wait for each other. One process may score answers for hours while the others wait;
+if a process fails, the launcher ends the others.
+"""
 
 
 def count() -> int:
-    # a scheduler may set WORLD_SIZE by itself; only a launcher of processes says which of its machine's each one is
+    """The number of processes of this job."""
+    # a scheduler may set WORLD_SIZE by itself; only a launcher of processes sets LOCAL_RANK
     return int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
 
 
 def number() -> int:
-    """Of this process, from 0 up."""
+    """The number of this process, from 0."""
     return int(os.environ.get("RANK", "0")) if count() > 1 else 0
 
 
 def number_here() -> int:
-    """Of this process on its machine, which is the number of its GPU."""
+    """The number of this process among those on its machine, which is also the number of its GPU."""
     return int(os.environ["LOCAL_RANK"]) if count() > 1 else 0
 
 
@@ -40,14 +44,14 @@ def is_main() -> bool:
 
 
 def one_voice() -> AbstractContextManager[Any]:
-    """Within it the main process alone prints to standard output."""
+    """A context in which only the main process prints to standard output."""
     return nullcontext() if is_main() else redirect_stdout(open(os.devnull, "w"))
 
 
 def from_main(act: Callable[[], T]) -> T:
-    """What `act` returns in the main process, which alone performs it, in every process.
+    """Calls `act` in the main process alone, and returns its result in every process.
 
-    What it raises there ends the other processes in silence, with status 2.
+    If `act` raises an exception, the other processes exit silently with status 2.
     """
     if count() == 1:
         return act()
@@ -68,7 +72,7 @@ def from_main(act: Callable[[], T]) -> T:
 
 
 def gather(value: T) -> list[T]:
-    """The value of every process, in their order, in every process; waits for all of them."""
+    """The values of all processes, in the order of their numbers. Waits for all processes and returns in each."""
     if count() == 1:
         return [value]
     values: list[Any] = [None] * count()
@@ -77,19 +81,19 @@ def gather(value: T) -> list[T]:
 
 
 def share(items: Sequence[T]) -> list[T]:
-    """Every item is in the share of one process: they take turns."""
+    """The items that this process should handle. The processes take turns, so each item is in exactly one share."""
     return list(items[number() :: count()])
 
 
 @cache
 def _joined() -> "ModuleType":
-    """torch.distributed, with this process in its group; the trainer finds it there."""
+    """torch.distributed, after this process has joined its group; the trainer uses the same group."""
     import atexit
 
     import torch
     from torch import distributed
 
-    # both, as objects travel by CPU while gradients do by GPU
+    # both backends: objects travel by CPU, gradients by GPU
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     distributed.init_process_group(backend, timeout=_LONGEST_WAIT)
     atexit.register(distributed.destroy_process_group)

@@ -1,6 +1,7 @@
-"""What a user sees while a job goes on: how far, how fast, how long still, and nothing of the libraries beneath.
+"""What a user sees while a job runs: how far it is, how fast, how long it will take, and no output of libraries.
 
-On a terminal it is a bar. In a file, a pipe or a job of SLURM it is a line now and then, ever less often.
+On a terminal, this is a progress bar. In a file, a pipe or a SLURM job, it is a line from time to time, and the lines
+become rarer as the job goes on.
 """
 
 import logging
@@ -17,11 +18,11 @@ from rich.table import Column
 from rich.text import Text
 
 _FIRST_LINE, _SHARE, _LONGEST_SILENCE = 5.0, 0.1, 300.0
-"""Seconds until the first line, share of the time so far until the next one, and seconds until it at most."""
+"""Seconds until the first line; the pause until the next line as a share of the time so far; its maximum in seconds."""
 
 
 class ProgressBar(Protocol):
-    """What rich's Progress and `_Lines` have in common; within it, its tasks are shown."""
+    """A context manager that shows its tasks: what rich's Progress and `_Lines` have in common."""
 
     def __enter__(self) -> Self: ...
 
@@ -35,16 +36,24 @@ class ProgressBar(Protocol):
 
 
 def progress_bar() -> ProgressBar:
-    """Its tasks take a text field `note`, which stays until there is another."""
+    """A bar on a terminal or in a notebook, lines elsewhere. A task's `note` is shown until a new note replaces it."""
     console = Console()
     if not (console.is_terminal or console.is_jupyter):
-        return _Lines()
+        return _Lines()  # type: ignore[return-value]
     bar = BarColumn(bar_width=None, table_column=Column(ratio=1))
     return Progress(TextColumn("{task.description}"), bar, _StandingColumn(), console=console, expand=True)  # type: ignore[return-value]
 
 
 def standing(completed: float, total: float | None, speed: float | None, left: float | None, note: str) -> str:
-    """In few words, so that it stands beside a name and a bar in 80 columns."""
+    """The state of a task, short enough to fit beside a name and a bar in 80 columns.
+
+    Args:
+        completed: items that are done.
+        total: all items; None if unknown.
+        speed: items a second; None if unknown.
+        left: seconds until the end; None if unknown.
+        note: text to show at the end.
+    """
     count = f"{completed:,.0f}" if total is None else f"{completed:,.0f}/{total:,.0f}"
     rate = "" if not speed else f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
     return "  ".join(filter(None, [count, rate, "" if left is None else f"{clock(left)} left", note]))
@@ -66,7 +75,7 @@ class _StandingColumn(ProgressColumn):
 
 
 class _Lines:
-    """One task at a time, as lines."""
+    """Shows one task at a time, as lines."""
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +108,7 @@ class _Lines:
 
 
 def quiet_libraries() -> None:
-    """No warnings of libraries, no bars of their own. To be called before any of them is imported: some warn then."""
+    """Turns off the warnings and progress bars of libraries. Call it before importing them: some warn on import."""
     os.environ |= {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

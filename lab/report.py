@@ -1,31 +1,39 @@
-"""One page that shows everything: run directories in, one static site out that opens offline.
+"""Make one page that shows everything: it turns run directories into a static site that opens offline.
 
-    python -m lab.report RUNS [RUNS ...] [--out FOLDER] [--experiments FOLDER]
+    lab report RUNS [RUNS ...] [out=FOLDER] [experiments=FOLDER]
 
-RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) with side files that it loads
-when they are asked for; it needs no server and no network. What a run did not measure is shown as not measured; a run
-that is unfinished or damaged is listed as such. A site that is there already is replaced.
+RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) and files that it loads when they
+are needed; it needs no server and no network. If a run did not measure something, the page says so. Unfinished and
+damaged runs are listed as such. An existing site is replaced.
 """
 
-import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.errors import exit_cleanly
+from lab.command import read_options
+from lab.config.schema import Section
+from lab.errors import ConfigError, exit_cleanly
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 
+class ReportOptions(Section):
+    """The options of a report."""
+
+    out: Path = Path("report")
+    """The folder of the site."""
+    experiments: Path = EXPERIMENTS
+    """The folder of the findings."""
+
+
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUNS", help="run directories, or folders of them")
-    parser.add_argument("--out", type=Path, default=Path("report"), help="where the site is written (report)")
-    parser.add_argument("--experiments", type=Path, default=EXPERIMENTS, help="folder of the log (experiments)")
-    options = parser.parse_args(argv)
-    report(options.runs, options.out, options.experiments)
+    arguments = sys.argv[1:] if argv is None else argv
+    runs, options = read_options(ReportOptions, arguments, "lab report", __doc__ or "", "RUNS [RUNS ...]")
+    if not runs:
+        raise ConfigError("give run directories, or folders of them, such as: lab report checkpoints")
+    report(list(map(Path, runs)), options.out, options.experiments)
 
 
 def report(runs: Sequence[Path], out: Path, experiments: Path = EXPERIMENTS) -> Path:

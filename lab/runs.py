@@ -1,10 +1,11 @@
-"""Run directories: a folder that says what was run, on what, what came of it, and how far it got.
+"""Run directories: a folder that records what was run, on which machine, with which result, and how far it got.
 
 ``config.yaml`` the resolved config · ``command.txt`` a line for each start · ``environment.json`` of the latest start ·
 ``status`` one of ``running``, ``finished``, ``failed`` · ``<name>.jsonl`` records · ``<name>.json`` results ·
 ``figures/`` · ``model/``.
 
-A process may be killed at any moment: files are replaced whole, and records count once their newline is on disk.
+A process may be killed at any moment. Therefore files are replaced as a whole, and a record counts only when its
+newline is on disk.
 """
 
 import fcntl
@@ -50,15 +51,16 @@ PACKAGES = (
 class Run:
     """A run directory.
 
-    `Run.open` gives one to write; ``Run(path)`` only looks at one, and is safe while another process writes it.
-    As a context manager it ends with the status ``finished``, or ``failed`` after an exception. An interrupt leaves
-    ``running``, just as a kill would: the run was cut short and can be resumed. The interrupt is told how.
+    `Run.open` opens one for writing. ``Run(path)`` is for reading only, and is safe while another process writes.
+    As a context manager, a run ends with the status ``finished``, or ``failed`` after an exception. After an interrupt
+    the status is still ``running``, as after a kill: the run can be resumed, and the interrupt gets a note that says
+    how.
 
-    Of several processes the main one opens and writes it; `Run.open` gives the others an `_Onlooker`.
+    If there are several processes, only the main one opens and writes the run; the others get an `_Onlooker`.
     """
 
     how_to_go_on = ""
-    """What an interrupted user should know; set by `Run.open`."""
+    """The note for an interrupt, set by `Run.open`: how to continue the run."""
 
     def __init__(self, path: Path):
         self.path = Path(path)
@@ -73,19 +75,24 @@ class Run:
         free: Collection[str] = (),
         renew: Callable[[str], str] = str,
     ) -> "Run":
-        """Start a run at `path`, or take up the one that is there.
+        """Start a run at `path`, or resume the run that is there. An empty directory counts as free.
 
-        `resume` takes up a run of the same config, after cutting records that were not written whole; where there is
-        nothing it starts. What may differ are the top-level keys ``resume``, ``overwrite`` and ``output`` (where the
-        directory stands now), and the dotted keys `free` with what is below them; before it is compared, the earlier
-        config goes through `renew`, which may add what keys mean that it did not know yet. `overwrite` removes what is
-        there once the new directory is ready, provided it is a run. An empty directory is free.
+        Args:
+            path: the run directory.
+            config_yaml: the resolved config as YAML.
+            resume: continue an existing run of the same config, after removing a last record that was not written
+                completely; start a new run if there is none. The keys ``resume``, ``overwrite`` and ``output`` may
+                differ.
+            overwrite: replace an existing run. It is removed when the new directory is ready.
+            free: dotted keys that may differ from the existing run, including all keys below them.
+            renew: applied to the existing run's config before the comparison; it may add the defaults of keys that were
+                added to the schema later.
 
-        Raises `RunError` if the name is in use and neither is given, if both are, if the configs differ, if what is
-        there is not a run directory, or if it cannot be written.
+        Raises `RunError` if the name is in use and neither `resume` nor `overwrite` is given, if both are given, if the
+        configs differ, if `path` exists but is not a run directory, or if it cannot be written.
         """
         run = cls(path) if processes.is_main() else _Onlooker(path)
-        run.how_to_go_on = f"the same command{'' if resume else ' with resume=true'} goes on"
+        run.how_to_go_on = f"the same command{'' if resume else ' with resume=true'} continues the run"
         processes.from_main(lambda: run._begin(config_yaml, resume, overwrite, free, renew))
         return run
 
@@ -103,12 +110,12 @@ class Run:
 
     @staticmethod
     def check(path: Path, resume: bool = False, overwrite: bool = False) -> bool:
-        """Whether the name is in use, changing nothing; raises `RunError` where `open` would not let it be used so."""
+        """Whether there is something at `path`. Changes nothing; raises `RunError` if `open` would refuse to use it."""
         return processes.from_main(lambda: _in_use(path, resume, overwrite))
 
     @staticmethod
     def check_writable(path: Path) -> None:
-        """Raises `RunError` unless a file can be made in the nearest folder above `path`, or at it, that is there."""
+        """Raises `RunError` unless a file can be created at `path` or, if it does not exist, in the nearest parent."""
 
         def check() -> None:
             with _as_run_error(path):
@@ -118,7 +125,7 @@ class Run:
         processes.from_main(check)
 
     def _lock(self) -> None:
-        """Held until the process ends; raises `RunError` while another process holds it."""
+        """Lock the run until this process ends; raises `RunError` if another process has locked it."""
         self._held = (self.path / ".lock").open("w")
         try:
             fcntl.lockf(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +133,7 @@ class Run:
             raise RunError(f"{self.path}: another process is writing it") from None
 
     def check_config(self, config_yaml: str, free: Collection[str] = (), renew: Callable[[str], str] = str) -> None:
-        """Raises `RunError` unless the run is of this config, as `open` understands it; changes nothing."""
+        """Raises `RunError` unless this run has this config, compared as in `open`. Changes nothing."""
         old, new = _leaves(renew(self.config)), _leaves(config_yaml)
         may_differ = [*free, "output"]
         changed = [
@@ -143,10 +150,10 @@ class Run:
     def _why_not(self, changed: Collection[str]) -> str:
         if "training.max_steps" not in changed:
             return ""
-        return "a schedule of learning rates leads to max_steps, so more of them are another training; "
+        return "the learning rate schedule depends on max_steps, so more steps are a different training; "
 
     def check_records(self) -> None:
-        """Raises `RunError`, with file and line, when a file of records is damaged."""
+        """Raises `RunError`, with file and line, if a file of records is damaged."""
         for path in sorted(self.path.glob("*.jsonl")):
             self.read(path.stem)
 
@@ -174,25 +181,25 @@ class Run:
 
     @property
     def command(self) -> str | None:
-        """The command that made the run, as it was recorded, or as its config tells; None if neither does."""
+        """The command that made the run: as it was recorded, or as it follows from the config; None if unknown."""
         if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
             return recorded
         return command_of(yaml.safe_load(self.config) or {})
 
     @property
     def figures(self) -> Path:
-        """The folder of figures. Whoever writes to it creates it, so that it exists only where there are any."""
+        """The folder of figures. The first figure creates it."""
         return self.path / "figures"
 
     @property
     def model(self) -> Path:
-        """The folder of the trained model, created by whoever saves one."""
+        """The folder of the trained model. It exists only if a model was saved."""
         return self.path / "model"
 
     def append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
         """Append a line for each of `records` to ``<name>.jsonl``; when this returns, they are on disk.
 
-        Raises `ValueError`, having written nothing, if a number is not finite.
+        Raises `ValueError` and writes nothing if a number is not finite.
         """
         lines, path = _lines(records), self.path / f"{name}.jsonl"
         with _as_run_error(path), path.open("ab") as file:
@@ -201,9 +208,9 @@ class Run:
             os.fsync(file.fileno())
 
     def read(self, name: str) -> list[dict[str, Any]]:
-        """The records of ``<name>.jsonl``, none if there is no such file.
+        """The records of ``<name>.jsonl``; an empty list if there is no such file.
 
-        A last line that was not written whole is ignored; the next `Run.open` with ``resume`` cuts it.
+        A last line that was not written completely is ignored; the next `Run.open` with ``resume`` removes it.
         Raises `RunError` with file and line if any other line is not JSON.
         """
         path = self.path / f"{name}.jsonl"
@@ -220,26 +227,26 @@ class Run:
         return records
 
     def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
-        """Replace all records of ``<name>.jsonl``, for a run that goes back to a checkpoint."""
+        """Replace all records of ``<name>.jsonl``, such as when a run goes back to a checkpoint."""
         _replace(self.path / f"{name}.jsonl", _lines(records))
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write ``<name>.json``, keys in the order that they have. Raises `ValueError` if a number is not finite."""
+        """Write ``<name>.json``, with keys in their given order. Raises `ValueError` if a number is not finite."""
         self.write_text(f"{name}.json", json.dumps(value, indent=2, allow_nan=False) + "\n")
 
     def read_json(self, name: str) -> Any:
-        """The value of ``<name>.json``. Raises `RunError` if there is none or it is not JSON."""
+        """The value of ``<name>.json``. Raises `RunError` if the file does not exist or is not JSON."""
         try:
             return json.loads(self._read_text(f"{name}.json"))
         except ValueError as error:
             raise RunError(f"{self.path / name}.json: not JSON: {error}") from None
 
     def write_text(self, file_name: str, text: str) -> None:
-        """Write a text file, which is named with its suffix."""
+        """Write a text file; `file_name` includes the suffix."""
         _replace(self.path / file_name, text.encode())
 
     def record_environment(self, **facts: Any) -> None:
-        """Add `facts` that only the command knows, such as ``device``, to ``environment.json``."""
+        """Add `facts` to ``environment.json`` that only the command knows, such as ``device``."""
         self.write_json("environment", {**self.read_json("environment"), **facts})
 
     def finish(self) -> None:
@@ -257,7 +264,7 @@ class Run:
         elif isinstance(error, KeyboardInterrupt):
             error.add_note(self.how_to_go_on)
         elif isinstance(error, Exception):
-            with suppress(RunError):  # of a disk that is full, say, which is what `error` is about
+            with suppress(RunError):  # such as a full disk, which is what `error` is about
                 self.write_text("status", "failed\n")
 
     def _read_text(self, file_name: str) -> str:
@@ -266,7 +273,7 @@ class Run:
 
 
 class _Onlooker(Run):
-    """What a process holds that is not the main one: it reads, and what it would write is written there."""
+    """The run of a process that is not the main one: it reads, and leaves all writing to the main process."""
 
     def append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
         pass
@@ -280,20 +287,20 @@ class _Onlooker(Run):
 
 def _in_use(path: Path, resume: bool, overwrite: bool) -> bool:
     if resume and overwrite:
-        raise RunError(f"{path}: resume and overwrite exclude each other")
+        raise RunError(f"{path}: resume and overwrite cannot be combined")
     with _as_run_error(path):
         in_use = path.exists() and (not path.is_dir() or any(path.iterdir()))
     if in_use and not (resume or overwrite):
-        raise RunError(f"{path}: is in use; give resume=true to go on with it, overwrite=true to replace it")
+        raise RunError(f"{path}: is in use; give resume=true to continue it, overwrite=true to replace it")
     if in_use and not ((path / "config.yaml").is_file() and (path / "status").is_file()):
         raise RunError(f"{path}: is not a run directory (no config.yaml and status), so it is left alone")
     return in_use
 
 
 def _create(path: Path, config_yaml: str, replace: bool) -> None:
-    """Make a new run directory beside `path` and move it there, if `replace` in the place of the run at `path`."""
+    """Make a new run directory beside `path` and move it there. With `replace`, it replaces the run at `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A hidden neighbour, so that `path` is never seen half written and the moves stay within one file system.
+    # A hidden folder beside it, so that nobody sees `path` half written and the moves stay within one file system.
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     discarded = staged.with_name(f"{staged.name}.old")
     try:
@@ -305,19 +312,19 @@ def _create(path: Path, config_yaml: str, replace: bool) -> None:
         new.write_text("status", "running\n")
         if replace:
             path.rename(discarded)
-        # Fails on a directory that is not empty: of two processes that start the same run, one is refused.
+        # Fails on a directory that is not empty: if two processes start the same run, one is refused.
         staged.rename(path)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         if discarded.exists() and not path.exists():
             discarded.rename(path)
         raise
-    # The new run stands; a file of the old one that a network file system still holds is no reason to stop.
+    # The new run is in place; a file of the old one that a network file system still holds is no reason to stop.
     shutil.rmtree(discarded, ignore_errors=True)
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write `data` to `path` so that a reader, or a restart, sees the old file or the new one and nothing between."""
+    """Write `data` to `path` so that a reader or a restart sees either the old file or the complete new one."""
     temporary = path.with_name(f".{path.name}.new")
     try:
         with _as_run_error(path):
@@ -337,7 +344,7 @@ def _lines(records: Iterable[dict[str, Any]]) -> bytes:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """`data` without a last line that has no newline or is not JSON."""
+    """`data`, without its last line if that has no newline or is not JSON."""
     whole = data[: data.rfind(b"\n") + 1]
     last = whole[:-1].rfind(b"\n") + 1
     try:
@@ -348,7 +355,7 @@ def _whole_lines(data: bytes) -> bytes:
 
 
 def _leaves(config_yaml: str) -> dict[str, str]:
-    """Every dotted key of a config and its value as text, but the two that say what to do with an earlier run."""
+    """Every dotted key of a config with its value as text, except ``resume`` and ``overwrite``."""
     try:
         config = yaml.safe_load(config_yaml)
     except yaml.YAMLError as error:
@@ -369,7 +376,7 @@ def _command() -> str:
 
 
 def _environment() -> dict[str, Any]:
-    """What the run stands on. The versions come from package metadata: to import the packages would take seconds."""
+    """The software and machine of the run. Versions come from package metadata, as imports would take seconds."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -388,7 +395,7 @@ def _environment() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of the checkout that holds this code, or None where there is none."""
+    """The output of git in the checkout of this code, or None if there is no checkout or no git."""
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=10)
@@ -399,7 +406,7 @@ def _git(*arguments: str) -> str | None:
 
 @contextmanager
 def _as_run_error(path: Path) -> Iterator[None]:
-    """What the file system refuses is the user's to put right."""
+    """Turns errors of the file system into a `RunError`: the user can correct them."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Run a command over a grid or a list of settings, each with several seeds, and show what came of it.
+"""Run a command over a grid or a list of settings, each with several seeds, and show the results.
 
-Every run is a run of its own (python -m lab.<command>), beside the sweep's directory, and runs here, so many at a time,
-or on SLURM; the config says which. All configs are checked before the first one starts. Finished runs are not run
-again, ones that were cut short go on, and failed ones are tried again: whatever happened, the same command goes on.
-Leaves table.md, results.csv, figures/ and a log of each run in <output>/<name>.
+Every run is an ordinary run (python -m lab.<command>) with its directory beside the sweep's. The config says how many
+run on this machine at a time, or that they run on SLURM. All configs are checked before the first run starts. To
+continue a sweep, give the same command again: finished runs are kept, interrupted ones continue, and failed ones are
+tried again. Writes table.md, results.csv, figures/ and a log of each run to <output>/<name>.
 """
 
 import os
@@ -21,7 +21,7 @@ from lab.sweeping.launchers import check_launcher, open_launcher
 from lab.sweeping.running import run_trials
 
 _MAY_CHANGE = [key for key in SweepConfig.model_fields if key != "command"]
-"""A sweep may be given more seeds and cells, or another launcher: each run holds its own config against its own."""
+"""A continued sweep may have more seeds and cells, or another launcher: each run checks its own config."""
 
 
 @exit_cleanly
@@ -38,7 +38,7 @@ def sweep(config: SweepConfig) -> None:
     with Run.open(config.path, dump(config), resume=True, free=_MAY_CHANGE) as run:
         run.record_environment(command="sweep")
         done = sum(trial.finished for trial in planned)
-        print(f"{len(planned)} runs, {done} of them finished before")
+        print(f"{len(planned)} runs, {done} of them already finished")
         failed = run_trials(planned, open_launcher(config, run), run)
         show(config, planned, run)
         if failed:

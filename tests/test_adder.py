@@ -42,7 +42,7 @@ def test_a_file_of_the_public_board_is_told_what_to_change(capsys):
 @pytest.mark.parametrize(("name", "status"), [("honest_by_hand", 0), ("cheat_sum_in_prompt", 1)])
 def test_the_exit_status_tells_whether_it_qualifies(name, status, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["verify", str(SUBMISSIONS / f"{name}.py"), "--seed", "2025"])
+        main(["verify", str(SUBMISSIONS / f"{name}.py"), "seed=2025"])
     assert ended.value.code == status
     said = capsys.readouterr().out
     assert said.splitlines()[-1] == ("not qualified" if status else "qualified")
@@ -56,7 +56,8 @@ Category: trained</script>
 
 
 @pytest.mark.slow
-def test_the_leaderboard_has_the_good_the_bad_and_the_hostile_and_tries_each_once(capsys, tmp_path):
+def test_the_leaderboard_has_the_good_the_bad_and_the_hostile_and_tries_each_once(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path / "cache"))
     good = (SUBMISSIONS / "honest_by_hand.py").read_text()
     (tmp_path / "good").mkdir()
     (tmp_path / "good" / "submission.py").write_text(good)
@@ -65,14 +66,14 @@ def test_the_leaderboard_has_the_good_the_bad_and_the_hostile_and_tries_each_onc
     (tmp_path / f"{hostile}.py").write_text('"""' + HOSTILE + '"""\n' + good.partition('"""\n')[2])
     (tmp_path / "broken.py").write_text("def (:")
     (tmp_path / "adderboard.py").write_text((SUBMISSIONS / "adderboard.py").read_text())
-    main(["leaderboard", str(tmp_path), "--out", str(tmp_path / "out")])
-    stored = {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*.verdict.json")}
+    main(["leaderboard", str(tmp_path), f"out={tmp_path / 'out'}"])
+    stored = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "verdicts").iterdir()}
     assert len(stored) == 3
     page = (tmp_path / "out" / "leaderboard.html").read_text()
     assert "<script" not in page
     assert page.count("<tr class=good>") == 2
-    assert "0 of 18" in page or "1 of 18" in page
-    main(["leaderboard", str(tmp_path), "--out", str(tmp_path / "out")])
-    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*.verdict.json")} == stored
+    assert "0 of 15" in page
+    main(["leaderboard", str(tmp_path), f"out={tmp_path / 'out'}"])
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "verdicts").iterdir()} == stored
     assert (tmp_path / "out" / "leaderboard.html").read_text() == page
     assert "Published records" in (tmp_path / "out" / "leaderboard.md").read_text()

@@ -44,7 +44,7 @@ def test_asking_for_help_prints_every_key_and_succeeds(capsys, words):
 
 @pytest.mark.parametrize("words", [[], ["resume=true"], ["--config"]])
 def test_a_command_without_a_config_says_how_it_is_used(words):
-    with pytest.raises(ConfigError, match=r"^the first argument must be a config, .*; usage: lab work CONFIG"):
+    with pytest.raises(ConfigError, match=r"^the first argument must be a config: .*; usage: lab work CONFIG"):
         read_config(Job, words, "lab work", "")
 
 

@@ -16,7 +16,7 @@ from lab.config.pretraining import PretrainConfig, PretrainingDataConfig
 from lab.config.schema import RunConfig, chosen
 from lab.numbers.sampling import Cell, block
 from lab.numbers.tasks import TASKS
-from lab.probing.config import ProbeConfig
+from lab.probing.config import BenchmarkConfig, ProbeConfig
 from lab.smallest_adder.config import AdderConfig
 from lab.sweeping.cells import trials
 from lab.sweeping.config import SweepConfig
@@ -36,6 +36,7 @@ def schema_of(path: Path) -> type[RunConfig]:
         return schema_of(path.parent / extended[1])
     own = {"adapter": FinetuneConfig, "benchmark": EvaluateConfig, "rule_following": CostConfig}
     own |= {"format": PretrainConfig, "instruments": ProbeConfig, "group": AdderConfig}
+    own |= {"adders": BenchmarkConfig}
     return next((schema for key, schema in own.items() if f"\n{key}:" in text), FinetuneConfig)
 
 

@@ -5,7 +5,10 @@ import pytest
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.cost.scoring import Variant, cache_bytes, equal_memory_batch, summarize
+from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
+from lab.inference.engine import Completion
+from lab.numbers.sampling import Problem
 
 ROOT = Path(__file__).parents[1]
 
@@ -94,7 +97,7 @@ def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_me
     assert set(summary["rule_following"]) == {"rule following, shared prefix", "rule following, speculation"}
     assert set(summary["direct"]) == {"direct", "direct, equal memory"}
     assert summary["left_out"] == {"get_digit_integer": 2}
-    assert "left out, as they need more than 300 tokens: {'get_digit_integer': 2}" in capsys.readouterr().out
+    assert "left out because they need more than 300 tokens: {'get_digit_integer': 2}" in capsys.readouterr().out
     assert summary["direct"]["direct"]["overall"]["seconds"]["n"] == 2
 
 
@@ -106,10 +109,10 @@ def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_me
         ("direct.name=nowhere/at_all", "cannot be reached"),
         (
             "lengths={hard: [1, 2], easy: [1, 2]}",
-            "holds no length at which one of tasks is tested: get_digit_integer at 3-100",
+            "holds no length at which one of tasks is tested: get_digit_integer at 5-100",
         ),
         ("speculation=0", "speculation"),
-        ("direct.device=auto", "only there can seconds be compared"),
+        ("direct.device=auto", "seconds only compare on one device"),
     ],
 )
 def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments, tmp_path, capsys, override, message):
@@ -131,17 +134,9 @@ def test_a_rule_that_cannot_be_followed_is_noticed_before_a_model_is_loaded(argu
     assert not (tmp_path / "run").exists()
 
 
-def sample(task: str, length: int, seconds: float, tokens: tuple[int, int], right: bool) -> dict:
-    prompt, completion = tokens
-    return {
-        "task": task,
-        "representation": "integer",
-        "length": length,
-        "seconds": seconds,
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "strict": {"exact_match": right},
-    }
+def sample(task: str, length: int, seconds: float, tokens: tuple[int, int], right: bool) -> Sample:
+    item = Problem(task, "integer", "1", "2", "3", length)
+    return Sample(0, item, "", Completion("", *tokens, seconds, "stop"), {"strict": Reading("3", right, 1.0, 0)})
 
 
 def test_the_figures_are_those_worked_out_by_hand():
@@ -172,7 +167,8 @@ def test_the_figures_are_those_worked_out_by_hand():
     assert (cache_bytes(direct), cache_bytes(rules)) == (8 * 20, 8 * 170)
     batches = {0: 1, 12: 1, 20: 2, 26: 2, 27: 3, 170: 3}
     assert {tokens: equal_memory_batch(direct, 8 * tokens) for tokens in batches} == batches
-    summary = summarize({"direct": direct}, {"rule following": rules})
+    typed = summarize({"direct": direct}, {"rule following": rules}, {})
+    summary = typed.to_json()
     found = summary["rule_following"]["rule following"]
     assert found["overall"]["seconds"]["value"] == pytest.approx(20 / 3)
     assert found["overall"]["accuracy"]["value"] == pytest.approx(2 / 3)
@@ -190,7 +186,7 @@ def test_the_figures_are_those_worked_out_by_hand():
     # of one maximum alone 3 times, of one addition alone at most 8 times
     assert 3 <= ratio["overall"]["low"] < 5 < ratio["overall"]["high"] <= 8
     json.dumps(summary, allow_nan=False)
-    tables = cost.all_tables(summary)
+    tables = cost.all_tables(typed)
     assert "| add_integer | rule following | 2 | 7 (6-8) |" in tables["tasks"].markdown()
     assert "| 14 (6-inf) |" in tables["tasks"].markdown()
     assert "| overall | rule following | 5 (" in tables["ratios"].markdown()

@@ -1,16 +1,21 @@
 """What the documents say that can be looked up."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from lab.command import COMMANDS, find_config, with_smoke
 from lab.config.describing import help_text
 from lab.config.evaluation import EvaluateConfig
+from lab.config.loading import load
 from lab.numbers.operations import significant
 from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, distinct_problems
 from lab.numbers.tasks import TASKS
+from lab.sweeping.config import COMMANDS as SWEEPABLE
+from lab.sweeping.config import SweepConfig
 from lab.text.prompts import prompt
 
 ROOT = Path(__file__).parents[1]
@@ -59,3 +64,76 @@ def test_no_document_is_cited_that_is_not_here():
         cited = {f"{name}.md" for name in sections}
         cited |= set(re.findall(r"(?<![\w/])(?:docs|experiments)/[\w/.-]+\.md", text))
         assert not [name for name in cited if not (ROOT / name).exists()], path
+
+
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
+TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+SCHEMAS = {"sweep": SweepConfig, **{name: command.schema for name, command in SWEEPABLE.items()}}
+NOT_OF_THE_CONFIG = ("export=", "out=")
+
+
+def code(text: str) -> list[str]:
+    """Lines of fenced blocks, and what stands between backticks elsewhere."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
+    lines = [line for block in fenced for line in block.replace("\\\n", " ").splitlines()]
+    return lines + re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+
+
+def commands(text: str) -> list[tuple[str, list[str]]]:
+    """Every command of the lab that a text names, with the words after it; in capitals are placeholders."""
+    found = [re.match(r"(?:[A-Z_]+=\S+ )?(?:lab |.*?-m lab\.)([a-z]+)\b(.*)", line) for line in code(text)]
+    return [(match[1], words(match[2])) for match in found if match]
+
+
+def words(rest: str) -> list[str]:
+    """The words of a command; one that itself stands between quotes ends with the second of them."""
+    return shlex.split(rest.removesuffix("'") if rest.count("'") % 2 else rest, comments=True)
+
+
+NAMED = [(page, name, words) for page, text in TEXTS.items() for name, words in commands(text)]
+
+
+@pytest.mark.parametrize(("page", "name", "words"), NAMED, ids=lambda part: part if isinstance(part, str) else None)
+def test_every_command_that_a_page_names_is_one_and_its_config_loads(page, name, words):
+    assert name in COMMANDS
+    words = words[1:] if words[:1] == ["train"] else words
+    if (
+        name not in SCHEMAS
+        or not words
+        or words[0].startswith(("-", "checkpoints", "verify", "leaderboard", "benchmark", "CONFIG"))
+    ):
+        return
+    changes = [word for word in words[1:] if not word.startswith(("-", *NOT_OF_THE_CONFIG)) and "..." not in word]
+    load(SCHEMAS[name], find_config(words[0]), with_smoke(SCHEMAS[name], changes))
+
+
+def test_pages_name_enough_commands_for_that_test_to_say_something():
+    assert {name for _, name, _ in NAMED} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_relative_link_of_a_page_leads_somewhere(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", TEXTS[page])
+    paths = [link.partition("#")[0] for link in links if "://" not in link]
+    assert not [path for path in paths if path and not (ROOT / page).parent.joinpath(path).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_names_is_there(page):
+    named = re.findall(
+        r"(?<![\w/])(?:lab|configs|experiments|tests|docs)/[\w./-]*\.(?:py|yaml|md|csv|png)\b", TEXTS[page]
+    )
+    assert not [path for path in named if not (ROOT / path).exists()]
+
+
+def test_settings_that_pages_change_beside_a_config_are_settings():
+    lines = [line for schema in SCHEMAS.values() for line in help_text(schema).splitlines()]
+    known = {line.partition(":")[0] for line in lines} | {"key.sub"}
+    known |= {
+        f"{key}.kind" for key, _, what in (line.partition(": ") for line in lines) if what.startswith("mapping of kind")
+    }
+    named = {
+        key for text in TEXTS.values() for key in re.findall(r"(?<![\w./])([a-z_]+\.[a-z_.]+)=", "\n".join(code(text)))
+    }
+    assert len(named) > 40
+    assert named <= known

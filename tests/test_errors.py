@@ -66,10 +66,10 @@ def test_a_process_shows_no_traceback():
 
 def test_an_interrupt_tells_what_it_was_told(capsys):
     interrupt = KeyboardInterrupt()
-    interrupt.add_note("the same command with resume=true goes on")
+    interrupt.add_note("the same command with resume=true continues the run")
     with pytest.raises(SystemExit):
         raising(interrupt)()
-    assert capsys.readouterr().err == "interrupted; the same command with resume=true goes on\n"
+    assert capsys.readouterr().err == "interrupted; the same command with resume=true continues the run\n"
 
 
 @pytest.mark.parametrize(

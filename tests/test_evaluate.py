@@ -74,7 +74,7 @@ def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(argumen
     follow = ("benchmark.setting=rule_following", "benchmark.tasks=[add_integer]", "benchmark.problems_per_range=2")
     folder = f"benchmark.rules.folder={tmp_path / 'rules'}"
     main(arguments(*follow, folder, "benchmark.lengths={hard: [1, 8]}", "engine.speculation=2"))
-    assert "where a rule is first left" in capsys.readouterr().out
+    assert "the first line that departs from a rule" in capsys.readouterr().out
     samples = records(tmp_path / "run" / "samples.jsonl")
     assert all("Rule:\ndef f(a, b):" in sample["prompt"] and sample["first_error"] for sample in samples)
     for wrong, message in (
@@ -149,9 +149,9 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
         ([tmp_path / "empty"], "not a finished run"),
         ([tmp_path / "nowhere", run], "there is no such run"),
         ([tmp_path / "old"], "another version of the lab"),
-        ([run, "out="], "give the name of a folder"),
-        ([run, f"out={tmp_path / 'file'}"], "give the name of a folder"),
+        ([run, f"out={tmp_path / 'file'}"], "should be a new folder"),
         ([run, f"out={run}"], "not a run directory"),
+        ([run, "--out", "x"], "options are written key=value"),
     ):
         with pytest.raises(SystemExit) as stopped:
             main(list(map(str, bad)))
@@ -200,19 +200,19 @@ def test_a_resumed_run_may_reach_its_endpoint_otherwise_and_ask_nothing_else(tmp
 
 
 def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
-    main([*arguments(), "--export", str(tmp_path / "nupa")])
+    main([*arguments(), f"export={tmp_path / 'nupa'}"])
     assert {path.name for path in (tmp_path / "nupa").iterdir()} == {"README.md", "data", "test.json"}
     assert "24 problems" in capsys.readouterr().out
     main(arguments(f"benchmark.published={tmp_path / 'nupa' / 'test.json'}"))
     assert len(records(tmp_path / "run" / "samples.jsonl")) == 24
-    main([*arguments("limit=3"), "--export", str(tmp_path / "few")])
+    main([*arguments("limit=3"), f"export={tmp_path / 'few'}"])
     assert "3 problems" in capsys.readouterr().out
     # The licence and origin of published questions are not ours to state.
     published = f"benchmark.published={tmp_path / 'nupa' / 'test.json'}"
     for bad in (
-        [*arguments(), "--export", str(tmp_path / "nupa")],
-        [*arguments(), "--export"],
-        [*arguments(published), "--export", str(tmp_path / "again")],
+        [*arguments(), f"export={tmp_path / 'nupa'}"],
+        [*arguments(), "export="],
+        [*arguments(published), f"export={tmp_path / 'again'}"],
     ):
         with pytest.raises(SystemExit) as stopped:
             main(bad)
@@ -225,7 +225,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("benchmark.tasks=[add_intger]", "did you mean add_integer"),
         ("benchmark.kind=nupe", "nupa"),
         ("engine.kind=openai", "base_url"),
-        ("engine={kind: openai, model: x, base_url: 'http://user:secret@host/v1'}", "should hold no key"),
+        ("engine={kind: openai, model: x, base_url: 'http://user:secret@host/v1'}", "should contain no key"),
         ("engine={kind: openai, model: x, base_url: 'host/v1'}", "should be the root of an API"),
         ("engine={kind: openai, model: x, base_url: 'http://h/v1', api_key_env: LAB_NO_SUCH}", "LAB_NO_SUCH"),
         ("engine={kind: vllm, model: x}", "pip install number-lab[vllm]"),

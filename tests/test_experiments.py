@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.benchmarks.results import Reading, Sample
+from lab.inference.engine import Completion
+from lab.numbers.sampling import Problem
 from tests.forked import start_logged
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +65,7 @@ def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_pa
     assert {path: path.read_bytes() for path in models} == models
     with pytest.raises(SystemExit):
         grid.main(["positions", "only=odd"])
-    assert "only: odd is none of cells: rope, nope" in capsys.readouterr().err
+    assert "only: odd is not one of cells: rope, nope" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -78,11 +81,16 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
 
 def test_a_lost_maximum_is_followed_to_its_first_wrong_digit_and_the_tie_before_it():
     followed = script("lost_maxima").followed
-    sample = {"a": "12345", "b": "92375", "answer": "92375", "given": "92375"}  # ties at the second and third digit
-    assert followed(sample) == (True, [False, True], None)
-    assert followed(sample | {"given": "92345"}) == (True, [False, True], True)
-    assert followed(sample | {"given": "12345"}) == (True, [False], False)
-    assert followed({"a": "70", "b": "5", "answer": "70", "given": "75"}) == (False, [False, False], False)
+
+    def answer(a: str, b: str, right: str, given: str) -> Sample:
+        item = Problem("max", "integer", a, b, right, 5)
+        return Sample(0, item, "", Completion("", 1, 1, 0.0, "stop"), {"": Reading(given, right == given, 0.5, 0)})
+
+    tied = "12345", "92375", "92375"  # ties at the second and third digit
+    assert followed(answer(*tied, "92375")) == (True, [False, True], None)
+    assert followed(answer(*tied, "92345")) == (True, [False, True], True)
+    assert followed(answer(*tied, "12345")) == (True, [False], False)
+    assert followed(answer("70", "5", "70", "75")) == (False, [False, False], False)
 
 
 def samples(run: Path) -> list[dict]:

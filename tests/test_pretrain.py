@@ -117,30 +117,30 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     [
         (
             ["model.encoding=rope", "model.positions.kind=abacus"],
-            "abacus tells places, not order: use encoding=learned",
+            "abacus gives places, not order: use encoding=learned",
         ),
         (["model.encoding=alibi", "model.locality=0.5"], "locality goes with encoding=rope or learned, not with"),
         (["model.locality=-1"], "greater than or equal to 0"),
         (["model.locality=[1, 1, 0]"], "locality has 3 slopes, and size=0.2M has 4 heads"),
-        (["data.factor_digits=1"], "factor_digits is of multiply_easy_integer alone"),
+        (["data.factor_digits=1"], "factor_digits needs multiply_easy_integer"),
         (["model.size=70B"], "should be one of 0.2M, 0.4M"),
         (["data.packing=3"], "data.packing=3 should divide training.micro_batch_size=4"),
         (["data.lengths=[4, 1]"], "should be [shortest, longest]"),
-        (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation is of integer addition"),
+        (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation needs integer addition"),
         (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
         (["evaluation.lengths=[3, 3]"], "none twice"),
         (
             [*COUPLED, "model.positions.largest=8", "data.packing=4"],
             "model.positions.largest should be at least",
         ),
-        ([*COUPLED, "model.positions.largest=8"], "go round the 8 coupled ids, so that places would be mixed up"),
+        ([*COUPLED, "model.positions.largest=8"], "wrap around the 8 coupled ids, so that places would be mixed up"),
         (["model.positions.through_point=true"], "through_point goes with kind=abacus or coupled, not with kind=plain"),
         (
             [*COUPLED, "model.positions.through_point=true"],
             "from its end: use format.reverse=total and format.pad=all",
         ),
-        ([*COUPLED, "format.reverse=none"], "counts digits as they are written, so digits of one place only agree"),
-        (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope looks at no position ids"),
+        ([*COUPLED, "format.reverse=none"], "so digits of the same place only get the same count"),
+        (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope ignores position ids"),
         (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
         (
             ["model.positions.kind=randomised", "model.positions.largest=5"],
@@ -224,6 +224,6 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp
     assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert "the checkpoint of step 2 cannot be written" in error
-    assert "resume=true goes on" in error
+    assert "resume=true continues from the last checkpoint" in error
     assert error.count("\n") == 1
     assert (run(tmp_path, "resume=true") / "status").read_text() == "finished\n"

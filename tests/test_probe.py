@@ -1,5 +1,6 @@
 """The real command on a model from scratch that has hardly learned anything: every instrument runs and is kept."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,15 @@ ROOT = Path(__file__).parents[1]
 SMALL = ["training.max_steps=2", "training.batch_size=4", "training.micro_batch_size=4", "training.log_every=1"]
 SMALL += ["training.evaluate_every=2", "training.valid_problems=4", "evaluation.lengths=[3]"]
 SMALL += ["evaluation.problems_per_length=2", "evaluation.while_training=[]"]
-FEW = ["sums.per_length=12", "sums.pairs=8", "sums.lengths=[3, 5]", "sums.trained=3", "sums.column=1", "examples=1"]
+FEW = [
+    "sums.per_length=12",
+    "sums.pairs=8",
+    "sums.probed=64",
+    "sums.lengths=[3, 5]",
+    "sums.trained=3",
+    "sums.column=1",
+    "examples=1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +32,11 @@ def subject(tmp_path_factory):
     return folder / "scratch_add"
 
 
-def test_instruments_leave_arrays_tables_and_a_page_and_are_not_run_twice(subject, tmp_path, capsys):
+def test_instruments_are_kept_and_not_run_twice_and_one_that_fails_costs_itself_alone(
+    subject, tmp_path, capsys, monkeypatch
+):
     from lab.probe import main
+    from lab.probing.instruments import INSTRUMENTS
 
     arguments = [str(ROOT / "configs" / "probe_scratch.yaml"), f"subject={subject}", f"output={tmp_path}", *FEW]
     arguments.append("instruments=[alignment, destinations]")
@@ -39,17 +51,31 @@ def test_instruments_leave_arrays_tables_and_a_page_and_are_not_run_twice(subjec
     main([*arguments, "resume=true"])
     assert (stored.read_bytes(), stored.stat().st_mtime_ns) == before
     assert capsys.readouterr().out.splitlines()[0] == "destinations ..."
+    (run / "probe_destinations.json").unlink()
+    monkeypatch.setitem(INSTRUMENTS, "destinations", lambda session: 1 / 0)
+    main([*arguments, "resume=true"])
+    printed = capsys.readouterr()
+    assert "destinations: ZeroDivisionError: division by zero" in printed.out
+    assert "Right sums by number of digits" in printed.out
+    page = (run / "page.html").read_text()
+    assert "was not measured: ZeroDivisionError: division by zero" in page
+    assert "alignment: attention" in page
 
 
 @pytest.mark.slow
-def test_every_instrument_runs_on_a_model_that_cannot_add(subject, tmp_path):
+def test_every_instrument_runs_on_a_model_that_cannot_add_or_says_that_it_cannot(subject, tmp_path, capsys):
     from lab.probe import main
 
     config = ROOT / "configs" / "probe_scratch.yaml"
     main([str(config), f"subject={subject}", f"output={tmp_path}", *FEW])
     kept = {path.stem.removeprefix("probe_") for path in (tmp_path / "probe_scratch").glob("probe_*.json")}
-    assert kept == set(yaml.safe_load(config.read_text())["instruments"])
-    assert kept == set(ProbeConfig.model_fields["instruments"].annotation.__args__[0].__args__)  # type: ignore[union-attr]
+    named = set(yaml.safe_load(config.read_text())["instruments"])
+    assert named == set(ProbeConfig.model_fields["instruments"].annotation.__args__[0].__args__)  # type: ignore[union-attr]
+    refused = {"patching", "attribution", "path_patching", "edges", "illusion"}
+    assert kept >= {"competence", *named} - refused
+    printed = capsys.readouterr()
+    for name in named - kept:
+        assert re.search(rf"^{name}: .*(changes nothing that it says|cannot add)", printed.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

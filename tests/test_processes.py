@@ -80,7 +80,7 @@ def test_a_step_that_processes_cannot_share_out_is_refused(second_of_two):
 
     assert accumulated(TrainingConfig(batch_size=64, micro_batch_size=8)) == 4
     with pytest.raises(
-        ConfigError, match=r"batch_size=64 is no multiple of 2 processes x training.micro_batch_size=64"
+        ConfigError, match=r"batch_size=64 is not a multiple of 2 processes x training.micro_batch_size=64"
     ):
         accumulated(TrainingConfig(batch_size=64, micro_batch_size=64))
 
@@ -92,7 +92,7 @@ def test_engines_that_keep_their_own_gpus_or_servers_busy_are_asked_by_one_proce
         (VllmConfig(model="m"), "tensor_parallel"),
         (EndpointConfig(base_url="http://h", model="m"), "concurrency"),
     ):
-        with pytest.raises(ConfigError, match=f"engine.{key}; start it without a launcher"):
+        with pytest.raises(ConfigError, match=f"start it without a launcher, and set engine.{key}"):
             open_engine(config)
 
 
@@ -230,7 +230,7 @@ def test_a_sharded_checkpoint_is_gone_on_from_in_shards_alone(start, whole, tmp_
     assert start(2, pretrain(tmp_path, "cut"), fsdp=True, kill=3).returncode == 9
     refused = start(1, pretrain(tmp_path, "cut", "resume=true"))
     assert refused.returncode == 2
-    assert "was written with FSDP, and is gone on from in the same way" in refused.stderr
+    assert "was written with FSDP, and can only be continued with FSDP" in refused.stderr
     done = start(2, pretrain(tmp_path, "cut", "resume=true"), fsdp=True)
     assert done.returncode == 0, done.stderr
     assert_same_losses(whole, tmp_path / "cut")
@@ -264,7 +264,7 @@ def test_what_is_wrong_is_said_once_and_ends_all_processes(start, tmp_path):
     (tmp_path / "taken" / "thesis.tex").write_text("years of work")
     for name, more, message in (
         ("taken", (), "is in use"),
-        ("new", ("training.micro_batch_size=8",), "training.batch_size=8 is no multiple of 2 processes"),
+        ("new", ("training.micro_batch_size=8",), "training.batch_size=8 is not a multiple of 2 processes"),
         ("new", ("training.max_step=8",), "did you mean max_steps"),
     ):
         refused = start(2, pretrain(tmp_path, name, *more))

@@ -83,7 +83,7 @@ CASES = {
     "no place": ("pretrain", ["output=FOLDER/file/x"], "Not a directory"),
     "no logger": ("pretrain", ["training.report_to=[trackio]"], "trackio is not installed"),
     "another config": ("pretrain", ["name=other", "resume=true", "seed=5"], "seed was 0, is 5; another name"),
-    "trained longer": ("pretrain", ["name=other", "resume=true", "training.max_steps=9000"], "another training"),
+    "trained longer": ("pretrain", ["name=other", "resume=true", "training.max_steps=9000"], "a different training"),
     "damaged records": ("pretrain", ["name=damaged", "resume=true"], "samples.jsonl:1: not JSON"),
 }
 

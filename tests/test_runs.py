@@ -196,8 +196,8 @@ def test_resuming_with_another_config_names_the_keys_that_differ(path):
         Run.open(path, other, resume=True)
     assert str(error.value) == (
         f"{path}: cannot resume with another config: training.max_steps was 5, is 6; "
-        "training.lr was 0.0001, is not set; seed was not set, is 1; a schedule of learning rates leads to max_steps, "
-        "so more of them are another training; another name keeps both, overwrite=true starts over"
+        "training.lr was 0.0001, is not set; seed was not set, is 1; the learning rate schedule depends on "
+        "max_steps, so more steps are a different training; another name keeps both, overwrite=true starts over"
     )
     assert tree(path) == before
 
@@ -223,7 +223,7 @@ def test_an_earlier_config_may_be_renewed_before_it_is_compared(path):
 
 
 def test_resume_and_overwrite_exclude_each_other(path):
-    with pytest.raises(RunError, match="exclude each other"):
+    with pytest.raises(RunError, match="cannot be combined"):
         Run.open(path, CONFIG, resume=True, overwrite=True)
 
 
@@ -362,7 +362,7 @@ def test_a_replacement_that_fails_leaves_the_old_file(path, monkeypatch):
 def test_an_interrupt_is_told_how_the_run_goes_on(path, resume, how):
     with pytest.raises(KeyboardInterrupt) as raised, Run.open(path, CONFIG, resume=resume):
         raise KeyboardInterrupt
-    assert raised.value.__notes__ == [f"the same command{how} goes on"]
+    assert raised.value.__notes__ == [f"the same command{how} continues the run"]
 
 
 def test_what_a_disk_refuses_is_the_error_that_is_told(path, monkeypatch):

@@ -101,7 +101,7 @@ def test_a_failed_run_is_shown_stops_no_other_and_is_tried_again_while_finished_
     (tmp_path / "broken").unlink()
     status, out = run(tmp_path)
     assert status == 0
-    assert "4 runs, 2 of them finished before" in out
+    assert "4 runs, 2 of them already finished" in out
     assert (tmp_path / "toy" / "status").read_text() == "finished\n"
     assert [starts(tmp_path, f"toy_{name}") for name in ("rope_0", "rope_1", "alibi_0", "alibi_1")] == [1, 1, 2, 2]
     table = (tmp_path / "toy" / "table.md").read_text()
@@ -112,7 +112,7 @@ def test_a_failed_run_is_shown_stops_no_other_and_is_tried_again_while_finished_
 
     status, out = run(tmp_path, "seeds=[0, 1, 2]")
     assert status == 0
-    assert "6 runs, 4 of them finished before" in out
+    assert "6 runs, 4 of them already finished" in out
     assert "(3 seeds)" in (tmp_path / "toy" / "table.md").read_text()
 
 
@@ -129,7 +129,7 @@ def test_a_sweep_that_was_killed_leaves_no_process_and_goes_on_with_the_same_com
     assert steps(tmp_path, "toy_rope_0") == steps(tmp_path, "toy_alibi_0") == list(range(4))
     status, out = run(tmp_path)
     assert status == 0, out
-    assert "4 runs, 0 of them finished before" in out
+    assert "4 runs, 0 of them already finished" in out
     assert steps(tmp_path, "toy_rope_0") == steps(tmp_path, "toy_alibi_1") == list(range(10))
     assert [starts(tmp_path, f"toy_{name}") for name in ("rope_0", "rope_1", "alibi_0", "alibi_1")] == [2, 1, 2, 1]
 
@@ -149,7 +149,7 @@ def test_a_job_of_submitit_is_waited_for_where_the_sweep_was_killed_and_submitte
             os.kill(int(process), signal.SIGKILL)
     status, out = run(tmp_path, *arguments, RELEASES=str(held(tmp_path)))
     assert status == 0, out
-    assert "2 runs, 0 of them finished before" in out
+    assert "2 runs, 0 of them already finished" in out
     assert steps(tmp_path, "toy_rope_0") == steps(tmp_path, "toy_alibi_0") == list(range(10))
     assert [starts(tmp_path, f"toy_{name}") for name in ("rope_0", "alibi_0")] == ([2, 2] if killed else [1, 1])
 
@@ -191,7 +191,7 @@ def test_the_same_sweep_goes_to_slurm_and_a_sweep_that_was_killed_finds_its_jobs
     kill(start_held(tmp_path, *arguments, **slurm))
     status, out = run(tmp_path, *arguments, **slurm, RELEASES=str(held(tmp_path)))
     assert status == 0, out
-    assert "2 runs, 0 of them finished before" in out
+    assert "2 runs, 0 of them already finished" in out
     assert steps(tmp_path, "toy_rope_0") == steps(tmp_path, "toy_alibi_0") == list(range(10))
     assert [starts(tmp_path, f"toy_{name}") for name in ("rope_0", "alibi_0")] == [1, 1]
     assert len(list(queue.iterdir())) == 2

@@ -1,1 +1,1 @@
-"""Problem sets with rules of their own."""
+"""Sets of problems, each with its own rules of scoring."""

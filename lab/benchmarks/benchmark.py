@@ -1,4 +1,4 @@
-"""What every benchmark is, and the one loop that asks, scores and records."""
+"""The interface of every benchmark, and the loop that asks, scores and records."""
 
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, Protocol
@@ -15,11 +15,11 @@ from lab.text.examples import Prompt
 
 
 class Benchmark(Protocol):
-    """Questions in a fixed order, how an answer to one is scored, and what the scores amount to."""
+    """Questions in a fixed order, how an answer to each is scored, and how the scores are summarized."""
 
     @property
     def note(self) -> str:
-        """What a reader of the figures should know beside them, or nothing."""
+        """What a reader of the figures should also know; empty if there is nothing."""
         ...
 
     def __len__(self) -> int: ...
@@ -29,22 +29,22 @@ class Benchmark(Protocol):
     def question(self, index: int) -> Question: ...
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """The readings of an answer, and remarks on it; only asked for completions that came."""
+        """The readings of an answer, and remarks on it. Only called for completions that arrived."""
         ...
 
     def summarize(self, samples: Sequence[Sample]) -> Any:
-        """What the samples amount to: a type of lab/benchmarks/results.py."""
+        """The summary of the samples, of one of the types in lab/benchmarks/results.py."""
         ...
 
 
 def evenly(length: int, size: int) -> list[int]:
-    """At most `size` places of a sequence, spread evenly over it."""
+    """At most `size` indices into a sequence of `length` items, spread evenly."""
     size = min(size, length)
     return [length * number // size for number in range(size)]
 
 
 class Subset:
-    """So many questions of a benchmark, spread evenly over it."""
+    """At most `size` questions of a benchmark, spread evenly over it."""
 
     def __init__(self, whole: Benchmark, size: int) -> None:
         self.whole = whole
@@ -76,15 +76,15 @@ def ask(
     model: str = "",
     done: Set[int] = frozenset(),
 ) -> Iterator[list[Sample]]:
-    """The scored samples of a benchmark, some at a time, as their answers come.
+    """The scored samples of a benchmark, in batches, as their answers arrive.
 
     Args:
         benchmark: the questions.
-        engine: who answers them.
-        requests: the benchmark's own, if they have been formed already.
+        engine: the engine that answers them.
+        requests: the benchmark's requests, if they have been made already.
         sampling: how tokens are chosen.
         model: the name of the model, for the record.
-        done: indices of questions not to ask.
+        done: indices of questions that are not asked.
     """
     asked = benchmark.requests(engine) if requests is None else requests
     for completions in generate_together(engine, asked, sampling, done):
@@ -100,20 +100,28 @@ def measure(
     model: str = "",
     requests: Sequence[Request] | None = None,
 ) -> list[Sample]:
-    """Ask every question that <name>.jsonl has no answer to; what has come is on disk before the rest.
+    """Asks every question that <name>.jsonl has no answer to, and writes answers to disk as they arrive.
 
-    Questions that an endpoint failed to answer in an earlier start are asked again. `requests` are those
-    of the benchmark, if the caller has formed them already; the other arguments are those of `ask`.
+    Questions that an endpoint failed to answer in an earlier start are asked again.
 
-    Returns all samples, in the benchmark's order, in each of the processes that share the questions out. Raises
-    RunError if the file belongs to other questions.
+    Args:
+        benchmark: the questions.
+        engine: the engine that answers them.
+        run: the run directory.
+        name: the name of the samples file, without .jsonl.
+        sampling: how tokens are chosen.
+        model: the name of the model, for the record.
+        requests: the benchmark's requests, if they have been made already.
+
+    Returns all samples, in the benchmark's order; if several processes share the questions, each gets all samples.
+    Raises RunError if the file belongs to other questions.
     """
     recorded = processes.from_main(lambda: read_samples(run, name))
     asked = benchmark.requests(engine) if requests is None else requests
     for sample in recorded:
         known = 0 <= sample.index < len(benchmark) and benchmark.question(sample.index) == sample.question
         if not known or sample.prompt != _plain(asked[sample.index].prompt):
-            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is of another question than the run asks")
+            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is not of the question that the run asks")
     answered = {sample.index: sample for sample in recorded if sample.answered}
     if len(answered) < len(recorded):
         run.rewrite(name, [sample.to_json() for sample in answered.values()])

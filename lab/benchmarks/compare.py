@@ -18,7 +18,7 @@ from lab.errors import RunError
 from lab.runs import Run
 
 Summaries = Mapping[str, Any]
-"""Summaries of one benchmark by label: each of the type that the benchmark's `summarize` returns."""
+"""Summaries of one benchmark, by label; each has the type that the benchmark's `summarize` returns."""
 
 
 class Report(NamedTuple):
@@ -30,9 +30,9 @@ class Report(NamedTuple):
     draw: Callable[[Summaries, str, Path], None]
     """Draws the figures, under a title, into a folder."""
     shown: tuple[str, ...]
-    """Which tables a command prints; all of them are written."""
+    """The names of the tables that a command prints; all tables are written to files."""
     compared: Callable[[Summaries], dict[str, Table]] | None = None
-    """The tables of a comparison, if they hold more."""
+    """The tables of a comparison, if they differ from `tables`."""
 
 
 _SUMS = ("success", "outcomes")
@@ -64,10 +64,10 @@ REPORTS = {
 
 
 def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
-    """Summaries of run directories by benchmark and label; a fine-tuning run has two, before and after.
+    """Summaries of run directories, by benchmark and label; a fine-tuning run has two, before and after.
 
-    Raises RunError for what is no finished run, for a run without figures of a benchmark (a probe, a sweep), and for
-    one of another version of the lab.
+    Raises RunError if a path is not a finished run, if the run has no figures of a benchmark (a probe, a sweep), or if
+    it was written by another version of the lab.
     """
     found: dict[str, dict[str, Any]] = {}
     for place, label in _labels(paths).items():
@@ -95,7 +95,7 @@ def _summary(place: Path) -> Summary:
 
 
 def _labels(paths: Iterable[Path]) -> dict[Path, str]:
-    """Each run once, by the name of its folder, and by that of the folder above where two are named alike."""
+    """A label for each run: the name of its folder, preceded by that of the folder above if two have the same name."""
     places = list(dict.fromkeys(path.resolve() for path in paths))
     names = [place.name for place in places]
     return {
@@ -104,9 +104,9 @@ def _labels(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def settings(paths: Iterable[Path]) -> Table:
-    """What was measured, and how, in each run: figures of unlike settings are not to be compared.
+    """What was measured in each run, and how: figures from different settings must not be compared.
 
-    Raises RunError for a config that is damaged.
+    Raises RunError if a config is damaged.
     """
     keys = ("setting", "shots", "language", "problems_per_range", "problems_per_length", "problems", "max_tokens")
     rows = []
@@ -135,7 +135,7 @@ def _config(place: Path) -> dict[str, Any]:
 
 
 def model_of(config: Mapping[str, Any]) -> str:
-    """The name of a config's model, or what it is built of if it is from scratch."""
+    """The name of a config's model; for a model from scratch, its kind, size and encoding."""
     model = (config.get("engine") or {}).get("model") or config.get("model") or ""
     if isinstance(model, dict):
         model = " ".join(str(model[key]) for key in ("name", "size", "encoding") if model.get(key))
@@ -143,9 +143,13 @@ def model_of(config: Mapping[str, Any]) -> str:
 
 
 def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> list[Table]:
-    """Write tables/*.md, tables/*.csv and figures/*.png below `folder`; returns the tables to print.
+    """Writes tables/*.md, tables/*.csv and figures/*.png below `folder`; returns the tables to print.
 
-    `compared`: the tables are those of a comparison.
+    Args:
+        benchmark: a key of REPORTS.
+        summaries: the summaries to show, by label.
+        folder: the folder to write to.
+        compared: whether to write the tables of a comparison.
     """
     report = REPORTS[benchmark]
     found = report.compared(summaries) if compared and report.compared else report.tables(summaries)

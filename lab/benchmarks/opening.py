@@ -1,4 +1,4 @@
-"""From a benchmark's config to the benchmark."""
+"""Makes a benchmark from its config."""
 
 from lab.benchmarks.benchmark import Benchmark, Subset
 from lab.benchmarks.nupa.scoring import Nupa
@@ -15,7 +15,16 @@ def open_benchmark(
     limit: int | None = None,
     engine: Engine | None = None,
 ) -> Benchmark:
-    """Raises TaskError when a file of published problems cannot be used."""
+    """The benchmark of a config.
+
+    Args:
+        config: the benchmark's config.
+        seed: the seed from which problems are drawn.
+        limit: the most questions to ask, spread evenly; None asks all.
+        engine: the engine that will answer; it decides the number format, and which problems fit its window.
+
+    Raises TaskError if a file of published problems cannot be used.
+    """
     if isinstance(config, NupaConfig):
         whole: Benchmark | Nupa = Nupa.from_config(config, seed, engine.format if engine else FormatConfig())
         if engine:

@@ -1,10 +1,10 @@
-"""What a benchmark leaves behind, as types: samples, their readings, and summaries, with one way to and from JSON.
+"""The types of a benchmark's results, samples, readings and summaries, and how they are written as JSON.
 
-    Sample     one question, the completion that came, and how each reading of it scored
-    Reading    what a reading took for the answer, and how good that is
-    Scores     the metrics of many readings, each an Estimate
+    Sample     one question, its completion, and the score of each reading
+    Reading    what one reading takes for the answer, and how good it is
+    Scores     the metrics over many readings, each an Estimate
     Figures    the scores of a group of samples, in every reading, and how many were asked
-    Summary    what summary.json holds: the figures of each benchmark, or before and after a tuning
+    Summary    the content of summary.json: the figures of each benchmark, or those before and after tuning
 
 An Estimate (lab/numbers/statistics.py) is a value with its 95 % interval and its n.
 """
@@ -25,10 +25,10 @@ from lab.runs import Run
 from lab.text.answers import READINGS
 
 SUM_READINGS = (*READINGS, "final")
-"""The readings of single sums, in the order in which they are shown; not every benchmark has the last one."""
+"""The readings of single sums, in the order in which they are shown. Not every benchmark has the last one."""
 
 VERSION = 1
-"""Version of summary.json; raised when a reader of it would have to change."""
+"""The version of summary.json; increased if programs that read it must change."""
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -49,7 +49,7 @@ class Sum(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Digits of the longer operand."""
+        """How many digits the longer operand has."""
         return max(map(len, self))
 
 
@@ -57,17 +57,17 @@ Question: TypeAlias = Problem | Sum
 
 
 class Scored(NamedTuple):
-    """What a benchmark says of an answer."""
+    """How a benchmark scores an answer."""
 
     readings: "Mapping[str, Reading]"
     remarks: Mapping[str, Any] = MappingProxyType({})
 
 
 class Reading(NamedTuple):
-    """What one reading takes for the answer, and how good that is."""
+    """What one reading takes for the answer, and how good it is."""
 
     given: str | None
-    """The answer as written; None if there is none."""
+    """The answer as the model wrote it; None if there is none."""
     exact_match: bool
     digit_match: float | None = None
     """Between 0 and 1; None for benchmarks that compare values."""
@@ -92,20 +92,26 @@ class Sample:
     """One line of a samples file."""
 
     index: int
-    """The question's place in the benchmark."""
+    """The question's index in the benchmark."""
     question: Question
     prompt: str | list[dict[str, str]]
     completion: Completion
     readings: Mapping[str, Reading] = field(default_factory=dict)
-    """By name: strict and loose, or "" where there is one alone; none if the question was never answered."""
+    """The readings by name: strict and loose, or "" if there is only one. Empty if the question was not answered."""
     remarks: Mapping[str, Any] = field(default_factory=dict)
-    """What else a benchmark saw in the answer, such as the kind of a format failure."""
+    """What else the benchmark noted about the answer, such as the kind of a format failure."""
     model: str = ""
 
     @property
     def answered(self) -> bool:
-        """Whether an answer came; what an endpoint never answered has no score."""
+        """Whether an answer arrived. A question that an endpoint failed to answer has no score."""
         return not self.completion.api_error
+
+    @property
+    def problem(self) -> Problem:
+        """The question, if the benchmark asks problems of tasks."""
+        assert isinstance(self.question, Problem)
+        return self.question
 
     @property
     def task(self) -> str:
@@ -117,9 +123,14 @@ class Sample:
         return self.question.length
 
     @property
+    def reading(self) -> Reading:
+        """The strict reading, or the only one. A question that was not answered has a reading without an answer."""
+        return next(iter(self.readings.values()), Reading(None, False, 0.0, 0))
+
+    @property
     def right(self) -> bool:
-        """Exact match in the strict reading, or in the only one."""
-        return next(iter(self.readings.values())).exact_match
+        """Whether the strict reading, or the only one, is an exact match."""
+        return self.reading.exact_match
 
     def to_json(self) -> dict[str, Any]:
         readings = {name: reading.to_json() for name, reading in self.readings.items()}
@@ -137,7 +148,7 @@ class Sample:
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> Self:
-        """Raises RunError if the record is no sample."""
+        """Reads what `to_json` wrote. Raises RunError if the record is not a sample."""
         try:
             rest = dict(read)
             kind = Problem if "task" in rest else Sum
@@ -155,7 +166,7 @@ class Sample:
 
 
 def facts(question: Question) -> dict[str, Any]:
-    """What a sample's record says of its question."""
+    """The fields that describe the question in a sample's record."""
     if isinstance(question, Sum):
         return {**question._asdict(), "answer": question.answer, "digits": question.length}
     return question._asdict()
@@ -218,10 +229,10 @@ class Scores(Result):
 
 
 class Figures(Result):
-    """A group of NUPA samples: what was asked, and its scores in both readings, left out if nothing was answered."""
+    """A group of NUPA samples: what was asked, and the scores in both readings (None if nothing was answered)."""
 
     lengths: tuple[int, int]
-    """Shortest and longest."""
+    """The shortest and the longest problem, in digits."""
     asked: int
     api_errors: int
     strict: Scores | None = None
@@ -237,7 +248,7 @@ class Figures(Result):
 
     @property
     def n(self) -> int:
-        """How many were answered."""
+        """How many questions were answered."""
         return self.asked - self.api_errors
 
     def metric(self, reading: str, name: str) -> Estimate | None:
@@ -255,34 +266,34 @@ class Digits(Result):
 
 
 class TaskSummary(Result):
-    """What the answers to one NUPA task amount to."""
+    """The summary of the answers to one NUPA task."""
 
     ranges: dict[str, Figures] = {}
-    """By S, M, L, XL."""
+    """Figures by range: S, M, L, XL."""
     domains: dict[str, Figures] = {}
-    """By S+M (in domain) and L+XL (out of domain)."""
+    """Figures by domain: S+M (in domain) and L+XL (out of domain)."""
     lengths: dict[int, Figures] = {}
     digits: dict[str, dict[str, Digits | None]] = {}
-    """By reading and metric; None where too few were asked at some length."""
+    """Digits by reading and metric; None if too few problems were asked at some length."""
     errors: dict[str, dict[str, int]] = {}
-    """By range, how often each class of error came (integer sums alone)."""
+    """For each range, how often each class of error occurred (integer sums only)."""
     first_errors: dict[str, dict[str, int]] = {}
-    """By range, how often each kind of line was the first where a rule was left."""
+    """For each range, how often each kind of line was the first to depart from a rule."""
     left_out: int = 0
-    """Problems that did not fit the window of their rule."""
+    """How many problems did not fit the window."""
 
 
 NupaSummary: TypeAlias = dict[str, TaskSummary]
-"""By the key of the task, in the order of the task table."""
+"""Task summaries by the key of the task, in the order of the task table."""
 
 Curve: TypeAlias = dict[int, Scores]
-"""By length."""
+"""Scores by length, in digits."""
 Curves: TypeAlias = dict[str, Curve]
-"""By the key of the task."""
+"""Curves by the key of the task."""
 
 
 class Rates(Result):
-    """Right sums and outcomes of a group of samples. A rate of nothing is None."""
+    """Right sums and outcomes of a group of samples. A rate is None if nothing was answered."""
 
     asked: int
     answered: int
@@ -294,7 +305,7 @@ class Rates(Result):
     final: JsonEstimate | None = None
 
     def rate(self, reading: str) -> JsonEstimate | None:
-        """The share of right sums in that reading."""
+        """The share of right sums in a reading."""
         return getattr(self, reading)
 
 
@@ -305,40 +316,40 @@ class Seconds(Result):
 
 
 class SumsSummary(Result):
-    """What the answers to a benchmark of single sums amount to."""
+    """The summary of the answers to a benchmark of single sums."""
 
     asked: int
     answered: int
     api_errors: int
     success_rate: dict[str, JsonEstimate | None]
-    """By reading, of what was answered."""
+    """By reading, the share of right answers among the answered questions."""
     success_rate_of_asked: dict[str, JsonEstimate | None]
-    """By reading; an API error is no success, so that errors cannot raise a figure unseen."""
+    """By reading, the share among all questions: API errors count as wrong, so that they cannot raise it unnoticed."""
     outcomes: dict[str, int]
     outcome_shares: dict[str, JsonEstimate | None]
     seconds: Seconds
     tokens: dict[str, int]
-    """By prompt and completion."""
+    """The number of prompt tokens and of completion tokens."""
     by_digits: dict[int, Rates]
     format_failures: dict[str, int] | None = None
     wrong_sums: dict[str, int] | None = None
     parse_errors: dict[str, int] | None = None
     flags: dict[str, int] | None = None
     right_in_text: dict[str, int] | None = None
-    """How often each kind came, of what the benchmark counts."""
+    """How often each kind occurred; None for kinds that the benchmark does not count."""
 
 
 class Costs(Result):
-    """What a sample costs, on average."""
+    """The average cost of a sample."""
 
     seconds: JsonEstimate
     prompt_tokens: JsonEstimate
     completion_tokens: JsonEstimate
     cache_bytes: JsonEstimate
-    """Keys and values at the end of the sample."""
+    """The size of the keys and values at the end of the sample."""
     accuracy: JsonEstimate
     seconds_per_correct: JsonEstimate | None
-    """All seconds over all right answers; None without any."""
+    """The total seconds divided by the number of right answers; None if there are none."""
 
 
 class TaskCosts(Costs):
@@ -346,28 +357,28 @@ class TaskCosts(Costs):
 
 
 class VariantCosts(Result):
-    """What one way to answer the problems costs."""
+    """The costs of one way to answer the problems."""
 
     batch_size: int
     weight_bytes: int
     cache_bytes: int
-    """Keys and values of the fullest batch."""
+    """The size of the keys and values of the fullest batch."""
     peak_bytes: int | None
-    """A GPU's peak beyond the weights."""
+    """The peak memory on a GPU beyond the weights; None if it was not measured."""
     tokens_per_pass: JsonEstimate
     overall: Costs
     tasks: dict[str, TaskCosts]
 
 
 class CostRatios(Result):
-    """Seconds of one variant in times those of another."""
+    """The seconds of one variant divided by those of another."""
 
     overall: JsonEstimate
     tasks: dict[str, JsonEstimate]
 
 
 class CostSummary(Result):
-    """Every variant by name, and the seconds of each that follows rules over those of each that answers directly."""
+    """All variants by name, and the seconds of each rule-following variant divided by those of each direct one."""
 
     version: int = VERSION
     left_out: dict[str, int] = {}
@@ -377,24 +388,24 @@ class CostSummary(Result):
 
 
 class Summary(Result):
-    """What summary.json holds; a run has one or two of these."""
+    """The content of summary.json; a run has one or two of these parts."""
 
     version: int = VERSION
     nupa: NupaSummary | None = None
     before: NupaSummary | None = None
     after: NupaSummary | None = None
-    """NUPA before and after a tuning."""
+    """NUPA before and after tuning."""
     two_integers: SumsSummary | None = None
     carry_free: SumsSummary | None = None
     lengths: Curves | None = None
-    """Of a model from scratch."""
+    """The curves of a model from scratch."""
 
 
 def read_summary(run: Run) -> Summary:
-    """The summary of a finished run. Raises RunError if there is none, or one of another version of the lab."""
+    """The summary of a finished run. Raises RunError if there is none, or if another version of the lab wrote it."""
     read = run.read_json("summary")
     if not isinstance(read, dict) or read.get("version") != VERSION:
-        raise RunError(f"{run.path}: of another version of the lab; run its command again with resume=true")
+        raise RunError(f"{run.path}: from another version of the lab; run its command again with resume=true")
     try:
         return Summary.model_validate(read)
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """Which command a config belongs to.
 
-Runs record their command. Configs in files do not, nor do runs of earlier versions: there a key tells, which only the
-configs of that command have.
+Runs record their command. Config files do not, nor do runs of earlier versions. For those, the command follows from a
+top-level key that only the configs of that command have.
 """
 
 from collections.abc import Collection
@@ -11,6 +11,7 @@ _OWN_KEYS = {
     "benchmark": "evaluate",
     "rule_following": "cost",
     "subject": "probe",
+    "adders": "probe",
     "group": "adder",
     "adapter": "finetune",
     "format": "pretrain",

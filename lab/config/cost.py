@@ -1,4 +1,4 @@
-"""What a config of `lab.cost` may say: two models and the problems that both are given. No torch."""
+"""The config of `lab.cost`: two models, and the problems that both answer. Does not import torch."""
 
 from typing import Self
 
@@ -15,21 +15,22 @@ class CostConfig(RunConfig):
     direct: ModelConfig
     """The model that answers directly; its name may also be a run directory or a folder of adapters (PEFT)."""
     rule_following: ModelConfig
-    """The model that follows rules, named likewise; it may be the same one."""
+    """The model that follows rules, named in the same way; it may be the same model."""
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: Lengths = Lengths()
-    """Lengths to test at; those that a task is never tested at are passed over."""
+    """Lengths to test at; lengths at which a task is never tested are skipped."""
     problems_per_length: int = Field(default=4, ge=1)
-    """Test problems of each task at each length (fewer where there are fewer)."""
+    """Test problems of each task at each length, or all of them if there are fewer."""
     rules: RulesConfig = RulesConfig()
-    """Which rules are followed; problems whose rule does not fit the window are left out for both models."""
+    """Which rules the model follows; problems whose rule does not fit the window are left out for both models."""
     batch_size: int = Field(default=128, ge=1)
-    """Of every variant but the one at equal memory."""
+    """Problems that are answered together, in every variant except the one at equal memory."""
     speculation: int = Field(default=16, ge=1)
-    """Tokens drafted for a request and forward pass at most, in the variant that has drafts."""
+    """The most tokens that are drafted for a request in one forward pass, in the variant with drafts."""
     plain: bool = True
-    """Measure the loop over `generate` of transformers too: many times slower, and what others' figures stand on."""
+    """Also measure the plain loop over `generate` of transformers. It is many times slower, but it is what published
+    figures are based on."""
 
     @property
     def cells(self) -> list[Cell]:
@@ -38,7 +39,7 @@ class CostConfig(RunConfig):
     @model_validator(mode="after")
     def _on_one_device(self) -> Self:
         if self.direct.device != self.rule_following.device:
-            raise ValueError("direct.device should be rule_following.device: only there can seconds be compared")
+            raise ValueError("direct.device should be rule_following.device: seconds only compare on one device")
         return self
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What a schema allows, in words: the help of a command, and a line for each thing that a config has wrong."""
+"""A schema in words: the help of a command, and one line for each mistake in a config."""
 
 import difflib
 import json
@@ -14,7 +14,7 @@ Shape: TypeAlias = dict[str, Any]  # a JSON schema, or a part of one
 
 
 def help_text(schema: type[BaseModel]) -> str:
-    """Every dotted key of `schema` with type, default and attribute docstring; ``*`` stands for an index or a name."""
+    """Every dotted key of `schema` with its type, default and docstring; ``*`` stands for an index or a name."""
     shape = schema.model_json_schema()
     defs = shape.get("$defs", {})
     lines = []
@@ -31,8 +31,14 @@ def problems(
     origin: Callable[[Sequence[str | int]], str],
     is_argument: Callable[[Sequence[str | int]], bool],
 ) -> list[str]:
-    """One line for each key that is wrong, in the order of `errors`; `origin` says where a key was written, and
-    `is_argument` whether on the command line."""
+    """One line for each wrong key, in the order of `errors`.
+
+    Args:
+        schema: the schema that the config should follow.
+        errors: what pydantic found.
+        origin: where a key was written, such as a file and line.
+        is_argument: whether a key was given on the command line.
+    """
     shape = schema.model_json_schema()
     defs = shape.get("$defs", {})
     everywhere = [key for key, *_ in _keys(shape, defs)]
@@ -60,17 +66,17 @@ def problems(
                 key = next(filter(is_argument, parts), parts[0])
             case "literal_error" | "enum":
                 allowed += did_you_mean(value, context["expected"])
-        # What lacks a key, or is wrong as a whole, is given as the whole mapping: it would only hide the message.
+        # If a key is missing or a mapping is wrong as a whole, the value is the whole mapping and hides the message.
         whole = error["type"] == "missing" or (isinstance(value, dict) and error["type"] != "extra_forbidden")
         shown = ".".join(map(str, key)) + ("" if whole else f" = {show(value)}")
         place = ": ".join(filter(None, [origin(key), shown]))
         complaints.setdefault(place, []).append(" ".join(allowed.split()))
-    # A union that is not by kind complains once for each of its types.
+    # A union without a kind complains once for each of its types.
     return [f"{place}: {' or '.join(dict.fromkeys(allowed))}" for place, allowed in complaints.items()]
 
 
 def _locate(loc: Sequence[str | int], shape: Shape, defs: Shape) -> tuple[list[str | int], Shape]:
-    """The key that pydantic's `loc` stands for, without the names of union members, and the shape that holds it."""
+    """The key that pydantic's `loc` stands for, without the names of union members, and the shape that contains it."""
     key: list[str | int] = []
     parent = shape
     for part in loc:
@@ -86,7 +92,7 @@ def _locate(loc: Sequence[str | int], shape: Shape, defs: Shape) -> tuple[list[s
 
 
 def did_you_mean(given: Any, allowed: Sequence[str], cutoff: float = 0.6) -> str:
-    """A suggestion from `allowed`, which may be pydantic's text of quoted words; empty if nothing comes close."""
+    """A suggestion from `allowed`, which may also be a text of quoted words by pydantic; empty if nothing is close."""
     words = re.findall(r"'([^']*)'", allowed) if isinstance(allowed, str) else allowed
     close = difflib.get_close_matches(str(given), words, n=1, cutoff=cutoff)
     return f", did you mean {close[0]}?" if close else ""
@@ -112,18 +118,18 @@ def _resolve(shape: Shape, defs: Shape) -> Shape:
 
 
 def _variants(shape: Shape, defs: Shape) -> dict[str, Shape]:
-    """The mappings that a union by kind may be, by that kind; none if `shape` is no such union."""
+    """The alternatives of a union that is told apart by kind, by that kind; empty if `shape` is not such a union."""
     mapping = shape.get("discriminator", {}).get("mapping", {})
     return {tag: _resolve({"$ref": reference}, defs) for tag, reference in mapping.items()}
 
 
 def _element(shape: Shape) -> Shape:
-    """What a list's items or a free mapping's values may be; empty if `shape` is neither."""
+    """The shape of a list's items or of a free mapping's values; empty if `shape` is neither."""
     return next((shape[name] for name in ("items", "additionalProperties") if isinstance(shape.get(name), dict)), {})
 
 
 def _keys(shape: Shape, defs: Shape, prefix: str = "", condition: str = "") -> Iterator[tuple[str, Shape, str, str]]:
-    """(dotted key, shape, default, condition) of every key below `shape`, each but the kinds that conditions name."""
+    """(dotted key, shape, default, condition) of every key below `shape`, except kinds that a condition names."""
     for name, field in shape.get("properties", {}).items():
         if condition and "const" in field:
             continue
@@ -143,7 +149,7 @@ def _default(name: str, parent: Shape, field: Shape, defs: Shape) -> str:
     default = field["default"]
     if isinstance(default, dict):
         own = _variants(field, defs).get(default.get("kind", ""), field).get("properties", {})
-        # The keys below have lines of their own: only what differs from those is worth repeating.
+        # The keys below have their own lines, so only what differs from their defaults is repeated.
         default = {k: v for k, v in default.items() if k == "kind" or v != own.get(k, {}).get("default")}
     return f"= {json.dumps(default, ensure_ascii=False)}"
 

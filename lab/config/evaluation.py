@@ -1,4 +1,4 @@
-"""What a config of `lab.evaluate` may say: an engine, a benchmark, and how tokens are chosen. No torch."""
+"""The config of `lab.evaluate`: an engine, a benchmark, and how tokens are chosen. Does not import torch."""
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -18,9 +18,10 @@ class LocalEngineConfig(Section):
     """Its name may also be a run directory or a folder of adapters (PEFT)."""
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
-    """Tokens drafted for a request and forward pass at most, from what its prompt and its group have said before; no
-    answer depends on it, rounding aside. For long answers that repeat themselves, as traces of rules do, on a device
-    that computes a few tokens more in the same time; on a CPU they cost what they save."""
+    """The most tokens that are drafted for a request in one forward pass; 0 turns drafting off. Drafts come from the
+    prompt and from earlier answers of the same group. They do not change any answer, except by rounding. They pay for
+    long answers that repeat themselves, such as traces of rules, on a device that computes a few more tokens in the
+    same time; on a CPU they cost as much as they save."""
 
 
 class EndpointConfig(Section):
@@ -28,22 +29,22 @@ class EndpointConfig(Section):
 
     kind: Literal["openai"] = "openai"
     base_url: str
-    """The API's root, such as http://127.0.0.1:8000/v1."""
+    """The root of the API, such as http://127.0.0.1:8000/v1."""
     model: str
-    """The name that the endpoint knows the model by."""
+    """The name by which the endpoint knows the model."""
     api_key_env: str | None = None
-    """Environment variable that holds the key; it is read from there and written nowhere."""
+    """Environment variable that holds the key. The key itself is never written anywhere."""
     concurrency: int = Field(default=16, ge=1)
-    """Requests in flight at most; fewer for a while after each refusal for asking too often (429)."""
+    """The most requests in flight at once; fewer for a while after each rate limit error (429)."""
     attempts: int = Field(default=6, ge=1)
-    """How often a question is sent, the first time included, before it becomes an api_error record; refusals for asking
-    too often (429) do not count."""
+    """How often a question is sent, including the first time, before it becomes an api_error record. Rate limit errors
+    (429) do not count."""
     timeout: float = Field(default=600, gt=0)
     """Seconds that one attempt may take."""
     longest_wait: float = Field(default=60, gt=0)
-    """Seconds of a wait at most, whatever Retry-After says; up to half of a wait is added at random."""
+    """The most seconds to wait between attempts, whatever Retry-After says. Up to half of that is added at random."""
     patience: float = Field(default=3600, gt=0)
-    """Seconds for which every request may be refused for asking too often (429) before the run ends."""
+    """The run ends if every request gets a rate limit error (429) for this many seconds."""
 
     @field_validator("base_url")
     @classmethod
@@ -51,12 +52,12 @@ class EndpointConfig(Section):
         parts = urlsplit(url)
         try:
             valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:  # a port that is none
+        except ValueError:  # an invalid port
             valid = False
         if not valid or any(map(str.isspace, url)):
             raise ValueError("should be the root of an API, such as http://127.0.0.1:8000/v1")
         if parts.username or parts.password or parts.query:
-            raise ValueError("should hold no key; name the environment variable that does in engine.api_key_env")
+            raise ValueError("should contain no key; name an environment variable that holds it in engine.api_key_env")
         return url
 
 
@@ -67,13 +68,13 @@ class VllmConfig(Section):
     model: str
     """A local directory or a name on the model hub."""
     tensor_parallel: int = Field(default=1, ge=1)
-    """GPUs that share the model."""
+    """Number of GPUs that share the model."""
     memory_share: float = Field(default=0.9, gt=0, le=1)
-    """Of each GPU's memory."""
+    """The share of each GPU's memory that vLLM may use."""
     max_model_len: int | None = Field(default=None, ge=1)
-    """Longest prompt and completion in tokens; the model's own where not given."""
+    """Most tokens of a prompt and its completion together; the model's own limit if not given."""
     batch_size: int = Field(default=256, ge=1)
-    """Requests between two writes to disk; vLLM forms its own batches within."""
+    """Requests between two writes to disk; within these, vLLM forms its own batches."""
 
 
 class NupaConfig(Section):
@@ -83,23 +84,26 @@ class NupaConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: Lengths = Lengths()
-    """Lengths to test at; those that a task is never tested at are passed over."""
+    """Lengths to test at; lengths at which a task is never tested are skipped."""
     problems_per_range: int = Field(default=100, ge=1)
-    """Problems of each task in each of its ranges S, M, L, XL, spread over the lengths. Well-learned digits need 20 at
-    every length: 120 reach them for tasks of up to 20 digits, 800 for those of up to 100."""
+    """Problems of each task in each of its ranges S, M, L, XL, spread over the lengths. The metric well-learned digits
+    needs 20 problems at every length: 120 per range are enough for tasks of up to 20 digits, 800 for tasks of up to
+    100."""
     published: Path | None = None
-    """A file in the published layout, {task: {digit: [text]}}, to take the problems from instead; `problems_per_range`
-    then bounds how many of each task and range are taken."""
+    """A file in the published layout, {task: {digit: [text]}}, to take the problems from instead. Then at most
+    `problems_per_range` of each task and range are taken."""
     setting: Literal["base", "chat", "api", "rule_following"] = "base"
-    """Raw text to go on from, the model's chat template, that with the paper's system message (A.2), or raw text with
-    the rule to follow in front (section 4)."""
+    """How a question is asked. base: raw text that the model continues. chat: the model's chat template. api: the chat
+    template with the paper's system message (A.2). rule_following: raw text that begins with the rule to follow
+    (section 4)."""
     rules: RulesConfig = RulesConfig()
-    """Of the setting rule_following."""
+    """Which rules to follow, if setting is rule_following."""
     shots: int = Field(default=0, ge=0, le=6)
-    """Solved examples before the question, each of another length of S and M, none of the test (A.3.1: 5)."""
+    """Solved examples before the question (5 in A.3.1). Each has a different length in S and M; none is a test
+    problem."""
     surplus_tokens: int | None = Field(default=None, ge=0)
-    """Budget beyond the longest answer of a task and length: 8 in the base setting, 64 in the others; a model that
-    thinks before it answers needs thousands."""
+    """How many tokens an answer may have beyond the longest answer of its task and length. By default 8 in the base
+    setting and 64 in the others; a model that thinks before it answers needs thousands."""
 
     def cells(self) -> list[Cell]:
         return self.lengths.tested(self.tasks)
@@ -108,18 +112,18 @@ class NupaConfig(Section):
     def _something_to_measure(self) -> Self:
         self.lengths.check_tested(self.tasks, "lengths", "tasks")
         if self.shots and self.setting == "rule_following":
-            raise ValueError("a rule is followed without solved examples: shots should be 0")
+            raise ValueError("setting=rule_following takes no solved examples: shots should be 0")
         self.rules.check_that_followed(self.setting == "rule_following", "setting")
         return self
 
 
 class TwoIntegersConfig(Section):
-    """The sum of two integers of 2-30 digits, nothing but the sum."""
+    """The sum of two integers of 2-30 digits; the answer should be the sum alone."""
 
     kind: Literal["two_integers"] = "two_integers"
     problems: int = Field(default=100, ge=1)
     max_tokens: int = Field(default=256, ge=1)
-    """Budget of an answer; a model that thinks before it answers needs thousands."""
+    """The most tokens of an answer; a model that thinks before it answers needs thousands."""
 
 
 class CarryFreeConfig(Section):
@@ -127,12 +131,12 @@ class CarryFreeConfig(Section):
 
     kind: Literal["carry_free"] = "carry_free"
     lengths: tuple[int, int] = (2, 22)
-    """Numbers of digits, both ends included."""
+    """The fewest and the most digits, both included."""
     problems_per_length: int = Field(default=200, ge=1)
     language: Literal["zh", "en"] = "zh"
-    """zh is the original prompt; en is its English twin."""
+    """zh is the original prompt; en is its English translation."""
     max_tokens: int = Field(default=2048, ge=1)
-    """Budget of an answer with its working."""
+    """The most tokens of an answer, including its working."""
 
     @field_validator("lengths")
     @classmethod
@@ -143,13 +147,13 @@ class CarryFreeConfig(Section):
 
 
 class SamplingConfig(Section):
-    """How a token is chosen; the default is greedy, the paper's setting is temperature 0.6, top_p 0.9."""
+    """How a token is chosen. The default is greedy; the paper uses temperature 0.6 and top_p 0.9."""
 
     temperature: float = Field(default=0.0, ge=0)
-    """Some endpoints refuse 0 for models that think; they take 1."""
+    """0 is greedy. Some endpoints refuse 0 for models that think, but accept 1."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0, lt=2**32)
-    """Of the draws alone; the run's own where not given."""
+    """Seed of sampling alone; the run's seed if not given."""
 
 
 FREE_ON_RESUMING = (
@@ -161,7 +165,7 @@ FREE_ON_RESUMING = (
     "engine.longest_wait",
     "engine.patience",
 )
-"""How an endpoint is reached and how patiently: what a resumed run may do otherwise, as no answer depends on it."""
+"""Keys that may change when a run is resumed: they say how an endpoint is reached, and no answer depends on them."""
 
 
 class EvaluateConfig(RunConfig):

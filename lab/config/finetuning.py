@@ -1,4 +1,4 @@
-"""What a config of `lab.finetune` may say. No torch."""
+"""The config of `lab.finetune`. Does not import torch."""
 
 from typing import Literal, Self
 
@@ -32,14 +32,15 @@ class LoraConfig(Section):
 
 
 class DigitTokensConfig(Section):
-    """How the pretrained tokenizer cuts runs of digits."""
+    """How the pretrained tokenizer splits runs of digits."""
 
     kind: Literal["original", "one_digit", "k_digit"] = "original"
-    """k_digit: groups of at most `k`. Groups that the vocabulary lacks are new tokens, which begin as the mean of their
-    digits and are trained; tokens of more digits are never written again."""
+    """original: as the tokenizer does. one_digit: each digit is a token. k_digit: groups of at most `k` digits. Groups
+    that the vocabulary lacks become new tokens, which start as the mean of their digits' embeddings and are trained;
+    tokens of more digits are never produced."""
     k: int = Field(default=3, ge=2, le=4)
     align: Literal["left", "right"] = "right"
-    """Where groups of k_digit are counted from: the left of every run, or its right, but decimals from the point."""
+    """The end of a run from which k_digit counts groups. With right, decimals are still counted from the point."""
 
 
 class TextTokenizerConfig(Section):
@@ -47,12 +48,12 @@ class TextTokenizerConfig(Section):
 
 
 class LocalityConfig(Section):
-    """Which digits a token may look at, of positions.kind=coupled (lab/models/coupled.py)."""
+    """Which digits a token may attend to with positions.kind=coupled (lab/models/coupled.py)."""
 
     window: int = Field(default=1, ge=0)
-    """Places to both sides of the digit that is written next."""
+    """How many places on both sides of the digit that is written next are visible."""
     layers: tuple[int, int] | None = None
-    """The first and the last layer in which digits are hidden so; all layers if it is not given."""
+    """The first and the last layer in which other digits are hidden; all layers if not given."""
 
     @field_validator("layers")
     @classmethod
@@ -63,26 +64,28 @@ class LocalityConfig(Section):
 
 
 class TextPositionsConfig(Section):
-    """What a pretrained Llama knows of positions."""
+    """How a pretrained Llama knows the positions of tokens."""
 
     kind: Literal["original", "nope", "alibi", "coupled"] = "original"
-    """original: RoPE, as it was trained. nope: no rotation. alibi: no rotation, and slope times distance taken away
-    (Press et al. 2022). coupled: RoPE in which a number counts as one token, whatever its length; a token sees all text
-    before it, but digits only if their place is close to that of the digit that it writes (lab/models/coupled.py)."""
+    """original: RoPE, as it was trained. nope: no rotation. alibi: no rotation, and slope times distance is subtracted
+    from the scores (Press et al. 2022). coupled: RoPE in which a number counts as one token, whatever its length. A
+    token then sees all text before it, but only those digits whose place is close to the place of the digit that it
+    writes (lab/models/coupled.py)."""
     locality: LocalityConfig = LocalityConfig()
-    """Of kind=coupled."""
+    """Which digits are visible with kind=coupled."""
     places: int = Field(default=0, ge=0)
-    """Embeddings of so many places that are added to digits (Abacus, McLeish et al. 2024): how many digits of its run a
-    token ends. They begin at zero, and so change nothing before they are trained; 0 for none. While training, the
-    first place of a batch is drawn, so that all are trained."""
+    """How many places have an embedding, which is added to the embedding of a digit (Abacus, McLeish et al. 2024); 0
+    for none. The place of a token is the number of digits of its run up to and including it. The embeddings start at
+    zero, so they change nothing before they are trained. During training, the place of the first digit is drawn for
+    each batch, so that all embeddings are trained."""
     same_place: bool = False
-    """A bias of every head towards the digits of the place that is written next, in the two numbers before
-    (lab/models/same_place.py). All are zero at first, and so change nothing before they are trained. Numbers are to be
-    written from their lowest digit up, format.reverse=total."""
+    """Give every head a learned bias towards the digits whose place is written next, in the two preceding numbers
+    (lab/models/same_place.py). The biases start at zero, so they change nothing before they are trained. Numbers must
+    be written from their lowest digit up: format.reverse=total or answer."""
 
 
 class Swap(Section):
-    """What a tuned model has that its base has not, other than adapters; kept beside them."""
+    """What a tuned model changes in its base model apart from the adapters; it is saved beside them."""
 
     tokenizer: TextTokenizerConfig = TextTokenizerConfig()
     positions: TextPositionsConfig = TextPositionsConfig()
@@ -90,7 +93,7 @@ class Swap(Section):
 
     @property
     def of_model(self) -> bool:
-        """Whether the network itself is another, not only what it is asked."""
+        """Whether the network or its tokens change, and not only the format of the questions."""
         return self.tokenizer.digits.kind != "original" or self.positions != TextPositionsConfig() or self.hinted
 
     @property
@@ -99,7 +102,7 @@ class Swap(Section):
 
 
 class TrainedLengths(Lengths):
-    """The paper's by default: the ranges S and M."""
+    """Lengths to train on; by default those of the paper, which are the ranges S and M."""
 
     hard: tuple[int, int] = (1, 8)
     easy: tuple[int, int] = (1, 20)
@@ -109,18 +112,19 @@ class DataConfig(Section):
     tasks: Tasks = "all"
     """Names such as add_integer or max_hard_float; all: the 53 of lab/numbers/tasks.py."""
     lengths: TrainedLengths = TrainedLengths()
-    """Lengths to train on; the default is the paper's, the ranges S and M."""
+    """Lengths to train on; by default those of the paper, which are the ranges S and M."""
     style: Literal["direct", "rule_following"] = "direct"
-    """The answer alone, or a rule in the prompt and its execution before the answer (section 4); also in the test."""
+    """direct: the answer alone. rule_following: the prompt contains a rule, and the response executes it before the
+    answer (section 4). The test uses the same style."""
     rules: RulesConfig = RulesConfig()
-    """Of the style rule_following."""
+    """Which rules to follow, if style is rule_following."""
     variation: Variation = Variation()
-    """Hard cases among training problems; of data.tasks=[add_integer] alone."""
+    """Hard cases among the training problems; only for data.tasks=[add_integer]."""
     templates: Literal["benchmark", "many"] = "benchmark"
-    """How training problems are asked: in NUPA's words, or in those of lab/text/templates.py too, drawn for each
-    problem. Validation and test keep NUPA's."""
+    """How training problems are asked. benchmark: in NUPA's words. many: in words drawn for each problem from NUPA's
+    and those of lab/text/templates.py. Validation and test always use NUPA's words."""
     curriculum: int = Field(default=1, ge=1)
-    """Stages of equal size in which lengths grow to their longest; 1: all lengths from the first step on."""
+    """Number of equal stages in which the lengths grow to the longest; 1 trains on all lengths from the first step."""
 
     @model_validator(mode="after")
     def _detail_of_a_trace(self) -> Self:
@@ -137,51 +141,54 @@ class DataConfig(Section):
 
 
 class AlignmentConfig(Section):
-    """Rewards heads for looking, where a digit of the answer is predicted, at the digit of its place in an operand."""
+    """Rewards heads that attend to the operand's digit at the same place as the answer's digit that is predicted."""
 
     first: list[tuple[int, int]] = Field(default=[])
-    """Heads as [layer, head] that should look at the first operand, such as those that lab.probe finds aligned."""
+    """Heads, each as [layer, head], that should attend to the first operand, such as those that lab.probe finds
+    aligned."""
     second: list[tuple[int, int]] = Field(default=[])
-    """And at the second."""
+    """Heads that should attend to the second operand."""
     weight: float = Field(default=0.1, gt=0)
-    """Of the loss, the mean negative logarithm of the attention that these heads pay to that digit."""
+    """Weight of this loss: the mean negative logarithm of the attention that these heads pay to that digit."""
 
     @field_validator("first", "second")
     @classmethod
     def _not_negative(cls, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
         if any(number < 0 for head in heads for number in head):
-            raise ValueError("should be pairs of a layer and a head, both from 0 up")
+            raise ValueError("should be pairs [layer, head], both counted from 0")
         return heads
 
 
 class ReplayConfig(Section):
-    """Ordinary text beside the problems, on which the model should stay what it was (lab/training/replay.py)."""
+    """Ordinary text beside the problems, on which the model should not change (lab/training/replay.py)."""
 
     tokens: int = Field(default=0, ge=0)
-    """Of text with each forward pass; 0 for none."""
+    """Tokens of ordinary text in each forward pass; 0 for none."""
     weight: float = Field(default=1, gt=0)
-    """Of the divergence from the untouched model, beside the mean loss of an answer's token."""
+    """Weight of the divergence from the untouched model, relative to the mean loss per answer token."""
 
 
 class FinetuningConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
     replay: ReplayConfig = ReplayConfig()
     bias_learning_rate: Rate = 0.3
-    """Of positions.same_place, on the schedule of the rest: a score is about one, a weight a hundredth of it."""
+    """Learning rate of the biases of positions.same_place, on the same schedule as the rest. It is large because a bias
+    must grow to the size of an attention score, about 1, and weights are about 0.01."""
     share_prefixes: bool = True
-    """Compute the prompt tokens that problems of a batch have in common once (lab/training/collation.py)."""
+    """Compute prompt tokens that the problems of a batch share only once (lab/training/collation.py)."""
 
 
 class EvaluationConfig(Section):
     lengths: Lengths = Lengths()
-    """Lengths to test at, inside and outside of training; those that a task is never tested at are passed over."""
+    """Lengths to test at, inside and outside the training lengths; lengths at which a task is never tested are
+    skipped."""
     problems_per_range: int = Field(default=100, ge=1)
-    """Test problems of each task in each of its ranges S, M, L, XL, spread over the lengths (fewer where there are
-    fewer)."""
+    """Test problems of each task in each of its ranges S, M, L, XL, spread over the lengths, or all of them if there
+    are fewer."""
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
-    """Tokens that are drafted for a problem and forward pass at most (lab/inference/speculation.py); pays where long
-    responses repeat what stands before them, as those of rules do."""
+    """The most tokens that are drafted for a problem in one forward pass (lab/inference/speculation.py). Drafts pay if
+    responses are long and repeat earlier text, as those that follow rules do."""
 
 
 class FinetuneConfig(RunConfig):
@@ -213,7 +220,7 @@ class FinetuneConfig(RunConfig):
     def _something_to_measure(self) -> Self:
         if not self.data.lengths.tested(self.data.tasks):
             raise wrong(
-                "data.lengths", "data.lengths holds no length that is validated; numbers of 1 or 2 digits only train"
+                "data.lengths", "data.lengths has no length for validation; numbers of 1 or 2 digits are for training"
             )
         self.evaluation.lengths.check_tested(self.data.tasks, "evaluation.lengths", "data.tasks")
         return self
@@ -222,35 +229,35 @@ class FinetuneConfig(RunConfig):
     def _swaps_that_go_together(self) -> Self:
         plain = self.format == FormatConfig()
         if self.data.style == "rule_following" and not plain:
-            raise ValueError("rules are written in plain numbers: leave format out, or use data.style=direct")
+            raise ValueError("rules are written with plain numbers: leave format out, or use data.style=direct")
         if self.data.style == "rule_following" and self.data.curriculum > 1:
-            raise ValueError("data.curriculum is of direct answers: leave it out, or use data.style=direct")
+            raise ValueError("data.curriculum needs direct answers: leave it out, or use data.style=direct")
         if self.format.index_hints != "none" and self.tokenizer.digits.kind == "k_digit":
             raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
         if self.positions.places:
             self.format.check_that_places_agree("positions.places")
         coupled = self.positions.kind == "coupled"
         if coupled and self.positions.same_place:
-            raise ValueError("positions.kind=coupled has the bias of positions.same_place: leave that out")
+            raise ValueError("positions.kind=coupled includes the bias of positions.same_place: leave same_place out")
         if self.positions.locality != LocalityConfig() and not coupled:
-            raise ValueError("positions.locality is of positions.kind=coupled")
+            raise ValueError("positions.locality needs positions.kind=coupled")
         if coupled or self.positions.same_place:
             key = "positions.kind=coupled" if coupled else "positions.same_place"
             if self.format.reverse not in ("total", "answer"):
-                what = f"{key} is of answers from their lowest digit up"
+                what = f"{key} needs answers that are written from their lowest digit up"
                 raise ValueError(f"{what}: use format.reverse=total, or answer")
             if self.tokenizer.digits.kind == "k_digit":
-                raise ValueError(f"{key} is of one digit a token: use tokenizer.digits.kind=one_digit")
+                raise ValueError(f"{key} needs one digit a token: use tokenizer.digits.kind=one_digit")
         adds = [item.key for item in chosen(self.data.tasks)] == ["add_integer"] and self.data.style == "direct"
         if self.data.variation != Variation() and not adds:
-            raise ValueError("data.variation is of integer addition: use data.tasks=[add_integer], or leave it out")
+            raise ValueError("data.variation needs integer addition: use data.tasks=[add_integer] or leave it out")
         if self.data.templates == "many" and not adds:
-            raise ValueError("data.templates=many are of integer addition: use data.tasks=[add_integer]")
+            raise ValueError("data.templates=many needs integer addition: use data.tasks=[add_integer]")
         if (self.training.alignment.first or self.training.alignment.second) and not (
             plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):
-            what = "training.alignment is of plain numbers, one digit a token"
-            raise ValueError(f"{what}: leave format out, and use data.style=direct, and not k_digit")
+            what = "training.alignment needs plain numbers, one digit a token"
+            raise ValueError(f"{what}: leave format out, use data.style=direct, and do not use k_digit")
         return self
 
     @property

@@ -1,8 +1,8 @@
 """From a YAML file and ``key.sub=value`` arguments to a validated config, and back.
 
-A config is strict JSON written as YAML 1.2: ``1e-4`` is a number, ``no`` is a word, a key is given once. Every value
-remembers where it was written, so that an error can say so; all errors of a config are reported at once, as the lines
-of one `ConfigError`. What a schema allows is read from its JSON schema.
+A config is strict JSON written as YAML 1.2: ``1e-4`` is a number, ``no`` is a word, and no key is given twice. Every
+value remembers where it was written, so that an error can name the place. All errors of a config are reported at once,
+as the lines of one `ConfigError`. The allowed keys and values come from the JSON schema.
 """
 
 import functools
@@ -23,18 +23,21 @@ Config = TypeVar("Config", bound=BaseModel)
 
 
 def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ()) -> Config:
-    """Read the YAML file at `path`, lay it over the files it ``extends:``, lay `overrides` over both, and validate.
+    """Read the YAML file at `path`, merge it over the files it ``extends:``, merge `overrides` over both, and validate.
 
-    Without a path there are only the overrides.
+    The path in ``extends`` is relative to the file that contains it. Mappings merge key by key. Everything else
+    replaces the earlier value, and so does a mapping that changes ``kind``. Overrides are merged with each other first,
+    so ``model.layers=2 model.kind=scratch`` means the same in either order.
 
-    ``extends`` is relative to the file that says it. Mappings merge key by key and everything else replaces what it
-    covers, as does a mapping that changes ``kind``. An override is ``key.sub=value`` with a YAML value; overrides are
-    merged with each other first, so ``model.layers=2 model.kind=scratch`` means the same in either order.
+    Args:
+        schema: the pydantic model of the config.
+        path: the YAML file; None if there are only overrides.
+        overrides: words ``key.sub=value``, each with a YAML value.
 
-    Raises `ConfigError`: a line for each problem with its origin, dotted key, value, and what is allowed there.
+    Raises `ConfigError`: one line for each problem, with its origin, dotted key, value, and what is allowed there.
     """
     arguments = functools.reduce(_merge, map(_argument, overrides), _Node({}, ""))
-    # What is missing at the top is missing from the file that the user named, whichever files it extends.
+    # A key that is missing at the top level is missing from the file that the user named, whatever it extends.
     tree = replace(_merge(_read(path), arguments), origin=str(path)) if path else arguments
     try:
         return schema.model_validate_json(json.dumps(tree.plain()), strict=True)
@@ -49,18 +52,18 @@ def load(schema: type[Config], path: Path | None, overrides: Sequence[str] = ())
 
 
 def keys_of(path: Path) -> list[str]:
-    """The top-level keys of a config, those of the files that it extends included. Raises `ConfigError` as `load`."""
+    """The top-level keys of a config and of the files that it extends. Raises `ConfigError` like `load`."""
     return list(_read(path).value)
 
 
 def dump(config: BaseModel) -> str:
-    """The whole config as YAML, keys in the schema's order. To `load` it again gives an equal config."""
+    """The whole config as YAML, with keys in the order of the schema. Loading it with `load` gives an equal config."""
     return yaml.dump(config.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
 
 
 def renewed(schema: type[BaseModel], config_yaml: str) -> str:
-    """What an earlier version dumped, with the defaults of keys that came later, so that its runs can be resumed; the
-    text as it is where it is no config of the schema any more.
+    """A config that an earlier version dumped, with the defaults of keys that were added later, so that its runs can be
+    resumed. If the text no longer fits the schema, it is returned unchanged.
     """
     try:
         return dump(schema.model_validate(yaml.safe_load(config_yaml)))
@@ -98,7 +101,7 @@ class _Node:
         return below[key[0]].nearest(key[1:])
 
 
-# YAML 1.2's core schema. PyYAML speaks 1.1, where 1e-4 is a word, no is false, 012 is ten and 1:30 is ninety.
+# YAML 1.2's core schema. PyYAML reads YAML 1.1, in which 1e-4 is a word, no is false, 012 is ten and 1:30 is ninety.
 _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "null": (r"~|null|Null|NULL|", lambda text: None),
     "bool": (r"true|True|TRUE|false|False|FALSE", lambda text: text.lower() == "true"),
@@ -112,14 +115,14 @@ _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 class _Loader(yaml.SafeLoader):
-    """Knows no scalars but those of `_SCALARS`."""
+    """Reads only the scalars of `_SCALARS`."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what either version of YAML would take for something other than a string."""
+    """Quotes strings that either version of YAML would read as something else."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        # Only double quotes escape; in any other style PyYAML folds some of Unicode's line breaks into plain ones.
+        # Only double quotes allow escapes. In other styles PyYAML turns some Unicode line breaks into plain ones.
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
 
 
@@ -131,7 +134,7 @@ for _name, (_pattern, _) in _SCALARS.items():
 
 
 def _read(path: Path, below: tuple[Path, ...] = ()) -> _Node:
-    """The file's tree laid over that of the file it extends. `below` are the files that led here."""
+    """The file's tree, merged over the tree of the file it extends. `below`: the files whose ``extends`` led here."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -176,7 +179,7 @@ def _merge(base: _Node, overlay: _Node) -> _Node:
 
 
 def _parse(text: str, origin: Callable[[int], str]) -> _Node:
-    """The tree of one YAML document; `origin` names the place of a line. Raises `ConfigError`."""
+    """The tree of one YAML document; `origin` turns a line number into the name of its place. Raises `ConfigError`."""
     try:
         document = yaml.compose(text, Loader=_Loader)
         return _Node(None, origin(1)) if document is None else _convert(document, origin)
@@ -187,7 +190,7 @@ def _parse(text: str, origin: Callable[[int], str]) -> _Node:
         line = text.count("\n", 0, error.position) + 1
         raise ConfigError(f"{origin(line)}: not YAML: {error.reason}") from None
     except RecursionError:
-        raise ConfigError(f"{origin(1)}: nested too deeply, or in itself") from None
+        raise ConfigError(f"{origin(1)}: nested too deeply, or inside itself") from None
 
 
 def _convert(node: yaml.Node, origin: Callable[[int], str]) -> _Node:

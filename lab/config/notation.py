@@ -1,4 +1,4 @@
-"""How numbers are written: in what order and with what beside their digits, and how digits become tokens. No torch."""
+"""How numbers are written and how their digits become tokens. Does not import torch."""
 
 from typing import Literal
 
@@ -8,32 +8,39 @@ from lab.config.schema import Section
 
 
 class TokenizerConfig(Section):
-    """How the digits of a part of a number become tokens (Number Cookbook, section 3.1)."""
+    """How the digits of each part of a number become tokens (Number Cookbook, section 3.1)."""
 
     kind: Literal["aligned", "left", "mixed", "random"] = "aligned"
-    """aligned: groups of `digits` counted from the ones digit, or from the point in decimals. left: counted from the
-    left of every part as it is written. mixed: byte-pair merges of one to `digits` digits, as irregular as GPT-2's.
-    random: groups of one to `digits`, drawn anew each time that a sample is seen."""
+    """aligned: groups of `digits` digits, counted from the ones digit, or from the point in decimals. left: groups
+    counted from the left of every part as it is written. mixed: byte-pair merges of one to `digits` digits, as
+    irregular as GPT-2's. random: groups of one to `digits` digits, drawn anew each time a sample is seen."""
     digits: int = Field(default=1, ge=1, le=4)
-    """Of a group at most; the vocabulary has all strings of so many digits."""
+    """The most digits of a group; the vocabulary has all strings of up to that many digits."""
 
 
 class FormatConfig(Section):
-    """How a number is written before it is cut into tokens (section 3.3)."""
+    """How a number is written before it is split into tokens (section 3.3)."""
 
     reverse: Literal["none", "integer", "decimal", "each", "total", "answer"] = "none"
-    """integer: integer parts, numerators, denominators and exponents least significant digit first. decimal: decimals.
-    each: both. total: the whole number from its end, so that its parts change places too. answer: the answer alone,
-    wholly; the question's numbers are written as ever."""
+    """What is written least significant digit first. integer: integer parts, numerators, denominators and exponents.
+    decimal: the digits after the point. each: both of these. total: the whole number from its end, so that its parts
+    swap places too. answer: like total, but for the answer only."""
     pad: Literal["none", "operands", "all"] = "none"
-    """operands: parts of both operands to the longer one's digits, with zeros; all: those of the answer too."""
+    """What is padded with zeros. operands: each part of an operand, to the digits of the longer operand. all: the
+    answer too."""
     index_hints: Literal["none", "question", "both"] = "none"
-    """A token with the place before each group of digits (Zhou et al. 2024), in the question or in the answer too."""
+    """Put a token with the place before each group of digits (Zhou et al. 2024), in the question alone or in the answer
+    too."""
     largest_hint: int = Field(default=32, ge=1)
-    """Places are below this; while training, the places of a problem begin anywhere from 0 up that keeps them so."""
+    """Places in hints are below this. During training, the places of each problem start at a random number that keeps
+    them below it."""
 
     def check_that_places_agree(self, key: str) -> None:
-        """Raises ValueError, for the config's `key`, where like places of two numbers are unlike ones as written."""
+        """Raises ValueError, for the config's `key`, if digits of the same place get different counts in two numbers.
+
+        Position schemes count digits in the order in which they are written. Without padding, the count tells the place
+        only if the lowest digit comes first.
+        """
         if self.reverse in ("none", "decimal", "answer") and self.pad == "none":
-            what = f"{key} counts digits as they are written, so digits of one place only agree"
+            what = f"{key} counts digits as they are written, so digits of the same place only get the same count"
             raise ValueError(f"{what} with format.reverse=integer, each or total, or with format.pad")

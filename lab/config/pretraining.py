@@ -1,4 +1,4 @@
-"""What a config of `lab.pretrain` may say: a notation, a model to build, its training, its test. No torch."""
+"""The config of `lab.pretrain`: a notation, a model to build, its training, its test. Does not import torch."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -15,19 +15,20 @@ PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
 
 
 class PositionsConfig(Section):
-    """Which integer a token gets."""
+    """Which integer (position id) a token gets."""
 
     kind: PositionKind = "plain"
-    """plain: 0, 1, 2 ... randomised: an ordered draw from all ids (Ruoss et al. 2023). abacus: a digit's place in its
-    number, 0 elsewhere (McLeish et al. 2024). coupled: one id for digits of one place, the same for operator and "="
-    (Cho et al. 2024)."""
+    """plain: 0, 1, 2 ... randomised: a random increasing subset of all ids (Ruoss et al. 2023). abacus: a digit's place
+    in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
+    do the operator and "=" (Cho et al. 2024)."""
     largest: int = Field(default=1024, ge=2)
-    """How many ids there are. Randomised ones are drawn from them, coupled ones begin anywhere and go round."""
+    """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around."""
     segments: bool = False
-    """Add a learned embedding of which number a token is of: first, second, answer."""
+    """Add a learned embedding that says which number a token belongs to: first, second, or answer."""
     through_point: bool = False
-    """Count abacus and coupled ids on through a number's point, so that they tell decimals from the digits of its
-    integer part. Goes with format.reverse=total and pad=all, where like places of all three numbers then agree."""
+    """Let abacus and coupled ids count on across a number's point, so that decimals and the digits of the integer part
+    have different ids. Needs format.reverse=total and pad=all, which give the same place the same id in all three
+    numbers."""
 
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
@@ -42,30 +43,33 @@ SIZES: dict[str, tuple[int, int, int, int, int]] = {
     "0.9B": (16, 2048, 7168, 16, 4),
     "3B": (24, 3072, 10752, 24, 6),
 }
-"""Layers, width, width of the feed-forward, heads, and key-value heads of the paper. The last three are its Table 11;
-1.3M is the 2-layer model of A.4.3, whose width it does not give."""
+"""Layers, width, width of the feed-forward, heads, and key-value heads of the paper. The last three sizes are those of
+its Table 11; 1.3M is the 2-layer model of A.4.3, whose width the paper does not give."""
 
 
 class ScratchConfig(Section):
     """A decoder of the Llama architecture with weights drawn at random."""
 
     size: str = "0.4M"
-    """0.2M, 0.4M, 1.3M, 3.2M, 0.1B, 0.9B or 3B: parameters without the embeddings, with the paper's key-value heads
-    (with as many as heads, 1.3M and the last three have 11 to 12 % more)."""
+    """0.2M, 0.4M, 1.3M, 3.2M, 0.1B, 0.9B or 3B: the number of parameters without embeddings, with the paper's
+    key-value heads. With key_value_heads=as_heads, 1.3M and the last three have 11 to 12 % more."""
     key_value_heads: Literal["as_heads", "paper"] = "as_heads"
-    """paper: shared by several heads, as in Table 11; as_heads: one for each, as some probing instruments need."""
+    """paper: several heads share a key-value head, as in Table 11. as_heads: each head has its own, as some probing
+    instruments need."""
     encoding: Encoding = "rope"
     """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
-    alibi: takes away slope times distance (Press et al. 2022); alibi_released: adds it, as the paper's code does. fire:
-    adds a learned function of the distance (Li et al. 2024). learned: nothing, but ids have embeddings."""
+    alibi: subtracts slope times distance from the scores (Press et al. 2022); alibi_released: adds it, as the paper's
+    code does. fire: adds a learned function of the distance (Li et al. 2024). learned: nothing, but each id has an
+    embedding that is added to the inputs."""
     locality: Slope | list[Slope] = 0.0
-    """Beside rope or learned: what every score of attention loses for each step between the two ids, the shorter way
-    round where ids are coupled; one number for all heads, or one for each. What leaks to far digits then does not grow
-    with their number. 0 for none; 1 serves sums, and a product by one digit needs a head that sees it from afar."""
+    """With rope or learned: how much an attention score falls for each step between the two position ids; for coupled
+    ids, which wrap around, the distance is the shorter way round. One number for all heads, or one for each. It keeps
+    the attention that leaks to far digits from growing with their number. 0 for none. 1 works for sums; a product by
+    one digit needs a head that sees this digit from far away."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of products while training: auto is bfloat16 where the device multiplies in it. Weights are float32, and so is
-    the test at the end."""
+    """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.
+    Weights are float32, and so is the test at the end."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     @field_validator("size")
@@ -78,9 +82,9 @@ class ScratchConfig(Section):
     @model_validator(mode="after")
     def _ids_that_can_be_told_apart(self) -> Self:
         if self.positions.kind == "abacus" and self.encoding != "learned":
-            raise ValueError("positions.kind=abacus tells places, not order: use encoding=learned")
+            raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
         if self.positions.kind != "plain" and self.encoding == "nope":
-            raise ValueError(f"encoding=nope looks at no position ids, so positions.kind={self.positions.kind} is void")
+            raise ValueError(f"encoding=nope ignores position ids, so positions.kind={self.positions.kind} is useless")
         if self.locality and self.encoding not in ("rope", "learned"):
             raise ValueError(f"locality goes with encoding=rope or learned, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]
@@ -92,11 +96,11 @@ class ScratchConfig(Section):
 class PretrainingDataConfig(Section):
     tasks: Tasks = Field(default=["add_integer"])
     lengths: tuple[int, int] = (1, 8)
-    """Digits of training problems, both ends included."""
+    """The fewest and the most digits of training problems, both included."""
     factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)
-    """Of the second factor of multiply_easy_integer at most: 1 makes it a product by one digit."""
+    """The most digits of the second factor of multiply_easy_integer; 1 makes it a product by one digit."""
     packing: int = Field(default=1, ge=1)
-    """Problems in one sequence, without a mask between them."""
+    """Problems in one sequence; there is no mask between them."""
     variation: Variation = Variation()
 
     @field_validator("lengths")
@@ -109,14 +113,14 @@ class PretrainingDataConfig(Section):
     @model_validator(mode="after")
     def _variation_of_additions(self) -> Self:
         if self.variation != Variation() and [task.key for task in chosen(self.tasks)] != ["add_integer"]:
-            raise ValueError("variation is of integer addition: use tasks=[add_integer], or leave it out")
+            raise ValueError("variation needs integer addition: use tasks=[add_integer], or leave it out")
         return self
 
     @model_validator(mode="after")
     def _factor_of_products(self) -> Self:
         short = self.factor_digits < LONGEST_SHORT_FACTOR
         if short and [task.key for task in chosen(self.tasks)] != ["multiply_easy_integer"]:
-            raise ValueError("factor_digits is of multiply_easy_integer alone: use tasks=[multiply_easy_integer]")
+            raise ValueError("factor_digits needs multiply_easy_integer: use tasks=[multiply_easy_integer]")
         return self
 
     @property
@@ -134,17 +138,17 @@ class PretrainingDataConfig(Section):
 
 
 class LengthCurvesConfig(Section):
-    """What is measured of a model at every length."""
+    """What is measured at every length."""
 
     lengths: list[int] = Field(default=list(range(1, 21)))
-    """Digits to test at, inside and outside of training."""
+    """Numbers of digits to test at, inside and outside the training lengths."""
     problems_per_length: int = Field(default=100, ge=1)
     batch_size: int = Field(default=200, ge=1)
     sharpness: float = Field(default=1, gt=0)
-    """What attention's scores are multiplied by in the test at the end. A little above 1 takes away what leaks to the
-    many keys of contexts that are longer than those of training."""
+    """Factor on the attention scores in the test at the end. In contexts that are longer than in training, attention
+    leaks to the many extra keys; a factor slightly above 1 counters that."""
     while_training: list[int] = Field(default=[])
-    """Lengths that are also measured at each validation, for curves over the samples seen."""
+    """Lengths that are also measured at each validation, for curves over the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
 
     @field_validator("lengths", "while_training")
@@ -159,8 +163,8 @@ class PretrainTrainingConfig(TrainingConfig):
     learning_rate: Rate = 1e-3
     micro_batch_size: int = Field(default=64, ge=1)
     compile: bool = False
-    """torch.compile while training, with attention that is not fused on a CPU; the first steps take longer, and a CPU
-    needs a C++ compiler."""
+    """Train with torch.compile; on a CPU, attention is then not fused. The first steps take longer, and a CPU needs a
+    C++ compiler."""
 
 
 class PretrainConfig(RunConfig):
@@ -200,7 +204,7 @@ class PretrainConfig(RunConfig):
                     f"model.positions.through_point goes with kind=abacus or coupled, not with kind={kind}"
                 )
             if (self.format.reverse, self.format.pad) != ("total", "all"):
-                what = "counts decimals and integer part as one number, from its end"
+                what = "counts decimals and integer part as one number, starting from its end"
                 raise ValueError(f"model.positions.through_point {what}: use format.reverse=total and format.pad=all")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")

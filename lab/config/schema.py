@@ -1,4 +1,6 @@
-"""What a config may say. One section a room; a room receives its own section, never the whole config. No torch."""
+"""The sections that several configs share. A package receives its own section, never the whole config. Does not import
+torch.
+"""
 
 from collections.abc import Collection
 from functools import partial
@@ -19,28 +21,32 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
     SMOKE: ClassVar[tuple[str, ...]] = ()
-    """The overrides that smoke=true stands for: they shrink the job of a command to seconds."""
+    """The overrides that smoke=true stands for; they shrink a command's job to seconds."""
 
 
 def wrong(keys: str, allowed: str) -> PydanticCustomError:
-    """What a section raises when its keys are right one by one and wrong together. `keys` are told apart by spaces; the
-    error is told of the one that an argument gives, or else of the first.
+    """The error to raise if each key of a section is valid alone, but not together with the others.
+
+    Args:
+        keys: dotted keys, separated by spaces. The error names the first one that was given on the command line, or the
+            first of all.
+        allowed: what would be allowed.
     """
     return PydanticCustomError("together", "{allowed}", {"keys": keys.split(), "allowed": allowed})
 
 
 LONGEST = 1000
-"""Digits of a number at most: three of them are a few thousand tokens, about what attention can hold."""
+"""The most digits of a number. Three such numbers are a few thousand tokens, about as many as attention can handle."""
 
 Rate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
-"""Of learning. The bound only tells a slip of the keyboard from a number that someone may mean."""
+"""A learning rate. The upper bound only catches typing errors."""
 
 
 class ModelConfig(Section):
     name: str
     """smollm2-135m-instruct (embedded, from the package index), a local directory, or a name on the model hub."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """auto: bfloat16 where the device computes in it (CUDA, AMX, AVX512-BF16), float32 elsewhere."""
+    """auto: bfloat16 if the device computes in it natively (CUDA, AMX, AVX512-BF16), float32 if not."""
     quantization: Literal["none", "nf4", "int8"] = "none"
     """How the frozen weights are stored (bitsandbytes); nf4 with an adapter is QLoRA."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -60,7 +66,7 @@ def _known(names: Literal["all"] | list[str]) -> Literal["all"] | list[str]:
 
 
 Tasks: TypeAlias = Annotated[Literal["all"] | list[str], AfterValidator(_known)]
-"""Names of tasks of lab/numbers/tasks.py, or all of them."""
+"""Names of tasks in lab/numbers/tasks.py, or "all"."""
 
 
 def chosen(names: Tasks) -> list[Task]:
@@ -68,7 +74,7 @@ def chosen(names: Tasks) -> list[Task]:
 
 
 class Lengths(Section):
-    """Numbers of digits, both ends included; tasks are hard (at most 20 digits) or easy (at most 100), A.1.6."""
+    """The fewest and the most digits, both included. Hard tasks have at most 20 digits, easy ones 100 (A.1.6)."""
 
     hard: tuple[int, int] = (1, 20)
     easy: tuple[int, int] = (1, 100)
@@ -88,11 +94,11 @@ class Lengths(Section):
         return range(shortest, longest + 1)
 
     def tested(self, tasks: Tasks) -> list[Cell]:
-        """What may be tested, in the order of `tasks`."""
+        """The tasks and lengths that can be tested, in the order of `tasks`."""
         return [Cell(item, n) for item in chosen(tasks) for n in self.of(item) if n in item.tested_lengths]
 
     def check_tested(self, tasks: Tasks, lengths_key: str, tasks_key: str) -> None:
-        """Raises an error that names both keys when none of the tasks is tested at any of these lengths."""
+        """Raises an error that names both keys if none of the tasks is tested at any of these lengths."""
         if self.tested(tasks):
             return
         spans = {item.key: f"{min(item.tested_lengths)}-{max(item.tested_lengths)}" for item in chosen(tasks)}
@@ -107,65 +113,70 @@ Detail: TypeAlias = Literal["full", "values", "state", "answer"]
 
 
 class RulesConfig(Section):
-    """Rule-following CoT (Number Cookbook, section 4): which rules, and how much room there is to follow them."""
+    """Rule-following CoT (Number Cookbook, section 4): which rules, and how many tokens there are to follow them."""
 
     unit: Literal[1, 2, 3] | None = None
-    """Digits that a step of a rule takes; each rule's own where not given."""
+    """Digits that one step of a rule handles; each rule has its own number if not given."""
     detail: Detail = "full"
-    """What a response shows of following the rule: every statement and what it made of it; the values alone that each
-    statement assigned; one line a loop turn with the names that changed; or nothing but the answer."""
+    """How much of the execution of the rule a response shows. full: every statement and its effect. values: only the
+    values that each statement assigned. state: one line for each pass of a loop, with the names that changed. answer:
+    nothing but the answer."""
     folder: Path | None = None
-    """Rules to use before the lab's own: files named <task>.py, such as add_integer.py (lab/text/rulebook.py)."""
+    """A folder of rules that replace the lab's own: files named <task>.py, such as add_integer.py
+    (lab/text/rulebook.py)."""
     window: int = Field(default=2000, ge=1)
-    """Tokens of prompt and response together at most; problems that need more are left out, and counted."""
+    """The most tokens of prompt and response together; problems that need more are left out and counted."""
 
     def check_that_followed(self, followed: bool, key: str) -> None:
-        """Raises ValueError when a detail is asked for where no rule is followed, and no trace is scored."""
+        """Raises ValueError if a detail is set although no rule is followed; then there is no trace to score."""
         if self.detail != "full" and not followed:
-            raise ValueError(f"rules.detail={self.detail} is of {key}=rule_following: without it no trace is scored")
+            raise ValueError(f"rules.detail={self.detail} needs {key}=rule_following: without it there is no trace")
 
 
 class Variation(Section):
     """Makes training problems of integer addition harder than uniform digits are."""
 
     carries: float = Field(default=0, ge=0, le=1)
-    """Share of problems in which digits of the second number are 9 minus those of the first, at a rate of its own."""
+    """Share of problems in which many digits of the second number are 9 minus the digit of the first. How many is drawn
+    for each problem."""
     short_second: float = Field(default=0, ge=0, le=1)
-    """Share of problems whose second number has any length from 1 up, instead of half the first one's."""
+    """Share of problems whose second number has any length from 1 up; normally it has at least half the length of the
+    first."""
     nines: float = Field(default=0, ge=0, le=1)
     """Share of problems whose first number is all nines, so that a carry runs through all of it."""
 
 
 class TrainingConfig(Section):
-    """What every training has, of adapters or of a whole model."""
+    """Settings that the training of adapters and of whole models share."""
 
     max_steps: int = Field(default=800, ge=1)
-    """Optimizer steps."""
+    """Number of optimizer steps."""
     batch_size: int = Field(default=64, ge=1)
-    """Problems a step."""
+    """Problems in an optimizer step."""
     micro_batch_size: int = Field(default=32, ge=1)
-    """Problems a forward pass; what is left of a step is accumulated."""
+    """Problems in a forward pass; gradients are accumulated until the batch is complete."""
     learning_rate: Rate = 2e-5
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_steps: int = Field(default=100, ge=0)
     weight_decay: float = Field(default=0.01, ge=0)
     betas: tuple[float, float] = (0.9, 0.999)
-    """Of Adam: how long the means of gradients and of their squares reach back."""
+    """Adam's decay rates of the running means of the gradients and of their squares."""
     optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
     log_every: int = Field(default=10, ge=1)
     """Steps between records of the training loss."""
     evaluate_every: int = Field(default=400, ge=1)
-    """Steps between validations; each is a checkpoint too, and the one of lowest validation loss is kept."""
+    """Steps between validations. Each validation also writes a checkpoint; the model with the lowest validation loss is
+    kept."""
     valid_problems: int = Field(default=1024, ge=1)
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
-    """Where losses go beside metrics.jsonl (lab/training/loggers.py): tensorboard into the run directory, trackio and
-    wandb into their project number-lab."""
+    """Where losses go in addition to metrics.jsonl (lab/training/loggers.py): tensorboard writes into the run
+    directory, trackio and wandb into their project number-lab."""
 
     @field_validator("betas")
     @classmethod
     def _below_one(cls, betas: tuple[float, float]) -> tuple[float, float]:
         if not all(0 <= beta < 1 for beta in betas):
-            raise ValueError("should be two numbers from 0 up and below 1")
+            raise ValueError("should be two numbers from 0 to below 1")
         return betas
 
     @model_validator(mode="after")
@@ -189,27 +200,31 @@ FolderName: TypeAlias = Annotated[str, AfterValidator(_a_folder_name)]
 
 
 class RunConfig(Section):
-    """What the config of every command that makes one run begins with."""
+    """The keys that the config of every command shares if it makes one run."""
 
     COMMAND: ClassVar[str]
-    """The command whose config this is; its runs record it."""
+    """The command that this config belongs to; its runs record it."""
 
     name: FolderName
     """The run directory is <output>/<name>."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Of problems, initial weights, dropout and sampling."""
+    """Seed of problems, initial weights, dropout and sampling."""
     output: Path = Path("checkpoints")
+    """The folder of run directories."""
     resume: bool = False
-    """Go on with a run that was cut short."""
+    """Continue a run that was interrupted."""
     overwrite: bool = False
-    """Replace a run of the same name."""
+    """Replace an existing run of the same name."""
 
     @property
     def path(self) -> Path:
         return self.output / self.name
 
     def check_run(self, free: Collection[str] = ()) -> None:
-        """Before a model is loaded: raises `RunError` when `open_run` would, and when what it takes up is damaged."""
+        """Raises `RunError` if `open_run` would, or if the run to resume is damaged. Call it before loading a model.
+
+        `free`: dotted keys that may differ from the run that is resumed.
+        """
         taken_up = Run.check(self.path, self.resume, self.overwrite) and self.resume
         Run.check_writable(self.path if taken_up else self.path.parent)
         if taken_up:
@@ -217,9 +232,9 @@ class RunConfig(Section):
             Run(self.path).check_records()
 
     def open_run(self, free: Collection[str] = ()) -> Run:
-        """The run directory of this config, new or taken up; see `Run.open`, which raises `RunError`.
+        """The run directory of this config, new or resumed; see `Run.open`, which raises `RunError`.
 
-        A run of an earlier version has the defaults of keys that came later.
+        A run of an earlier version gets the defaults of keys that were added later.
         """
         renew = partial(renewed, type(self))
         run = Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
@@ -227,9 +242,9 @@ class RunConfig(Section):
         return run
 
     def run_status(self, free: Collection[str] = ()) -> str | None:
-        """The status of the run that is in the directory of this config, None where there is none; changes nothing.
+        """The status of the run in the directory of this config, or None if there is no run. Changes nothing.
 
-        Raises `RunError` if something else is there, a run of another config included.
+        Raises `RunError` if the directory holds something else, such as a run of another config.
         """
         if not Run.check(self.path, resume=True):
             return None

@@ -1,1 +1,1 @@
-"""Tables and figures as primitives: what a bar with an interval looks like. Knows no benchmark."""
+"""Primitives for tables and figures, such as a bar with an interval. They know nothing about benchmarks."""

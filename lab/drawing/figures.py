@@ -1,6 +1,6 @@
-"""What the figures of the lab have in common: their look, error bars, and the forms that several rooms draw.
+"""What the figures of the lab share: their look, error bars, and the kinds of charts that several rooms draw.
 
-Figures of one benchmark alone stand beside it.
+Figures that belong to a single benchmark are in that benchmark's folder.
 """
 
 import math
@@ -22,7 +22,12 @@ COLORS = ("#0a6ebd", "#d9822b", "#3a9a5b", "#8a5fbf", "#c0392b", "#7f7f7f", "#17
 
 @contextmanager
 def figure_at(path: Path, figsize: tuple[float, float]) -> Iterator[Figure]:
-    """A figure of so many inches, saved at `path` when the block ends without an error."""
+    """A figure that is saved at `path` when the block ends without an error.
+
+    Args:
+        path: the file to write.
+        figsize: width and height in inches.
+    """
     from matplotlib import pyplot
 
     figure = pyplot.figure(figsize=figsize, layout="constrained")
@@ -37,20 +42,20 @@ def figure_at(path: Path, figsize: tuple[float, float]) -> Iterator[Figure]:
 
 
 def plain(text: str) -> str:
-    """The text as matplotlib shows it: a dollar would begin a formula, and a label that begins with _ is hidden."""
+    """The text, escaped for matplotlib: a dollar would begin a formula, and a label that begins with _ is hidden."""
     escaped = text.replace("$", r"\$")
     return f"\u2009{escaped}" if escaped.startswith("_") else escaped
 
 
 def interval(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
-    """Lower and upper bounds. One that is infinite is not drawn: it becomes nan."""
+    """The lower and the upper bounds. Infinite bounds become nan, so that they are not drawn."""
     bounds = ([e.low for e in estimates], [e.high for e in estimates])
     low, high = ([bound if math.isfinite(bound) else math.nan for bound in side] for side in bounds)
     return low, high
 
 
 def error_bars(estimates: Sequence[Estimate]) -> list[list[float]]:
-    """How far the intervals reach below and above the values, as `errorbar` takes it."""
+    """How far the intervals reach below and above the values, in the form that `errorbar` takes."""
     low, high = interval(estimates)
     below = [e.value - bound for e, bound in zip(estimates, low, strict=True)]
     above = [bound - e.value for e, bound in zip(estimates, high, strict=True)]
@@ -58,9 +63,14 @@ def error_bars(estimates: Sequence[Estimate]) -> list[list[float]]:
 
 
 def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, Estimate], **look: Any) -> None:
-    """A line through estimates by their place on the x axis, in a band of their intervals.
+    """Draws a line through estimates, inside a band of their intervals.
 
-    A bound that lies beyond twice the largest value is cut: so few seeds shall not hide the lines.
+    Bounds above twice the largest value are cut, so that the wide bands of a few seeds do not hide the lines.
+
+    Args:
+        axes: where to draw.
+        points: the estimates, by their x coordinate.
+        look: the color and other properties of the line.
     """
     places = sorted(points)
     found = [points[place] for place in places]  # type: ignore[index]
@@ -71,7 +81,14 @@ def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, E
 
 
 def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, title: str, path: Path) -> None:
-    """A panel a quantity between 0 and 1, a line a label, points by x: estimates with their 95 % intervals."""
+    """One panel per quantity between 0 and 1, with one line per label and 95 % intervals.
+
+    Args:
+        lines: estimates as {quantity: {label: {x: estimate}}}.
+        x: the label of the x axis.
+        title: the title of the figure.
+        path: the file to write.
+    """
     with figure_at(path, figsize=(4.4 * len(lines) + 0.4, 3.6)) as figure:
         grid = figure.subplots(1, len(lines), squeeze=False, sharey=True)[0]
         labels = list(dict.fromkeys(label for panel in lines.values() for label in panel))
@@ -94,8 +111,15 @@ def by_cell(
     title: str,
     path: Path,
 ) -> None:
-    """A panel a quantity, a row a cell of a sweep, named by what is `tried`, with 95 % intervals; `shares` are between
-    0 and 1.
+    """One panel per quantity and one row per cell of a sweep, with 95 % intervals.
+
+    Args:
+        labels: the names of the cells.
+        estimates: for each quantity, the estimate of each cell; None if it was not measured.
+        shares: the quantities that are between 0 and 1.
+        tried: what the sweep tries, as the label of the y axis.
+        title: the title of the figure.
+        path: the file to write.
     """
     with figure_at(path, figsize=(2 + 3.4 * len(estimates), 0.3 * len(labels) + 1.3)) as figure:
         grid = figure.subplots(1, len(estimates), squeeze=False, sharey=True)[0]

@@ -1,4 +1,4 @@
-"""Where a script leaves its tables and figures: beside its runs, and in the repository only if it is asked to."""
+"""Where a script writes its tables and figures: beside its runs, or in the repository if it is asked to."""
 
 import sys
 from collections.abc import Sequence
@@ -15,23 +15,24 @@ class Results(NamedTuple):
     folder: Path
 
     def show(self, table: Table, name: str) -> None:
-        """Print a table, and write it to <name>.md as Markdown."""
+        """Prints a table, and writes it to <name>.md as Markdown."""
         Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
         self.file(f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}")
 
     def file(self, name: str) -> Path:
-        """Where to write a file of that name. The folder is made, and the path is printed."""
+        """The path for a file of that name. Creates the folder and prints the path."""
         self.folder.mkdir(parents=True, exist_ok=True)
         print(f"results: {self.folder / name}")
         return self.folder / name
 
 
 def take_results(arguments: Sequence[str], repository: Path) -> tuple[Results, list[str]]:
-    """Where a script leaves its results, and its arguments without `publish`.
+    """Where a script writes its results, and its arguments without `publish`.
 
-    arguments: what the script was given. `output=FOLDER`, which stays among them, is where its runs are (checkpoints),
-        and results go to FOLDER/results; with `publish=true` they go to `repository`.
-    repository: the folder of committed results, which a run with other settings must not overwrite.
+    Args:
+        arguments: the arguments of the script. `output=FOLDER`, which stays among them, is the folder of its runs
+            (checkpoints by default). Results go to FOLDER/results, or with `publish=true` to `repository`.
+        repository: the folder of committed results, which a run with other settings must not overwrite.
 
     Raises ConfigError if `publish` is neither true nor false.
     """

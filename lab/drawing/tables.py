@@ -1,4 +1,4 @@
-"""One table, three ways out: terminal, Markdown, and CSV with every estimate in full."""
+"""Tables that can be printed on a terminal, or written as Markdown or as CSV with every estimate in full."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ from lab.numbers.statistics import Estimate, student_mean
 class Shown(NamedTuple):
     """An estimate and how it is written: a proportion as "42 (27-58)" in percent, a mean as "3.2 (2.8-3.7)".
 
-    An estimate without a lower bound, such as the mean of one value, is written without an interval: "3.2".
+    An estimate without a lower bound, such as the mean of a single value, is written without an interval: "3.2".
     """
 
     estimate: Estimate
@@ -48,12 +48,12 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
     names: int
-    """How many columns, from the left, hold names; the rest are figures."""
+    """How many columns, from the left, contain names; the others contain figures."""
     better: frozenset[int] = frozenset()
-    """Rows to point out on a terminal."""
+    """The rows that are highlighted on a terminal."""
 
     def terminal(self) -> "OnTerminal":
-        """What a rich console prints, in its width."""
+        """The table for a rich console, fitted to its width."""
         return OnTerminal(self)
 
     def markdown(self) -> str:
@@ -65,7 +65,7 @@ class Table(NamedTuple):
         return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
 
     def csv(self) -> str:
-        """A column of estimates becomes four, of the unscaled value, its bounds, and n."""
+        """The table as CSV. A column of estimates becomes four columns: the unscaled value, its bounds, and n."""
         estimates = [any(isinstance(row[place], Shown) for row in self.rows) for place in range(len(self.columns))]
         header = [
             name
@@ -81,8 +81,10 @@ class Table(NamedTuple):
 
 
 class OnTerminal:
-    """A table on a console. One that is wider is cut between columns of figures, each part of which begins with as many
-    names as tell its rows apart; long names are broken into lines.
+    """A table on a console.
+
+    If it is wider than the console, it is cut into parts between columns of figures. Each part begins with as many
+    names as are needed to tell the rows apart. Long names are broken into lines.
     """
 
     def __init__(self, table: Table) -> None:
@@ -93,7 +95,7 @@ class OnTerminal:
             yield self._part(places, self.table.title if part == 0 else None)
 
     def _cut(self, width: int) -> list[list[int]]:
-        """The columns of each part, so that all that is not a name stays in one line."""
+        """The columns of each part, chosen so that everything but names fits on one line."""
         needed = self._needed()
         parts, left = [list(range(self.table.names))], width - self._for_names(needed, self.table.names, width)
         for place in range(self.table.names, len(self.table.columns)):
@@ -106,21 +108,21 @@ class OnTerminal:
         return parts
 
     def _for_names(self, needed: Sequence[int], names: int, width: int) -> int:
-        """Characters that are left to them, beyond which they are broken, and the frame's last."""
+        """How many characters names may take before they are broken, plus one for the frame's right edge."""
         return 1 + min(sum(needed[:names]), width // 2)
 
     def _telling(self) -> int:
-        """How many names tell the rows apart."""
+        """How many names are needed to tell the rows apart."""
         rows, names = self.table.rows, self.table.names
         return next((count for count in range(1, names) if len({row[:count] for row in rows}) == len(rows)), names)
 
     def _needed(self) -> list[int]:
-        """Characters of each column with its frame."""
+        """How many characters each column needs, including its frame."""
         lines = [self.table.columns, *self.table.rows]
         return [3 + max(cell_len(str(line[place])) for line in lines) for place in range(len(self.table.columns))]
 
     def _part(self, places: Sequence[int], title: str | None) -> RichTable:
-        # As Text: the name of a run is no markup.
+        # Text, because the name of a run must not be read as markup.
         shown = RichTable(title=None if title is None else Text(title))
         for place in places:
             is_name = place < self.table.names
@@ -139,7 +141,11 @@ def _parts(cell: Cell, wide: bool) -> list[Any]:
 
 
 def difference(values: Sequence[float]) -> Cell:
-    """Mean of differences between shares, in points, with Student's interval over seeds that see the same problems; one
-    seed has none."""
+    """The mean of differences between shares, in percentage points, with Student's interval.
+
+    Args:
+        values: the difference for each seed; both shares are measured on the same problems. A single seed has no
+            interval.
+    """
     found = student_mean(values, -1, 1) if len(values) > 1 else student_mean(values)
     return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})", 100)

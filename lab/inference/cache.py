@@ -1,16 +1,16 @@
-"""A key-value cache whose rows are of different lengths.
+"""A key-value cache whose rows have different lengths.
 
-    slots           0   1   2   3   4   5   6   7       room for 8 tokens a row
-    row of 5        a   b   c   d   e  [x   y]  .       two tokens more go to its slots 5 and 6
-    row of 3        k   l   m  [u   v]  .   .   .       and to 3 and 4 of this one
+    slots           0   1   2   3   4   5   6   7       room for 8 tokens in each row
+    row of 5        a   b   c   d   e  [x   y]  .       two new tokens go to slots 5 and 6 of this row
+    row of 3        k   l   m  [u   v]  .   .   .       and to slots 3 and 4 of this one
 
-A token's slot is its position, and a token sees the slots up to its own. So nothing need be removed that turns out not
-to belong there, as a draft that is refused does not: nobody sees it before it is overwritten.
+The slot of a token is its position, and a token sees the slots up to its own. Therefore tokens that turn out to be
+wrong, such as those of a rejected draft, need not be removed: no token sees them before they are overwritten.
 
-The cache of transformers is copied whole for every generated token; in a profile on a CPU that was a third of
-generation. Here there is room ahead, which doubles when it is used up.
+The cache of transformers is copied completely for every generated token; in a profile on a CPU, this took a third of
+the time of generation. This cache has free slots, and doubles their number when they are used up.
 
-Shapes: B rows, Q tokens of a forward pass, K slots that any of them sees.
+Shapes: B rows, Q tokens of a forward pass, K slots that any of these tokens sees.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,13 @@ States: TypeAlias = Sequence[tuple[torch.Tensor, torch.Tensor]]
 
 class RaggedCache(Cache):
     def __init__(self, rows: int, room: int, most: int) -> None:
-        """Slots for `room` tokens a row at first, and never for more than `most` unless they are needed."""
+        """An empty cache.
+
+        Args:
+            rows: number of rows.
+            room: slots of each row at first.
+            most: doubling stops at this number of slots; it is exceeded only if the slots are needed.
+        """
         super().__init__(layers=[])
         self.rows, self.room, self.most = rows, room, most
         self._buffers: list[list[torch.Tensor]] = []
@@ -33,7 +39,8 @@ class RaggedCache(Cache):
         self._seen = 0
 
     def fill(self, first: int, states: States) -> None:
-        """The beginnings of some rows, from row `first` on; what is past a row's length may be anything finite."""
+        """Store the beginnings of some rows, from row `first` on. Past the end of a row, the states may be any finite
+        numbers."""
         if not self._buffers:
             self._buffers = [[self._empty(part, self.rows) for part in layer] for layer in states]
         for buffers, layer in zip(self._buffers, states, strict=True):
@@ -41,10 +48,14 @@ class RaggedCache(Cache):
                 buffer[first : first + part.shape[0], :, : part.shape[2]] = part
 
     def place(self, lengths: Sequence[int], counts: Sequence[int]) -> dict[str, Any]:
-        """The next forward pass gives each row, of so many tokens, so many more; what the model needs to know of it.
+        """Prepare the next forward pass, and return the arguments that it needs.
 
-        Rows with fewer new tokens than others are padded, on the right, to the Q of those. Returns position_ids (B, Q),
-        attention_mask (B, 1, Q, K), True where attention goes (for SDPA), and past_key_values.
+        Args:
+            lengths: how many tokens of each row are in the cache.
+            counts: how many new tokens each row gets. Rows with fewer than Q new tokens are padded on the right.
+
+        Returns position_ids (B, Q), attention_mask (B, 1, Q, K), which is True for visible slots (for SDPA), and
+        past_key_values.
         """
         device, most = self._buffers[0][0].device, max(counts)
         self._seen = max(lengths) + most
@@ -53,7 +64,7 @@ class RaggedCache(Cache):
         self._rows_B1 = torch.arange(self.rows, device=device)[:, None]
         self._slots_BQ = lengths_B1 + torch.arange(most, device=device)
         return {
-            # padding takes no position that the model may not have
+            # padding repeats the last position, as the model may not have later ones
             "position_ids": self._slots_BQ.minimum(lengths_B1 + counts_B1 - 1),
             "attention_mask": torch.arange(self._seen, device=device) <= self._slots_BQ[:, None, :, None],
             "past_key_values": self,
@@ -62,7 +73,8 @@ class RaggedCache(Cache):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """States (B, heads, Q, width) go to where `place` said; returns all that are seen, (B, heads, K, width)."""
+        """Store states (B, heads, Q, width) in the slots that `place` chose; returns all visible ones, (B, heads, K,
+        width)."""
         for buffer, states in zip(self._buffers[layer_idx], (key_states, value_states), strict=True):
             buffer[self._rows_B1, :, self._slots_BQ] = states.transpose(1, 2)
         keys, values = (buffer[:, :, : self._seen] for buffer in self._buffers[layer_idx])
@@ -72,13 +84,13 @@ class RaggedCache(Cache):
         return self._seen
 
     def select(self, rows: Sequence[int]) -> None:
-        """Go on with these rows alone."""
+        """Keep only these rows."""
         self.rows = len(rows)
         for buffers in self._buffers:
             buffers[:] = [buffer[torch.tensor(rows, device=buffer.device)] for buffer in buffers]
 
     def _empty(self, like: torch.Tensor, rows: int) -> torch.Tensor:
-        # Zeros: what is masked is multiplied by 0, and 0 times whatever memory holds may be NaN.
+        # Zeros, because masked values are multiplied by 0, and uninitialised memory may hold NaN.
         return like.new_zeros(rows, like.shape[1], self.room, like.shape[3])
 
     def _make_room(self, tokens: int) -> None:

@@ -1,13 +1,13 @@
 """Generation by any OpenAI-compatible endpoint.
 
-Up to `concurrency` requests are in flight at once. Whatever may pass (a failing server, a lost connection, an answer
-that cannot be read) is met by one policy: wait, and ask again, `attempts` times in all. What does not pass becomes an
-api_error of its own and the run goes on. A refusal for asking too often (429) is no attempt: all requests slow down
-together (`lab.inference.throttle`) until it is let in. Only what no request could get past ends the run: a refused key,
-an unknown model, an address without a server, an account without credit, a rate limit that lets nothing through for
-`patience` seconds.
+Up to `concurrency` requests are in flight at once. After an error that may be temporary (a failing server, a lost
+connection, an unreadable answer), the request waits and is sent again, up to `attempts` times in all. If the error
+remains, the completion is an api_error, and the run continues. A rate limit error (429) does not count as an attempt:
+all requests slow down together (`lab.inference.throttle`) until it is accepted. The run ends only after an error that
+affects all requests: a refused key, an unknown model, an address without a server, an account without credit, or a rate
+limit that lets nothing through for `patience` seconds.
 
-An answer that the server ended properly is an answer, even if it is empty.
+If the server ended an answer properly, it counts as an answer, even if it is empty.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import httpx2  # what openai speaks HTTP with
+import httpx2  # the HTTP client of openai
 import openai
 import tenacity
 
@@ -36,9 +36,9 @@ from lab.text.examples import Prompt
 _CONNECT_SECONDS = 10
 _LONGEST_REASON = 300
 _SHORTEST_SECRET = 8
-"""Shorter keys, such as the EMPTY of a local server, are no secrets, and could be part of an answer by chance."""
+"""Shorter keys, such as the EMPTY of a local server, are not secret, and could be part of an answer by chance."""
 _ENDED = ("stop", "length", "content_filter", "tool_calls", "function_call")
-"""The finish reasons of OpenAI's API: with one of them, even an empty answer is complete."""
+"""The finish reasons of OpenAI's API. With one of them, even an empty answer is complete."""
 _THOUGHTS = ("thinking", "reasoning")
 
 
@@ -46,7 +46,7 @@ class EndpointEngine:
     format = FormatConfig()
 
     def __init__(self, config: EndpointConfig) -> None:
-        """Raises ConfigError when the variable that should hold the key does not."""
+        """Raises ConfigError if the environment variable for the key does not hold one."""
         self.config = config
         self._key = _key(config.api_key_env)
         self._budget = "max_tokens"
@@ -55,33 +55,33 @@ class EndpointEngine:
             logging.getLogger(name).setLevel(logging.WARNING)
 
     def check(self, request: Request) -> None:
-        """Nothing to check: the chat template is the endpoint's."""
+        """Does nothing: the endpoint has the chat template."""
 
     def count_tokens(self, text: str) -> int:
-        """Its characters: an upper bound, as no character of an answer takes more than one token."""
+        """The number of characters, an upper bound: no character of an answer needs more than one token."""
         return len(text)
 
     def tokens_needed(self, prompt: Prompt, completion: str) -> None:
-        """Unknown: what a window holds is the endpoint's to say."""
+        """Unknown, because the endpoint has the tokenizer."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`; a completion comes as soon as it is there. Not for use within a running event loop.
+        """See `Engine`. Each completion is returned as soon as it arrives. Do not call it in a running event loop.
 
-        Raises ModelError when the endpoint refuses the key, does not know the model, or cannot be reached.
+        Raises ModelError if the endpoint refuses the key, does not know the model, or cannot be reached.
         """
         todo = {i: request for i, request in enumerate(requests) if i not in done}
         ready: dict[int, Completion] = {}
         arrived = asyncio.Event()
-        # leaving it cancels what is under way, should the caller stop early
+        # leaving the context cancels all requests in flight if the caller stops early
         with asyncio.Runner() as runner, _closed_at_exit(runner):
             answering = runner.get_loop().create_task(self._answer_all(todo, sampling, ready, arrived))
             answering.add_done_callback(lambda _: arrived.set())
             while not answering.done():
                 runner.run(arrived.wait())
                 arrived.clear()
-                if ready and self._reached:  # until then a failure may be the address's, not the question's
+                if ready and self._reached:  # before that, the address may be wrong rather than a question
                     batch = dict(ready)
                     ready.clear()
                     yield batch
@@ -91,7 +91,7 @@ class EndpointEngine:
     async def _answer_all(
         self, todo: dict[int, Request], sampling: Sampling, ready: dict[int, Completion], arrived: asyncio.Event
     ) -> Exception | None:
-        """Fills `ready`; returns the error that ended it early, if one did."""
+        """Fills `ready`. Returns the error that ended the work early, or None."""
         waiting, workers = iter(todo.items()), min(self.config.concurrency, len(todo))
         throttle = Throttle(self.config.concurrency, self.config.longest_wait)
 
@@ -111,7 +111,7 @@ class EndpointEngine:
             return errors.exceptions[0]
 
     def _client(self) -> openai.AsyncOpenAI:
-        # `_attempt` takes the time of an attempt; what a client limits is the silence between two packets
+        # `_attempt` limits the time of an attempt; the client's timeout only limits the silence between two packets
         timeout = openai.Timeout(None, connect=min(_CONNECT_SECONDS, self.config.timeout / 2))
         key = self._key or "none"
         return openai.AsyncOpenAI(base_url=self.config.base_url, api_key=key, timeout=timeout, max_retries=0)
@@ -128,7 +128,7 @@ class EndpointEngine:
         return body | {"messages": messages, self._budget: request.max_tokens}
 
     async def _answer(self, client: openai.AsyncOpenAI, throttle: Throttle, body: dict[str, Any]) -> Completion:
-        """The first completion of all attempts, or an api_error whose seconds are those of all attempts and waits."""
+        """The first completion, or an api_error whose seconds include all attempts and waits."""
         began = time.perf_counter()
         ask = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(self.config.attempts),
@@ -141,7 +141,7 @@ class EndpointEngine:
         except (openai.APIError, _UnusableError) as error:
             reason = self._reason(error)
             status = error.status_code if isinstance(error, openai.APIStatusError) else 0
-            # after an answer, 403 and 404 are about the question, or pass
+            # after a first answer, 403 and 404 concern the question or are temporary
             if status in (401, 402, 429) or (status in (403, 404) and not self._reached):
                 raise ModelError(self._refusal(status, reason)) from None
             if not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
@@ -151,17 +151,17 @@ class EndpointEngine:
         return completion
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
-        """Seconds until the next attempt: as many as the server asks for, else a random number that grows."""
+        """Seconds until the next attempt: as many as the server asks for, or a random number that grows."""
         longest = self.config.longest_wait
         asked = _retry_after(state.outcome.exception() if state.outcome else None)
         if asked is None:
             return tenacity.wait_random_exponential(max=longest)(state)
-        return min(asked, longest) * random.uniform(1, 1.5)  # not all requests at the same instant
+        return min(asked, longest) * random.uniform(1, 1.5)  # so that requests do not all come at the same instant
 
     async def _let_in(self, client: openai.AsyncOpenAI, throttle: Throttle, body: dict[str, Any]) -> Completion:
-        """One attempt, made as often as it is refused for asking too often.
+        """One attempt, repeated after each rate limit error.
 
-        Raises openai.RateLimitError when waiting would not help: no credit is left, or `patience` has run out.
+        Raises openai.RateLimitError if waiting does not help: there is no credit left, or `patience` has run out.
         """
         while True:
             async with throttle.turn() as began:
@@ -182,9 +182,9 @@ class EndpointEngine:
                 answer = await self._post(client, body)
         except TimeoutError:
             raise _UnusableError(f"no answer within {self.config.timeout:g} s") from None
-        except (ValueError, RecursionError) as error:  # openai lets those of its decoder through
+        except (ValueError, RecursionError) as error:  # openai does not catch these errors of its decoder
             raise _UnusableError(f"not JSON: {error}") from None
-        try:  # openai does not check what it parses
+        try:  # openai does not validate answers
             return self._read(answer, time.perf_counter() - began)
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             raise _UnusableError(f"not a completion: {answer}") from None
@@ -197,8 +197,8 @@ class EndpointEngine:
         except openai.BadRequestError as error:
             if "max_tokens" not in body or not _wants_another_budget(error):
                 raise
-        self._budget = "max_completion_tokens"  # of the requests to come
-        body[self._budget] = body.pop("max_tokens")  # and of this one, its further attempts too
+        self._budget = "max_completion_tokens"  # for all later requests
+        body[self._budget] = body.pop("max_tokens")  # and for further attempts of this one
         return await client.chat.completions.create(**body)
 
     def _read(self, answer: Any, seconds: float) -> Completion:
@@ -206,7 +206,7 @@ class EndpointEngine:
         said, finish = getattr(choice, "message", choice), choice.finish_reason
         text = said.content if said is not choice else choice.text
         if text is None:
-            text = getattr(said, "refusal", None)  # what a model may not answer, it has answered wrong
+            text = getattr(said, "refusal", None)  # a refusal counts as a wrong answer
         reasoning = getattr(said, "reasoning_content", None) or getattr(said, "reasoning", None) or ""
         if said is not choice and isinstance(text, list):
             text, thoughts = _text_and_thoughts(text)
@@ -221,7 +221,7 @@ class EndpointEngine:
         return Completion(text, asked, written, seconds, finish, reasoning)
 
     def _reason(self, error: Exception) -> str:
-        """One line without the key."""
+        """The error in one line, without the key."""
         cause = error.__cause__ or error
         if isinstance(error, openai.APIStatusError):
             said = error.body.get("message") if isinstance(error.body, dict) else None
@@ -234,24 +234,24 @@ class EndpointEngine:
     def _refusal(self, status: int, reason: str) -> str:
         where, variable = f"the endpoint {self.config.base_url}", self.config.api_key_env
         if status in (402, 429):
-            return f"{where} lets no request through ({reason}); once it does, run again with resume=true"
+            return f"{where} accepts no request ({reason}); when it does again, run again with resume=true"
         if status == 404:
             return f"{where} has no model {self.config.model} ({reason}); see engine.base_url and engine.model"
         if variable is None:
-            return f"{where} wants a key ({reason}); name the variable that holds it in engine.api_key_env"
-        return f"{where} refuses the key of the environment variable {variable} ({reason}); put a valid one there"
+            return f"{where} requires a key ({reason}); name the variable that holds it in engine.api_key_env"
+        return f"{where} refuses the key in the environment variable {variable} ({reason}); put a valid key there"
 
     def _redacted(self, text: str) -> str:
         return text if len(self._key) < _SHORTEST_SECRET else text.replace(self._key, "***")
 
 
 class _UnusableError(Exception):
-    """An answer without a completion in it, or none in time."""
+    """An answer that contains no completion, or no answer in time."""
 
 
 @contextmanager
 def _closed_at_exit(runner: asyncio.Runner) -> Iterator[None]:
-    """For a generator that someone still holds as Python ends; closed any later, asyncio waits for a thread forever."""
+    """Closes the runner at exit if its generator is never finished. Later, asyncio would wait forever for a thread."""
     atexit.register(runner.close)
     try:
         yield
@@ -262,13 +262,13 @@ def _closed_at_exit(runner: asyncio.Runner) -> Iterator[None]:
 def _key(variable: str | None) -> str:
     if variable is None:
         return ""
-    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):  # it may be the key itself, so it is not repeated
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):  # it may be the key itself, so do not print it
         raise ConfigError("engine.api_key_env should be the name of an environment variable, not a key")
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise ConfigError(f"engine.api_key_env: the environment variable {variable} should hold a key, and is not set")
+        raise ConfigError(f"engine.api_key_env: the environment variable {variable} should hold a key, but is not set")
     if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"engine.api_key_env: the environment variable {variable} holds what no HTTP header can")
+        raise ConfigError(f"engine.api_key_env: {variable} has characters that an HTTP header cannot have")
     return key
 
 
@@ -283,9 +283,9 @@ def _is_out_of_credit(error: openai.RateLimitError) -> bool:
 
 
 def _text_and_thoughts(parts: list[Any]) -> tuple[str, str]:
-    """What was said and what was thought in a content of parts, such as {"type": "text", "text": "42"}.
+    """The answer and the thoughts in a content that consists of parts, such as {"type": "text", "text": "42"}.
 
-    A thought is itself text or parts (Mistral). Raises TypeError or LookupError for a part of another kind.
+    A thought is text or consists of parts itself (Mistral). Raises TypeError or LookupError for other kinds of parts.
     """
     said: list[str] = []
     thought: list[str] = []
@@ -300,7 +300,7 @@ def _text_and_thoughts(parts: list[Any]) -> tuple[str, str]:
 
 
 def _retry_after(error: BaseException | None) -> float | None:
-    """Seconds until the time that the server names, if it names one; 0 if that has passed."""
+    """Seconds until the time at which the server asks to retry, or 0 if it has passed; None if it names no time."""
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
@@ -313,9 +313,9 @@ def _retry_after(error: BaseException | None) -> float | None:
 
 
 def _wants_another_budget(error: openai.BadRequestError) -> bool:
-    """Whether it says "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead" or the like.
+    """Whether the error is like "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead".
 
-    That a max_tokens is too large is said otherwise, and stays an error.
+    If max_tokens is too large, the message is different, and it stays an error.
     """
     said = f"{error.code} {error.param} {error}".lower()
     return "max_tokens" in said and any(word in said for word in ("unsupported", "not supported", "instead"))

@@ -1,4 +1,4 @@
-"""What every engine does: prompts in, completions and their cost out."""
+"""The interface of all engines: prompts in, completions and their cost out."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from hashlib import blake2b
@@ -9,36 +9,37 @@ from lab.text.examples import Prompt
 
 
 def never(text: str) -> bool:
-    """No text is decided before it ends."""
+    """The default of `Request.decided`: no text is decided before generation ends."""
     return False
 
 
 class Request(NamedTuple):
     prompt: Prompt
-    """Text to go on from, or the messages of a chat."""
+    """Text to continue, or the messages of a chat."""
     max_tokens: int
-    """Budget of the completion."""
+    """The most tokens of the completion."""
     group: str = ""
-    """Requests whose prompts begin alike, of one task for instance; they are kept together."""
+    """Requests whose prompts begin alike, such as those of one task, share a group and are computed together."""
     decided: Callable[[str], bool] = never
-    """Whether a text begun like this needs no more: generation may stop there, and need not."""
+    """Whether the text so far already decides the answer. Generation may then stop, but does not have to."""
 
 
 class Completion(NamedTuple):
     text: str
     prompt_tokens: int
     completion_tokens: int
-    """Generated tokens, the end-of-sequence token included."""
+    """Generated tokens, including the end-of-sequence token."""
     seconds: float
-    """Wall time of the passes of its batch, each shared out among the requests that were unfinished then; of an
-    endpoint, of the attempt that was answered, or of all attempts after an api_error."""
+    """Wall time. For a local model, the time of each forward pass is divided equally among the requests that were
+    unfinished then. For an endpoint, it is the time of the attempt that was answered, or of all attempts after an
+    api_error."""
     finish_reason: str
-    """stop (the model ended), length (the budget did), decided (nothing more could change the answer), api_error (an
-    endpoint did not answer, however often it was asked), or what else an endpoint says."""
+    """stop (the model ended the text), length (max_tokens was reached), decided (more text could not change the
+    answer), api_error (an endpoint never answered), or whatever else an endpoint reports."""
     reasoning: str = ""
-    """What an endpoint reports as thought before the text."""
+    """The thoughts before the text, if an endpoint reports them."""
     api_error: str = ""
-    """Why there is no text, in one line, where an endpoint gave none."""
+    """If an endpoint gave no text: the reason, in one line."""
 
 
 class Sampling(NamedTuple):
@@ -49,7 +50,7 @@ class Sampling(NamedTuple):
     seed: int = 0
 
     def seed_of(self, index: int) -> int:
-        """31 bits for request number `index`: with luck of its own, it is drawn alike whatever else is asked."""
+        """A seed of 31 bits for request number `index`, so that its draws do not depend on the other requests."""
         return int.from_bytes(blake2b(f"{self.seed}/{index}".encode(), digest_size=4).digest(), "big") >> 1
 
 
@@ -59,35 +60,38 @@ GREEDY = Sampling()
 class Engine(Protocol):
     @property
     def format(self) -> FormatConfig:
-        """How the model wants numbers written: as it was tuned."""
+        """How numbers must be written for this model: as in its training."""
         ...
 
     def check(self, request: Request) -> None:
-        """Raises ModelError when requests of this kind cannot be put to the model, for want of a chat template."""
+        """Raises ModelError if the model cannot answer such requests because it has no chat template."""
         ...
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of an answer, or an upper bound where the tokenizer is out of sight."""
+        """The number of tokens of an answer, or an upper bound if the tokenizer is not available."""
         ...
 
     def tokens_needed(self, prompt: Prompt, completion: str) -> int | None:
-        """Tokens of both and the end; None where the tokenizer is out of sight."""
+        """The number of tokens of prompt, completion and end token; None if the tokenizer is not available."""
         ...
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = ..., done: Set[int] = ...
     ) -> Iterator[dict[int, Completion]]:
-        """Completions by index into `requests`, some at a time, as they come; those of `done` are left out.
+        """Completions as they arrive, some at a time, as dictionaries from the index in `requests`.
 
-        What is left of a job is computed as the whole would be.
+        Args:
+            requests: all requests of the job.
+            sampling: how tokens are chosen.
+            done: indices of requests to leave out. The others get the same completions as in the whole job.
         """
         ...
 
 
 @runtime_checkable
 class BatchingEngine(Engine, Protocol):
-    """One that forms batches by itself, so that several processes can share them out."""
+    """An engine that forms its own batches, so that several processes can divide them."""
 
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
-        """Which requests are computed together, in the order in which `generate` does."""
+        """The indices of requests that are computed together, in the order of `generate`."""
         ...

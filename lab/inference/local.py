@@ -1,9 +1,9 @@
 """Generation with a local model.
 
-Four things make it several times faster than `generate` over unsorted batches, with the same tokens: requests of a
-group stay together, like lengths in it; what their prompts share is read once, the rest without padding; each request
-has a budget of its own and leaves the batch soon after it is finished; and what a request is likely to write is drafted
-and checked several tokens at a time (`lab.inference.speculation`).
+It writes the same tokens as `generate` over unsorted batches, several times faster, for four reasons. Requests of a
+group, and in it those of similar length, are in the same batch. The beginning that prompts share is computed once, and
+the rest without padding. Each request has its own budget and leaves the batch soon after it is finished. Tokens that a
+request is likely to write are drafted and checked several at a time (`lab.inference.speculation`).
 
 Shapes: B requests of a batch (fewer as they finish), Q tokens of a forward pass, V words of the vocabulary.
 """
@@ -29,37 +29,38 @@ from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 
 _MOSTLY_RUNNING = 0.85
-"""Share of a batch below which what is finished is cut out of the cache; cutting copies it."""
+"""Finished rows are removed from the cache when at most this share of the rows is still running; removing copies it."""
 _ROOM = 256
-"""Tokens a request at most that the cache has room for at first; a budget may be thousands and little of it used."""
+"""The most new tokens of each request for which the cache has room at first. Budgets may be thousands, but are rarely
+used up."""
 _DECODED_AGAIN = 32
-"""Tokens at the end of a text whose decoding the next token may still change, amply."""
+"""The next token may change how the last few tokens decode; this many are more than enough."""
 
 
 class LocalEngine(TokenizingEngine):
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, speculation: int = 0
     ) -> None:
-        """`speculation`: tokens that are drafted for a request and forward pass at most."""
+        """`speculation`: the most tokens that are drafted for a request in one forward pass; 0 for no drafts."""
         self.model, self.tokenizer = model.eval(), tokenizer
         self.batch_size, self.speculation = batch_size, speculation
         self.format = swap_of(model).format
         ends: Any = model.generation_config.eos_token_id if model.generation_config else None
         own: Any = tokenizer.eos_token_id
         self.ends = {own, *(ends if isinstance(ends, list) else [ends])}
-        """Chat models end a turn with tokens that only the generation config names."""
+        """Tokens that end a text. Chat models end a turn with tokens that only the generation config names."""
         self.window: int | None = getattr(model.config, "sliding_window", None)
         self.row_passes = 0
-        """Forward passes since the engine was made, each counted once for every unfinished request that it was for; a
-        prompt is read in one."""
+        """Forward passes so far, each counted once for every unfinished request in it; reading a prompt is one pass."""
         self.written = 0
-        """Tokens of completions since the engine was made: `written / row_passes` is what a pass gives a request, 1
-        without speculation."""
+        """Tokens of completions so far. `written / row_passes` is the tokens that a request gets from a pass: 1 without
+        speculation."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`; a completion comes when it is finished. A batch that is not all done is computed as a whole."""
+        """See `Engine`. Each completion is returned when it is finished. A batch that is partly done is computed again
+        as a whole."""
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
         reader = PromptReader(self.model, [request.group for request in requests], prompts)
         for batch in self._sorted(requests, prompts):
@@ -69,7 +70,7 @@ class LocalEngine(TokenizingEngine):
             rows = []
             for i in batch:
                 chooser = _Chooser(sampling, i) if sampling.temperature else None
-                # a batch looks at nothing that another has written: it is computed alike when a run is resumed
+                # a batch uses nothing that another batch has written, so that a resumed run computes the same
                 passages = groups[requests[i].group] if self.speculation else None
                 rows.append(_Row(i, requests[i], prompts[i], chooser, passages, self.tokenizer))
             for finished in self._complete(rows, reader):
@@ -82,7 +83,7 @@ class LocalEngine(TokenizingEngine):
         return self._sorted(requests, [encode_prompt(request.prompt, self.tokenizer) for request in requests])
 
     def _sorted(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[list[int]]:
-        """Indices in batches of like size; groups stay together, and short requests in them."""
+        """Indices in batches of nearly equal size, sorted by group and then by length."""
 
         def like(i: int) -> tuple[str, int, int]:
             return requests[i].group, requests[i].max_tokens, len(prompts[i])
@@ -94,9 +95,9 @@ class LocalEngine(TokenizingEngine):
 
     @torch.inference_mode()
     def _complete(self, rows: list["_Row"], reader: PromptReader) -> Iterator[list["_Row"]]:
-        """Rows as they finish, those of one forward pass at a time.
+        """Yields the rows that finish in the same forward pass.
 
-        The time of a pass is shared out among the rows that were unfinished then.
+        The time of a pass is divided equally among the rows that were unfinished then.
         """
         began = time.perf_counter()
         longest = max(len(row.prompt) for row in rows) + self.speculation
@@ -105,7 +106,7 @@ class LocalEngine(TokenizingEngine):
         logits_BQV = reader.read([row.index for row in rows], cache)[:, None]
         drafts: list[list[int]] = [[] for _ in rows]
         while True:
-            choices = _choices(rows, logits_BQV)  # waits for a GPU, so that the pass is timed
+            choices = _choices(rows, logits_BQV)  # waits for the GPU, so the time includes the whole pass
             unfinished = [row for row in rows if not row.reason]
             share = (time.perf_counter() - began) / len(unfinished)
             began = time.perf_counter()
@@ -118,7 +119,7 @@ class LocalEngine(TokenizingEngine):
             if finished:
                 paused = time.perf_counter()
                 yield finished
-                began += time.perf_counter() - paused  # what the caller does with them is no part of their cost
+                began += time.perf_counter() - paused  # the caller's time is not part of the cost
             kept = [place for place, row in enumerate(rows) if not row.reason]
             if not kept:
                 return
@@ -130,11 +131,11 @@ class LocalEngine(TokenizingEngine):
 
     def _forward(self, rows: list["_Row"], drafts: list[list[int]], cache: RaggedCache) -> torch.Tensor:
         """The logits (B, Q, V) after the last token of each row and after each token of its draft."""
-        lengths = [len(row.tokens) - 1 for row in rows]  # a finished row goes over its last token again
+        lengths = [len(row.tokens) - 1 for row in rows]  # a finished row computes its last token again
         counts = [1 + len(draft) for draft in drafts]
         if self.window and max(map(sum, zip(lengths, counts, strict=True))) > self.window:
-            what = f"the model looks back {self.window} tokens in some layers, and a prompt with its answer is longer"
-            raise ModelError(f"{what}; take engine.kind=vllm, or smaller budgets")
+            what = f"some layers see only {self.window} tokens back, but a prompt with its answer is longer"
+            raise ModelError(f"{what}; use engine.kind=vllm, or smaller budgets")
         inputs, most = cache.place(lengths, counts), max(counts)
         ids = [
             [row.tokens[-1], *draft, *[0] * (most - 1 - len(draft))] for row, draft in zip(rows, drafts, strict=True)
@@ -152,7 +153,8 @@ class LocalEngine(TokenizingEngine):
 
 
 def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[Any]]:
-    """What each row writes next, token by token; drawn as it is taken, as a draw too many would be missing later."""
+    """The next tokens of each row. Random tokens are drawn only when they are used, because an unused draw would change
+    all later ones."""
     choosers = [row.chooser for row in rows if row.chooser]
     if not choosers:
         return logits_BQV.argmax(-1).tolist()
@@ -160,7 +162,7 @@ def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[
 
 
 class _Row:
-    """A request under way."""
+    """A request in progress."""
 
     def __init__(
         self,
@@ -173,21 +175,26 @@ class _Row:
     ) -> None:
         self.index, self.request, self.prompt, self.chooser = index, request, prompt, chooser
         self.tokens = [*prompt]
-        """And what is written."""
+        """The prompt and what has been written so far."""
         self.seconds, self.reason = 0.0, ""
         self._drafter = None if passages is None else Drafter(self.tokens, passages)
         self._text = None if request.decided is never else _GrowingText(tokenizer)
 
     def draft(self, most: int) -> list[int]:
-        """What may come next, but for the last token of the budget: that one comes after any draft."""
+        """A draft of the next tokens. It leaves out the last token of the budget, which the model adds to any draft."""
         if self._drafter is None or self.reason:
             return []
         return self._drafter.draft(min(most, self._left() - 1))
 
     def take(self, draft: list[int], tokens: Iterable[Any], ends: Set[int]) -> int:
-        """Write the model's tokens as long as it had the right ones before it; how many, unless one is the end.
+        """Write the tokens that the model chose, up to the first that differs from the draft or ends the row.
 
-        `tokens` are those that the model chose after each token of the draft, and one before the first.
+        Args:
+            draft: the drafted tokens.
+            tokens: the model's choices: one for the place of each drafted token, and one after the draft.
+            ends: tokens that end a text.
+
+        Returns how many tokens were written.
         """
         for count, (drafted, chosen) in enumerate(zip([*draft, None], tokens, strict=False), start=1):
             self._write(int(chosen), ends)
@@ -211,7 +218,7 @@ class _Row:
 
 
 class _GrowingText:
-    """The text of tokens as they come, without decoding all of them for each."""
+    """The text of a growing sequence of tokens, without decoding all of them for each new token."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
@@ -224,7 +231,7 @@ class _GrowingText:
         if len(self._latest) >= 2 * _DECODED_AGAIN:
             head, tail = self._latest[:-_DECODED_AGAIN], self._latest[-_DECODED_AGAIN:]
             first = self._decode(head)
-            if first + self._decode(tail) == latest:  # else the cut is within a character: then after the next token
+            if first + self._decode(tail) == latest:  # if not, the cut splits a character; try after the next token
                 self._settled, self._latest = self._settled + first, tail
         return whole
 
@@ -233,14 +240,15 @@ class _GrowingText:
 
 
 class _Chooser:
-    """Draws the tokens of one request, from a stream of its own: the same whatever else is in its batch."""
+    """Draws the tokens of one request from its own random stream, so they do not depend on the rest of the batch."""
 
     def __init__(self, sampling: Sampling, index: int) -> None:
         self.temperature, self.top_p = sampling.temperature, sampling.top_p
         self.generator = torch.Generator().manual_seed(sampling.seed_of(index))
 
     def __call__(self, logits_V: torch.Tensor) -> torch.Tensor:
-        """Nucleus sampling (Holtzman et al. 2020): of the likeliest tokens, as few as hold `top_p` together."""
+        """Nucleus sampling (Holtzman et al. 2020): draws from the fewest likeliest tokens whose probabilities reach
+        `top_p`."""
         sorted_V, tokens_V = torch.softmax(logits_V.float() / self.temperature, -1).sort(descending=True)
         before_V = sorted_V.cumsum(-1) - sorted_V
         place = torch.multinomial((sorted_V * (before_V < self.top_p)).cpu(), 1, generator=self.generator)

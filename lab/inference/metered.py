@@ -1,4 +1,4 @@
-"""What an engine computed beside its completions, kept on disk with them: a run that is resumed has it all."""
+"""Records how much an engine computes. The records are on disk with the completions, so a resumed run has them all."""
 
 from collections.abc import Iterator, Sequence, Set
 
@@ -12,10 +12,11 @@ from lab.text.examples import Prompt
 
 
 class MeteredEngine:
-    """Another engine, which leaves a record in <name>.jsonl whenever completions come.
+    """Wraps an engine, and appends a record to <name>.jsonl whenever completions arrive.
 
-    `row_passes` and `written` since the last record, and on a GPU `peak_bytes`: the most memory that was allocated
-    since `generate` was called, beyond what was then. What a killed process computed in vain is among it.
+    A record has `row_passes` and `written` since the last record and, on a GPU, `peak_bytes`: the most memory allocated
+    since the call of `generate`, beyond what was allocated at its start. Records include work that a killed process did
+    in vain.
     """
 
     def __init__(self, engine: LocalEngine | PlainEngine, run: Run, name: str) -> None:

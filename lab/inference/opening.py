@@ -1,4 +1,4 @@
-"""From an engine's config to the engine; what it needs is imported only when it is asked for."""
+"""Makes an engine from its config. The libraries of an engine are imported only if it is used."""
 
 from lab import processes
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
@@ -7,11 +7,11 @@ from lab.inference.engine import Engine
 
 
 def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
-    """The engine, and what it runs on, in words; raises ModelError or ConfigError when it cannot be had."""
+    """The engine, and a text that says on what it runs. Raises ModelError or ConfigError if it cannot be made."""
     if processes.count() > 1 and not isinstance(config, LocalEngineConfig):
         key = "tensor_parallel" if isinstance(config, VllmConfig) else "concurrency"
         raise ConfigError(
-            f"engine.kind={config.kind}: one process asks it, with engine.{key}; start it without a launcher"
+            f"engine.kind={config.kind} needs a single process: start it without a launcher, and set engine.{key}"
         )
     if isinstance(config, EndpointConfig):
         from lab.inference.endpoint import EndpointEngine

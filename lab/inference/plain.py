@@ -1,7 +1,7 @@
-"""The loop that everybody writes: `generate` of transformers over left-padded batches.
+"""The usual loop: `generate` of transformers over left-padded batches.
 
-The engine of models from scratch, whose questions are short and share no prompt, and what `LocalEngine` is compared
-with elsewhere.
+Models from scratch use it, because their questions are short and share no prompt. Elsewhere it is the baseline for
+`LocalEngine`.
 """
 
 import itertools
@@ -22,29 +22,27 @@ from lab.text.examples import encode_prompt
 
 
 class PlainEngine(TokenizingEngine):
-    """Greedy; batches in the order of the requests, each with the budget of its longest request.
+    """Greedy generation in batches. They are in the order of the requests and have the budget of their longest request.
 
-    No request leaves a batch early. What is written past its end, its budget, or the place where it is decided is cut
-    off afterwards, so that completions are those of `LocalEngine`; only their cost is not.
+    No request leaves a batch early. Tokens after its end, after its budget, or after its answer is decided are cut off
+    afterwards. Completions therefore equal those of `LocalEngine`; only their cost differs.
     """
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, by_group: bool = False
     ) -> None:
-        """`by_group`: a batch ends where a group does, so that what a request is asked beside does not depend on the
-        batch size.
-        """
+        """`by_group`: a batch never contains requests of two groups."""
         self.model, self.tokenizer, self.batch_size, self.by_group = model.eval(), tokenizer, batch_size, by_group
         self.ends = LocalEngine(model, tokenizer, batch_size).ends
         self.row_passes = 0
-        """Forward passes since the engine was made, each counted once for every request of its batch."""
+        """Forward passes so far, each counted once for every request of its batch."""
         self.written = 0
-        """Tokens of completions since the engine was made, without what was cut off."""
+        """Tokens of completions so far, without those that were cut off."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`; a batch at a time. Raises ValueError when tokens are to be drawn."""
+        """See `Engine`. Returns a batch at a time. Raises ValueError if the temperature is not 0."""
         if sampling.temperature:
             raise ValueError("the plain loop is greedy")
         for indices in self.batches(requests):
@@ -77,7 +75,7 @@ class PlainEngine(TokenizingEngine):
             stopping_criteria=StoppingCriteriaList([clock]),
         )
         rows = tokens[:, inputs.shape[1] :].tolist()
-        clock.moments[-1] = time.perf_counter()  # to bring the tokens here is part of it
+        clock.moments[-1] = time.perf_counter()  # copying the tokens from the device counts too
         cut = [self._cut(request, row) for request, row in zip(requests, rows, strict=True)]
         counts = [count for _, count, _ in cut]
         self.row_passes += len(rows) * len(rows[0])
@@ -88,10 +86,10 @@ class PlainEngine(TokenizingEngine):
         ]
 
     def _cut(self, request: Request, row: list[int]) -> tuple[str, int, str]:
-        """Text, tokens and finish reason, had generation ended when it should have."""
+        """Text, number of tokens and finish reason, as if generation had stopped at the right token."""
         row = row[: request.max_tokens]
         said = list(itertools.takewhile(lambda token: token not in self.ends, row))
-        # decided is decided: whatever follows, it stays so
+        # bisection works because a decided text stays decided
         kept = bisect_left(range(1, len(said) + 1), True, key=lambda n: request.decided(self._decode(said[:n]))) + 1
         if kept <= len(said):
             return self._decode(said[:kept]), kept, "decided"
@@ -104,7 +102,7 @@ class PlainEngine(TokenizingEngine):
 
 
 class _Clock(StoppingCriteria):
-    """Notes when each forward pass of a batch is over, and stops nothing."""
+    """Records when each forward pass of a batch ends; it never stops generation."""
 
     def __init__(self) -> None:
         self.moments = [time.perf_counter()]
@@ -114,8 +112,10 @@ class _Clock(StoppingCriteria):
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
     def shares(self, counts: Sequence[int]) -> list[float]:
-        """Seconds of each request, which wrote so many tokens: those of a pass are shared out equally among the
-        requests that were unfinished then, as `LocalEngine` does, or among all where none was.
+        """Seconds of each request. The time of a pass is divided equally among the requests that were unfinished then,
+        as in `LocalEngine`, or among all if none was.
+
+        `counts`: how many tokens each request wrote.
         """
         seconds = [0.0] * len(counts)
         for number, (began, ended) in enumerate(itertools.pairwise(self.moments)):

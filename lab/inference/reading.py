@@ -1,8 +1,8 @@
-"""Prompts read into a cache: what they have in common is computed once.
+"""Reads prompts into a cache, computing shared beginnings once.
 
-Prompts become prefix trees (`lab.models.prefix_tree`), a few at a time, as the attention of a tree grows with the
-square of its nodes. A longer beginning that the prompts of a group share, a rule for instance, is computed once for all
-their trees, of all their batches. It is computed on its own: whatever else is asked, its states are the same.
+Prompts become prefix trees (`lab.models.prefix_tree`), a few prompts at a time, because the cost of attention grows
+with the square of a tree's nodes. If the prompts of a group share a longer beginning, such as a rule, it is computed
+once for all trees in all batches. It is computed separately, so its states do not depend on the other prompts.
 
 Shapes: B prompts of a piece, L tokens of the longest one, S of the shared beginning, T nodes of a tree, V words of the
 vocabulary.
@@ -24,14 +24,14 @@ _TOKENS_A_TREE = 2048
 _BIASED_TOKENS_A_TREE = 512
 """Where heads have biases of their own, which are tables of nodes and nodes."""
 _SHORTEST_START = 64
-"""Tokens; a forward pass of its own costs more than a shorter beginning in every tree."""
+"""Tokens. For a shorter beginning, a separate forward pass costs more than computing it in every tree."""
 
 
 class PromptReader:
     def __init__(self, model: PreTrainedModel, groups: Sequence[str], prompts: Sequence[list[int]]) -> None:
         self.model, self.prompts = model, prompts
         self.starts: list[tuple[int, ...]] = [()] * len(prompts)
-        """What a prompt and all others of its group begin with, where that is long."""
+        """The beginning that each prompt shares with its whole group; empty if it is short."""
         for _, members in itertools.groupby(sorted(range(len(prompts)), key=groups.__getitem__), groups.__getitem__):
             members = list(members)
             start = _common_start([prompts[i] for i in members])
@@ -41,7 +41,7 @@ class PromptReader:
         self._states: States = []
 
     def read(self, chosen: Sequence[int], cache: RaggedCache) -> torch.Tensor:
-        """The logits after each chosen prompt, (len(chosen), V); their states go to the rows of the cache."""
+        """The logits after each chosen prompt, (len(chosen), V). Stores the prompts' states in the cache's rows."""
         logits, row = [], 0
         for start, members in itertools.groupby(chosen, self.starts.__getitem__):
             rests = [self.prompts[i][len(start) :] for i in members]
@@ -56,7 +56,7 @@ class PromptReader:
         return torch.cat(logits)
 
     def _read_piece(self, start: tuple[int, ...], rests: list[list[int]]) -> tuple[torch.Tensor, States]:
-        """Logits (B, V) and states (B, heads, L, width), those of shorter prompts padded on the right."""
+        """Logits (B, V) and states (B, heads, L, width); shorter prompts are padded on the right."""
         device, known, tree = self.model.device, len(start), PrefixTree(rests)
         inputs, cache = tree.inputs(device), DynamicCache()
         for layer, (keys, values) in enumerate(self._states_of(start)):
@@ -70,14 +70,14 @@ class PromptReader:
         )
         paths = [torch.tensor([*range(known), *(known + node for node in path)]) for path in tree.paths]
         nodes_BL = pad_sequence(paths, batch_first=True).to(device)
-        # (1, heads, S + T, width) to (B, heads, L, width): to each prompt the states along its own path
+        # (1, heads, S + T, width) to (B, heads, L, width): each prompt gets the states along its own path
         return output.logits[0], [
             (keys[0, :, nodes_BL].transpose(0, 1), values[0, :, nodes_BL].transpose(0, 1))
             for keys, values in _layers(cache)
         ]
 
     def _states_of(self, start: tuple[int, ...]) -> States:
-        """Those of the last beginning are kept: requests of a group come together."""
+        """The states of a shared beginning. The latest are kept, because requests of a group come together."""
         if start != self._start:
             cache = DynamicCache()
             if start:
@@ -92,9 +92,10 @@ def _layers(cache: DynamicCache) -> States:
 
 
 def _common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
-    """What all prompts begin with, short of a whole prompt: its last token is still to be answered.
+    """The beginning that all prompts share. It never is a whole prompt, because the logits after its last token are
+    needed.
 
-    The least and the greatest of them share no more than any two do.
+    In lexicographic order, the first and the last prompt share exactly what all prompts share.
     """
     pairs = zip(min(prompts), max(prompts), strict=False)
     shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))

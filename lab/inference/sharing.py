@@ -1,4 +1,4 @@
-"""Questions shared out between processes, each with a copy of the model; all of them get all answers."""
+"""Divides questions between processes, each of which has a copy of the model; every process gets all answers."""
 
 from collections.abc import Iterator, Sequence, Set
 
@@ -9,10 +9,10 @@ from lab.inference.engine import GREEDY, BatchingEngine, Completion, Engine, Req
 def generate_together(
     engine: Engine, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
 ) -> Iterator[dict[int, Completion]]:
-    """What `engine.generate` gives, in every process, while the processes take turns at its batches.
+    """Like `engine.generate`, in every process, but the processes take turns at its batches.
 
-    Batches are those of one process, and so are completions. They come in rounds of a batch from each process; batches
-    that follow each other are of like size, so that little time is spent waiting.
+    Batches and completions are the same as in a single process. In each round, every process computes one batch;
+    successive batches have similar sizes, so that processes wait little for each other.
     """
     if not isinstance(engine, BatchingEngine) or processes.count() == 1:
         yield from engine.generate(requests, sampling, done)

@@ -1,4 +1,4 @@
-"""What the engines share that have the model's tokenizer at hand."""
+"""The base class of engines that have the model's tokenizer."""
 
 from typing import Any
 
@@ -21,5 +21,5 @@ class TokenizingEngine:
         return len(encode_prompt(prompt, self.tokenizer)) + self.count_tokens(completion) + 1
 
     def whole(self, prompt_ids: list[int], text: str) -> str:
-        """The text with the opening of its thoughts, where that is the end of the prompt."""
+        """The text, with the tag that opens its thoughts if the prompt ended with this tag."""
         return f"<think>{text}" if opens_thoughts(prompt_ids, self.tokenizer) else text

@@ -1,4 +1,4 @@
-"""Generation by vLLM, for models that want a GPU or several (the extra `vllm`)."""
+"""Generation with vLLM, for models that need one or several GPUs (the extra `vllm`)."""
 
 import importlib
 import itertools
@@ -17,15 +17,15 @@ from lab.text.examples import encode_prompt
 
 class VllmEngine(TokenizingEngine):
     def __init__(self, config: VllmConfig) -> None:
-        """Raises ModelError, in one line, when vLLM is not installed or cannot load the model, and for a model with
-        swapped tokens or positions, which vLLM would read as its base."""
+        """Raises ModelError, in one line, if vLLM is not installed or cannot load the model, or if the model has
+        swapped tokens or positions, which vLLM would ignore."""
         for folder in (Path(config.model), Path(config.model) / "model"):
             if recorded(folder).of_model:
-                raise ModelError(f"{config.model} has swapped tokens or positions (swap.json): take engine.kind=local")
+                raise ModelError(f"{config.model} has swapped tokens or positions (swap.json): use engine.kind=local")
         try:
-            vllm: Any = importlib.import_module("vllm")  # not this file
+            vllm: Any = importlib.import_module("vllm")  # the package, not this file
         except ImportError as error:
-            raise ModelError(f"{error}; pip install number-lab[vllm], or take engine.kind=local") from error
+            raise ModelError(f"{error}; pip install number-lab[vllm], or use engine.kind=local") from error
         self.config, self._sampling_params = config, vllm.SamplingParams
         try:
             self._model = vllm.LLM(
@@ -34,7 +34,7 @@ class VllmEngine(TokenizingEngine):
                 gpu_memory_utilization=config.memory_share,
                 max_model_len=config.max_model_len,
             )
-        except Exception as error:  # of the hub, CUDA and vLLM's own, in dozens of types
+        except Exception as error:  # the hub, CUDA and vLLM raise dozens of types
             reason = " ".join(str(error).split())[:160]
             raise ModelError(f"vLLM cannot load {config.model!r} ({type(error).__name__}: {reason})") from error
         self.tokenizer = self._model.get_tokenizer()
@@ -43,7 +43,7 @@ class VllmEngine(TokenizingEngine):
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. vLLM shares common prefixes and forms its batches itself; ours only bound what a kill loses."""
+        """See `Engine`. vLLM shares prefixes and forms batches itself; our batches only limit what a kill can lose."""
         left = iter([index for index in range(len(requests)) if index not in done])
         while batch := list(itertools.islice(left, self.config.batch_size)):
             began = time.perf_counter()

@@ -1,1 +1,1 @@
-"""Token ids in, logits out: where weights come from, how they are loaded, what is tuned on them."""
+"""Models, from token ids to logits: where weights come from, how they are loaded, and which weights are trained."""

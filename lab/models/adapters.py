@@ -16,7 +16,7 @@ from lab.models.swaps import recorded, swap_of
 
 
 def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Raises ModelError when a target names no linear layer of the model, or no layer is as wide as the rank."""
+    """Raises ModelError if a target is not a linear layer of the model, or if no target is as wide as the rank."""
     linear = [(name, module) for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
     layers = {name.rpartition(".")[2] for name, _ in linear}
     unknown = sorted(set(config.targets) - layers)
@@ -28,7 +28,7 @@ def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
 
 
 def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
-    """A model whose only trainable weights are new adapters, kept in float32, and what a swap has added to it."""
+    """The model with new adapters. Only these, in float32, and the weights that a swap has added are trainable."""
     torch.manual_seed(seed)
     new_tokens = getattr(model, "new_tokens", [])
     added = ["place_embeddings"] * embeds_places(model) + ["same_place"] * biases_places(model)
@@ -43,20 +43,21 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
         trainable_token_indices=dict.fromkeys(tables, new_tokens) if new_tokens else None,
     )
     tuned: Any = get_peft_model(model, lora)
-    # a table that was made longer is not the adapters': what is new in it is kept as trained tokens
+    # do not save a whole embedding table that got new rows: the adapters already save these rows as trained tokens
     tuned.save_pretrained = partial(tuned.save_pretrained, save_embedding_layers=False)
     return tuned
 
 
 def load(model: PreTrainedModel, folder: Path) -> PeftModel:
-    """The adapters of a run directory on their base model.
+    """The base model with the adapters in `folder`.
 
-    Raises ModelError when they are damaged or do not fit, and when they were trained with a swap that the model lacks.
+    Raises ModelError if the adapters are damaged or do not fit, or if they were trained with a swap that the model does
+    not have.
     """
     trained, there = recorded(folder), swap_of(model)
     if trained != there:
         raise ModelError(
-            f"{folder}: trained with {trained!r}, and the model has {there!r}; lab.models.checkpoints loads both"
+            f"{folder}: trained with {trained!r}, but the model has {there!r}; lab.models.checkpoints loads both"
         )
     try:
         return PeftModel.from_pretrained(model, str(folder))
@@ -65,9 +66,9 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
 
 
 def for_inference(model: PeftModel, quantized: bool) -> PreTrainedModel:
-    """The tuned model at its fastest: merged where that loses nothing, adapters left beside the weights elsewhere.
+    """The tuned model in its fastest form: adapters are merged into the weights if that loses no precision.
 
-    Adding an adapter to bfloat16 or quantized weights would round part of it away.
+    They are not merged into bfloat16 or quantized weights, where part of them would be lost to rounding.
     """
     exact = not quantized and model.dtype == torch.float32
     return (model.merge_and_unload() if exact else model).eval()  # type: ignore[return-value]

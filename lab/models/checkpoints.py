@@ -1,4 +1,4 @@
-"""Any model by one name: embedded, on disk, on the hub, or what a run of the lab left behind."""
+"""Loads any model by its name: an embedded model, a folder, a model on the hub, or the model of a run."""
 
 import json
 from pathlib import Path
@@ -13,19 +13,19 @@ from lab.models import adapters, pretrained, swaps
 
 
 def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Like `pretrained.load`, and `name` may also be a run directory or a folder of adapters (PEFT).
+    """Like `pretrained.load`, but `name` may also be a run directory or a folder of adapters (PEFT).
 
-    The base model of a run is loaded as the run's config says, but for what `config` says itself, and swapped as it was
-    when its adapters were trained; `swaps.swap_of` tells in which format it is to be asked.
-    Raises ModelError when a run has no model (yet), when its base cannot be had, and for a model from scratch, which
-    reads no text (lab/models/scratch_runs.py loads those).
+    The base model of a run is loaded with the settings of the run's config, except those that `config` sets itself. It
+    gets the swap with which its adapters were trained; `swaps.swap_of` gives the format in which to ask it.
+    Raises ModelError if a run has no model (yet), if its base model is not available, or if the model is one from
+    scratch, which does not read text (lab/models/scratch_runs.py loads those).
     """
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
     if is_run:
         folder = folder / "model"
         if not folder.is_dir():
-            raise ModelError(f"{config.name}: this run has no model; it was cut short before, or trains none")
+            raise ModelError(f"{config.name}: this run has no model; it was interrupted earlier, or does not train one")
     _check_that_it_reads_text(config.name, folder)
     if not (folder / "adapter_config.json").is_file():
         return pretrained.load(config.model_copy(update={"name": str(folder)}) if is_run else config)
@@ -37,10 +37,10 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
 def _check_that_it_reads_text(name: str, folder: Path) -> None:
     try:
         kind = json.loads((folder / "config.json").read_text()).get("model_type")
-    except (OSError, ValueError):  # no local model, or a damaged one, which the loader describes better
+    except (OSError, ValueError):  # not a local model, or a damaged one, for which the loader has a better error
         return
     if kind == "number_llama":
-        what = "a model from scratch reads a notation of its own and no text"
+        what = "a model from scratch reads its own notation, not text"
         raise ModelError(f"{name}: {what}; python -m lab.pretrain with its config and resume=true shows what it can do")
 
 

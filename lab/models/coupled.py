@@ -1,17 +1,16 @@
-"""Numbers of any length as one token of a text, and a view of digits that is bounded to their place.
+"""Numbers of any length that count as one token, and attention that sees only the digits near the current place.
 
-    What is 4321 plus 98?  52          1234 + 89 = 1323; the next digit is of the hundreds
-            ^^^^      ^^   ^^
-    ids 2   3    4    5  6 7           all digits of a number have its id, and text goes on as if it were one token
-            · x         x              places that are seen with a window of 0: 3 of 1234; with 1 its neighbours too
+    What is 4321 plus 98? 32       1234 + 89 = 1323, lowest digit first; the next digit is the hundreds digit
+    0    1  2    3    4 5 6        position ids: all digits of a number share one (spaces left out here)
+             .x.       .           x: the digit that is seen with a window of 0; with a window of 1, also those at .
 
-A token sees all text before it and itself, and those digits of the two numbers before it whose place is close to that
-of the digit that would be written next (`same_place` tells which these are, and has the bias by which heads tell them
-apart). Nothing else of a number is seen, so that what is computed of a digit depends on the digits around its place,
-and on neither the number's length nor where in it the digit is: what holds for eight digits holds for a thousand. A
-text without numbers is computed as it is without all this, to the bit.
+A token sees itself and all text before it. From the two preceding numbers it sees only the digits whose place is close
+to the place of the digit that would be written next. (`same_place` determines these digits, and has the bias by which
+heads distinguish them.) All other digits are hidden. What the model computes for a digit therefore depends on the
+digits around its place alone, not on the length of the number or on where the digit stands in it: if it is right for
+eight digits, it is right for a thousand. A text without numbers is computed exactly as without these changes.
 
-A bound in every layer is what it takes. Where each layer looks one place further, thirty layers look thirty places far.
+The other digits must be hidden in every layer. If each layer sees one place further, thirty layers see thirty places.
 
 Shapes: N nodes of a prefix tree, B rows, Q own nodes of a row, K nodes of its path, H heads, D width.
 """
@@ -29,11 +28,11 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from lab.models.prefix_tree import PrefixTree
 
 HIDDEN = -1
-"""The kind of a pair that is not to see each other."""
+"""The kind of a pair whose query must not see its key."""
 
 
 def text_positions(words: Sequence[str]) -> list[int]:
-    """The position id of each token of a row; digits side by side have one in common."""
+    """The position id of each token of a row; adjacent digits share one id."""
     found: list[int] = []
     inside = False
     for word in words:
@@ -44,22 +43,22 @@ def text_positions(words: Sequence[str]) -> list[int]:
 
 
 def hide(kinds_QK: torch.Tensor, digits_K: torch.Tensor) -> torch.Tensor:
-    """Kinds of the last tokens of a row, with all digits hidden that have no kind; a token sees itself."""
+    """The kinds of the last Q tokens of a row, with HIDDEN for each digit without a kind. A token still sees itself."""
     queries, keys = kinds_QK.shape
     itself_QK = torch.arange(keys) == torch.arange(keys - queries, keys)[:, None]
     return torch.where((kinds_QK == 0) & digits_K & ~itself_QK, HIDDEN, kinds_QK)
 
 
 class Paths(NamedTuple):
-    """Which nodes of a tree each row is computed of: as many scores as the rows have alone, not as the whole tree has.
+    """Which nodes of a tree each row needs, so that scores are computed within rows and not over the whole tree.
 
-    A node that several rows share is a query of the first of them.
+    If several rows share a node, it is a query of the first of them.
     """
 
     queries_BQ: torch.Tensor
     keys_BK: torch.Tensor
     found_N: torch.Tensor
-    """Where each node is among all queries."""
+    """The index of each node among the queries of all rows."""
 
     @classmethod
     def of(cls, tree: PrefixTree) -> "Paths":
@@ -95,9 +94,18 @@ def path_attention(
     paths: Paths | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Of nodes (1, H, N, D), each along its own path; attention_mask is what is added to the scores, (B, H, Q, K).
+    """Attention of the nodes of a tree, each along its own path. Without `paths` it is the attention of transformers.
 
-    Without paths it is the attention of transformers.
+    Args:
+        module: the attention layer.
+        query: (1, H, N, D).
+        key: (1, key-value heads, N, D).
+        value: (1, key-value heads, N, D).
+        attention_mask: what is added to the scores, (B, H, Q, K).
+        scaling: factor on the products of queries and keys.
+        paths: the nodes of each row.
+
+    Returns the output (1, N, H, D), and None in place of the attention weights.
     """
     if paths is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)

@@ -1,17 +1,17 @@
-"""What a model takes of a device's memory, in bytes."""
+"""How much memory a model needs, in bytes."""
 
 from transformers import PreTrainedModel
 
 
 def weight_bytes(model: PreTrainedModel) -> int:
-    """Parameters and buffers as they are stored, quantized ones too; what is tied counts once."""
+    """Bytes of the parameters and buffers as they are stored, quantized or not; tied weights count once."""
     return model.get_memory_footprint()
 
 
 def token_bytes(model: PreTrainedModel) -> int:
-    """Of the key-value cache, for each token of a request: layers x key-value heads x head width x 2 x bytes a number.
+    """Bytes of the key-value cache for each token: layers x key-value heads x head width x 2 x bytes of a number.
 
-    Exact where every layer keeps all keys and values in the model's dtype, as Llama does.
+    Exact if every layer keeps all keys and values in the model's dtype, as in Llama.
     """
     config = model.config.get_text_config()
     heads = config.num_attention_heads

@@ -1,19 +1,19 @@
-"""What attention does with position ids: rotate, add a bias, or nothing. Which ids there are: `position_ids`.
+"""What attention does with position ids: rotate, add a bias, or nothing. `position_ids` says which ids tokens get.
 
-- rope: rotates queries and keys by their ids (Su et al. 2021, arXiv 2104.09864); Llama's own.
+- rope: rotates queries and keys by their ids (Su et al. 2021, arXiv 2104.09864), as Llama does.
 - nope: nothing (Kazemnejad et al. 2023, arXiv 2305.19466).
-- alibi: takes slope x distance from the scores, slopes 2^(-8(h+1)/H) of heads h = 0..H-1 (Press et al. 2022, arXiv
-  2108.12409, section 3). alibi_released adds it instead, as the code published with the Number Cookbook does: then the
-  farthest token gets the most attention.
+- alibi: subtracts slope x distance from the scores, with slopes 2^(-8(h+1)/H) for heads h = 0..H-1 (Press et al. 2022,
+  arXiv 2108.12409, section 3). alibi_released adds it instead, as the code published with the Number Cookbook does; the
+  farthest token then gets the most attention.
 - fire: adds a learned function of the distance (Li et al. 2024, arXiv 2310.04418).
-- learned: nothing, but the inputs have an embedding of their ids added (Gehring et al. 2017, arXiv 1705.03122).
+- learned: nothing; instead, an embedding of each id is added to the inputs (Gehring et al. 2017, arXiv 1705.03122).
 
-Beside rope or learned, locality takes slope x distance from the scores, with one slope for all heads or with given
-ones: alibi's bias, for ids by which heads find a digit, so that what they give to all other digits does not grow with
-their number.
+With rope or learned, `locality` also subtracts slope x distance from the scores, with one slope for all heads or one
+for each. Heads find a digit by its id; this bias keeps the attention that leaks to other digits from growing with their
+number.
 
-All but rope are relative to |i - j|: ids need not grow along the row, as coupled ones do not. Those go round, and so
-does their distance: `circle` is then how many ids there are, None elsewhere.
+The biases depend on |i - j| alone, so ids need not grow along the row, and coupled ids do not. Coupled ids wrap around,
+and their distance is the shorter way round: `circle` is then the number of ids. For other ids it is None.
 
 Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
 """
@@ -29,7 +29,7 @@ from lab.errors import ModelError
 
 
 class NoRotation(nn.Module):
-    """In place of Llama's rotary embedding: cosines 1 and sines 0 leave queries and keys as they are."""
+    """Replaces Llama's rotary embedding: with cosines 1 and sines 0, queries and keys stay as they are."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class NoRotation(nn.Module):
 
 class AlibiBias(nn.Module):
     def __init__(self, heads: int, sign: Literal[-1, 1] = -1, circle: int | None = None) -> None:
-        """`sign`: -1 as in the paper; 1 as in the code released with the Number Cookbook."""
+        """`sign`: -1 as in the paper, or 1 as in the code released with the Number Cookbook."""
         super().__init__()
         self.heads, self.sign, self.circle = heads, sign, circle
 
@@ -56,12 +56,12 @@ class AlibiBias(nn.Module):
 
 class LocalityBias(nn.Module):
     def __init__(self, slopes: float | Sequence[float], circle: int | None = None) -> None:
-        """`slopes`: one for all heads, or as many as there are heads."""
+        """`slopes`: one for all heads, or one for each head."""
         super().__init__()
         self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) where all heads have the same."""
+        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if all heads share one slope."""
         slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=positions_BQ.device)[:, None, None]
         return -slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
 
@@ -69,25 +69,26 @@ class LocalityBias(nn.Module):
 class FireBias(nn.Module):
     """f(psi(|i - j|) / psi(max(L, i))), psi(x) = log(c x + 1), f an MLP from 1 to 32 to H.
 
-    c, L and f are learned; all layers share them (FIRE-S). Width and first values are those of the paper's code.
+    c, L and f are learned and shared by all layers (FIRE-S). The width and initial values are those of the paper's
+    code.
     """
 
     hidden = 32
     initial_c, initial_threshold = 0.1, 512.0
     small = 1e-6
-    """Keeps the quotient finite should c become 0."""
+    """Keeps the quotient finite if c becomes 0."""
 
     def __init__(self, heads: int, circle: int | None = None) -> None:
         super().__init__()
         self.circle = circle
         self.c = nn.Parameter(torch.empty(()))
         self.threshold_scale = nn.Parameter(torch.empty(()))
-        """L in units of its first value: the optimizer's steps are those for numbers near 1."""
+        """L divided by its initial value, because the optimizer's steps suit numbers near 1."""
         self.into_mlp, self.out_of_mlp = nn.Linear(1, self.hidden), nn.Linear(self.hidden, heads)
         self.reset()
 
     def reset(self) -> None:
-        """Draw the MLP as torch does: with Llama's deviation of 0.02 in both its layers it would begin at nothing."""
+        """Draw the MLP as torch does. With Llama's deviation of 0.02 in both layers, the bias would start near zero."""
         nn.init.constant_(self.c, self.initial_c)
         nn.init.constant_(self.threshold_scale, 1.0)
         for layer in (self.into_mlp, self.out_of_mlp):
@@ -112,20 +113,21 @@ class LearnedPositions(nn.Embedding):
     """A vector for each of `largest` ids, to be added to the inputs."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Vectors (B, T, D) of ids (B, T). Raises ModelError for an id that has none.
+        """Vectors (B, T, D) of ids (B, T). Raises ModelError for an id without an embedding.
 
-        Not while training on a GPU, where to look at an id is to wait for it: there rows are checked beforehand.
+        During training on a GPU there is no check, because it would have to wait for the GPU; rows are checked before
+        the training instead.
         """
         looked_at = input.device.type == "cpu" or not self.training
         if looked_at and not torch.compiler.is_compiling() and (largest := int(input.max())) >= self.num_embeddings:
             raise ModelError(
-                f"a row has position id {largest}, and only those below {self.num_embeddings} have an embedding: "
+                f"a row has position id {largest}, but only ids below {self.num_embeddings} have an embedding: "
                 f"train with model.positions.largest above {largest}, or give shorter rows"
             )
         return super().forward(input)
 
 
 def _distances(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> torch.Tensor:
-    """|i - j|, or the shorter way round the circle, (B, Q, K)."""
+    """|i - j|, or the shorter way round the circle; (B, Q, K)."""
     straight_BQK = (positions_BQ[:, :, None] - positions_BK[:, None]).abs()
     return straight_BQK if circle is None else torch.minimum(straight_BQK, circle - straight_BQK)

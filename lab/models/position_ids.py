@@ -1,8 +1,9 @@
-"""Which integer a token gets, from the tokens of its row alone. What attention does with it: `position_encodings`.
+"""Position ids: which integer a token gets. They follow from the tokens of the row alone; `position_encodings` says
+what attention does with them.
 
 A row is `<begin> digits <operator> digits = digits <end>`, or several such problems one after another, with padding on
-either side. Digits of k places may be one token. What is written least significant digit first has, in a run of digits,
-the place of a digit as its number:
+either side. One token may hold several digits. If numbers are written least significant digit first, counting the
+digits of a run gives the place of each digit:
 
     tokens       <begin>  5  2  1 <add_integer>  7  9  =  2  2  2 <end>       125 + 97 = 222
     plain              0  1  2  3             4  5  6  7  8  9 10    11
@@ -10,22 +11,23 @@ the place of a digit as its number:
     coupled            0  1  2  3             0  1  2  0  1  2  3     4      offset 0
     segments           0  1  1  1             2  2  2  3  3  3  3     0
 
-Everything is causal: the number of a token does not depend on later tokens, so it is the same while a row is generated.
+All ids are causal: the id of a token does not depend on later tokens, so it stays the same while a row is generated.
 
-- plain: counted from the first token that is not padding.
-- randomised: an ordered draw without repetition from 0..largest-1, one for each token (Ruoss et al. 2023, arXiv
-  2305.16843). While training it is drawn; elsewhere it is spread evenly, so that a result can be had again.
-- abacus: 1 + digits written before in the same run, 0 where there is no digit (McLeish et al. 2024, arXiv 2405.17399).
-- coupled: the same for digits, and 0 for what stands between runs, all shifted and taken modulo `largest` (Cho et al.
-  2024, arXiv 2405.20671). Several problems in one row have windows of ids of their own.
+- plain: counts from the first token that is not padding.
+- randomised: an increasing sequence without repetition from 0..largest-1, one id for each token (Ruoss et al. 2023,
+  arXiv 2305.16843). It is drawn at random in training, and evenly spread elsewhere so that results are reproducible.
+- abacus: 1 + the number of digits before it in the same run; 0 for tokens without digits (McLeish et al. 2024, arXiv
+  2405.17399).
+- coupled: the same for digits, and 0 for tokens between runs; then all are shifted and taken modulo `largest` (Cho et
+  al. 2024, arXiv 2405.20671). If a row has several problems, each has its own window of ids.
 
-A run goes on through index hints, whose coupled ids are those of the digits that they stand before. A separator such
-as "." ends it; but with `through_point` the point does not, and has the coupled id of the digit before it:
+Index hints do not end a run; a hint has the coupled id of the digit after it. A separator such as "." ends a run, but
+with `through_point` the point does not, and has the coupled id of the digit before it:
 
     tokens       <begin>  5  2  .  1 <add_float>  5  7  .  0  =  0  0  .  2 <end>       1.25 + 0.75 = 2.00
     coupled            0  1  2  2  3           0  1  2  2  3  0  1  2  2  3     4       offset 0
 
-While training, all numbers of a problem but that of <begin> are shifted by an amount drawn for it.
+In training, all ids of a problem except that of <begin> are shifted by an amount that is drawn for the problem.
 
 Shapes: B rows, T tokens of a row, N problems of a row (or draws for it), V words of the vocabulary.
 """
@@ -47,15 +49,15 @@ _OPERATOR = re.compile(r"<.+>")
 
 @dataclass(frozen=True)
 class TokenFacts:
-    """What position ids need to know of every word of a vocabulary; tensors are (V,)."""
+    """What position ids depend on, for every word of a vocabulary; all tensors are (V,)."""
 
     digits: torch.Tensor
-    """How many digits the word has; 0 if it is not of digits."""
+    """How many digits the word has; 0 if it does not consist of digits."""
     is_operator: torch.Tensor
     ends_run: torch.Tensor
-    """Whether digits after it are another number, or another part of one. Not so after hints, nor at <end>."""
+    """Whether digits after the word belong to another number, or another part of it. False for hints and <end>."""
     has_place: torch.Tensor
-    """Digits, hints, and <end>, which is counted like one more digit of the answer."""
+    """True for digits, hints, and <end>, which counts like one more digit of the answer."""
     pad: int
     begin: int
     end: int
@@ -63,10 +65,10 @@ class TokenFacts:
 
     @classmethod
     def of(cls, vocabulary: Sequence[str], through_point: bool = False) -> "TokenFacts":
-        """Digits are words of digits, hints are like <1.3>, operators are all other words in < > without a role.
+        """The facts of a vocabulary. Hints look like <1.3>; operators are all other words in < > except special tokens.
 
-        `through_point`: "." ends no run, so that decimals and the integer part after them are counted as one number.
-        Raises ModelError when a word that rows cannot do without is missing.
+        `through_point`: "." does not end a run, so decimals and the integer part after them count as one number.
+        Raises ModelError if the vocabulary lacks a word that every row needs.
         """
         ids = {word: i for i, word in enumerate(vocabulary)}
         missing = [word for word in (PAD, BEGIN, END, EQUALS) if word not in ids]
@@ -82,7 +84,7 @@ class TokenFacts:
             bool(count or hint or word == END) for word, count, hint in zip(vocabulary, counts, hints, strict=True)
         ]
         ends = [not (place or (through_point and word == ".")) for word, place in zip(vocabulary, places, strict=True)]
-        # the device is named because models are loaded where tensors have no data by default
+        # the device is explicit because models are loaded on the meta device, where tensors have no data
         return cls(
             torch.tensor(counts, device="cpu"),
             torch.tensor(operators, device="cpu"),
@@ -109,10 +111,16 @@ def position_ids(
     drawn_BN: torch.Tensor | None = None,
     row_length: int | None = None,
 ) -> torch.Tensor:
-    """The position ids (B, T) of token ids (B, T), as the kind says; with what was drawn for training, or without.
+    """The position ids (B, T) of token ids.
 
-    `row_length` is how many tokens a row has in the end, padding included; T where it is not given. Randomised ids that
-    were not drawn depend on it, others do not.
+    Args:
+        kind: the scheme of position ids.
+        largest: how many ids there are.
+        ids_BT: token ids.
+        facts: the facts of the vocabulary.
+        drawn_BN: what `draw` returned for a training batch; None outside of training.
+        row_length: how many tokens a row will have at its end, including padding; T if not given. Only randomised ids
+            without a draw depend on it.
     """
     match kind:
         case "plain":
@@ -130,9 +138,9 @@ def position_ids(
 def draw(
     kind: PositionKind, largest: int, ids_BT: torch.Tensor, facts: TokenFacts, generator: np.random.Generator
 ) -> torch.Tensor | None:
-    """What `position_ids` takes for a training batch, all of it from the generator; plain ids have nothing to draw.
+    """The random draws that `position_ids` needs for a training batch (`drawn_BN`); None for plain ids.
 
-    Raises ModelError when the rows are too long for `largest`, or have too many problems.
+    Raises ModelError if the rows are too long for `largest`, or have too many problems.
     """
     rows, tokens = ids_BT.shape
     match kind:
@@ -143,20 +151,20 @@ def draw(
         case "abacus":
             return draw_starts(longest_runs(ids_BT, facts), largest, generator)
         case "coupled":
-            # one id before the digits, for what stands between runs, and one after them, for <end>
+            # one id before the digits, for tokens between runs, and one after them, for <end>
             return draw_offsets(longest_runs(ids_BT, facts) + 2, largest, generator)
 
 
 def plain(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-    """0, 1, 2 ... from the first token on that is not padding; 0 before it."""
+    """0, 1, 2 ... from the first token that is not padding; 0 before it."""
     return (_started(ids_BT, facts).cumsum(-1) - 1).clamp(min=0)
 
 
 def evenly_spread(ids_BT: torch.Tensor, facts: TokenFacts, largest: int, row_length: int) -> torch.Tensor:
-    """Randomised ids that are not random: the middles of as many equal slices of 0..largest-1 as the row has tokens.
+    """Evenly spread ids instead of random ones: the middles of equal slices of 0..largest-1, one slice for each token.
 
-    Padding on the left is not counted: a row has the same ids whatever it is generated beside.
-    Raises ModelError when a row has more tokens than there are ids.
+    Padding on the left does not count, so a row has the same ids whatever other rows are in its batch.
+    Raises ModelError if a row has more tokens than there are ids.
     """
     _check_room(row_length, largest)
     tokens_B1 = row_length - (~_started(ids_BT, facts)).sum(-1, keepdim=True)
@@ -164,7 +172,7 @@ def evenly_spread(ids_BT: torch.Tensor, facts: TokenFacts, largest: int, row_len
 
 
 def abacus(ids_BT: torch.Tensor, facts: TokenFacts, starts_BN: torch.Tensor | None = None) -> torch.Tensor:
-    """1 + digits written before in the same run, and the start of the problem if one is given; 0 for other tokens."""
+    """1 + the number of digits before it in the same run, plus the problem's start if given; 0 for other tokens."""
     places_BT = 1 + _written_before(ids_BT, facts)
     if starts_BN is not None:
         places_BT = places_BT + starts_BN.gather(1, _problem(ids_BT, facts))
@@ -174,9 +182,10 @@ def abacus(ids_BT: torch.Tensor, facts: TokenFacts, starts_BN: torch.Tensor | No
 def coupled(
     ids_BT: torch.Tensor, facts: TokenFacts, largest: int, offsets_BN: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Modulo `largest`: the problem's offset between runs, 1 more and the digits written before it in a run.
+    """Coupled ids, modulo `largest`.
 
-    0 for <begin> and padding. Without offsets they are 0.
+    Between runs, the id is the offset of the problem; in a run, it is the offset + 1 + the number of digits before it.
+    <begin> and padding have 0. Offsets that are not given are 0.
     """
     ids = _written_before(ids_BT, facts) + facts.has_place[ids_BT]
     if offsets_BN is not None:
@@ -187,7 +196,7 @@ def coupled(
 def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     """1 in the first number, 2 from the operator on, 3 from "=" on; 0 for <begin>, from <end> on, and in padding.
 
-    The operator and "=" are of the number after them, as they predict its first digit.
+    The operator and "=" belong to the number after them, because they predict its first digit.
     """
     begin_BT = _latest(ids_BT == facts.begin)
     operator_BT, equals_BT, end_BT = (
@@ -198,7 +207,7 @@ def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
 
 
 def longest_runs(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-    """Digits of the longest run of each problem, (B, N), N being the problems of the fullest row; 0 where is none."""
+    """Digits of the longest run of each problem, (B, N), where N is the most problems of any row; 0 if it has none."""
     problem_BT = _problem(ids_BT, facts)
     written_BT = _written_before(ids_BT, facts) + facts.digits[ids_BT]
     runs_BN = written_BT.new_zeros(len(ids_BT), int(problem_BT.max()) + 1)
@@ -206,9 +215,9 @@ def longest_runs(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
 
 
 def draw_ordered(rows: int, tokens: int, largest: int, generator: np.random.Generator) -> torch.Tensor:
-    """For each row an ordered draw without repetition of `tokens` out of 0..largest-1, (rows, tokens).
+    """For each row, an increasing sequence of `tokens` different numbers from 0..largest-1; (rows, tokens).
 
-    Raises ModelError when there are more tokens than ids.
+    Raises ModelError if there are more tokens than ids.
     """
     _check_room(tokens, largest)
     shuffled = generator.random((rows, largest)).argsort(axis=1)
@@ -216,32 +225,38 @@ def draw_ordered(rows: int, tokens: int, largest: int, generator: np.random.Gene
 
 
 def draw_starts(runs_BN: torch.Tensor, largest: int, generator: np.random.Generator) -> torch.Tensor:
-    """For each problem a start (B, N) of its abacus ids, uniform among those that keep its ids below `largest`.
+    """For each problem, a start (B, N) of its abacus ids, uniform among those that keep all its ids below `largest`.
 
-    Raises ModelError when a run has no room.
+    Raises ModelError if a run has more digits than there are ids.
     """
     longest = int(runs_BN.max())
     if longest >= largest:
         raise ModelError(
-            f"a number of {longest} digits has no room in abacus ids below {largest}: "
+            f"a number of {longest} digits does not fit into abacus ids below {largest}: "
             f"model.positions.largest should be at least {longest + 1}"
         )
     return torch.from_numpy(generator.integers(0, largest - runs_BN.numpy()))
 
 
 def draw_offsets(spans_BN: torch.Tensor, largest: int, generator: np.random.Generator) -> torch.Tensor:
-    """For each problem an offset (B, N) of its coupled ids, so that no two problems of a row have an id in common.
+    """For each problem, an offset (B, N) of its coupled ids, so that no two problems of a row share an id.
 
-    The cycle of ids is cut in N equal windows, which are shuffled and rotated together; a problem, whose ids span so
-    many, begins anywhere in its window that keeps it inside. One problem alone begins anywhere.
-    Packing is what makes coupled ids work at lengths that were not trained on: ids that are far apart meet in training.
-    Raises ModelError when a span does not fit.
+    The cycle of ids is cut into N equal windows, which are shuffled and rotated together. Each problem starts at a
+    random id in its window, so that all its ids are inside. A single problem can start anywhere.
+    Packing makes coupled ids work at lengths beyond training, because ids that are far apart meet during training.
+
+    Args:
+        spans_BN: how many ids each problem needs.
+        largest: how many ids there are.
+        generator: the source of randomness.
+
+    Raises ModelError if a problem needs more ids than its window has.
     """
     rows, problems = spans_BN.shape
     window, span = largest // problems, int(spans_BN.max())
     if span > window:
         raise ModelError(
-            f"data.packing={problems} leaves each problem {window} of {largest} position ids, and one needs {span}: "
+            f"data.packing={problems} leaves each problem {window} of {largest} position ids, but one needs {span}: "
             f"model.positions.largest should be at least {problems * span}, or data.packing at most {largest // span}"
         )
     windows_BN = generator.permuted(np.tile(np.arange(problems), (rows, 1)), axis=1)
@@ -255,20 +270,20 @@ def _started(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
 
 
 def _problem(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-    """Which problem of its row a token is of, from 0 up."""
+    """The number of the problem in its row that a token belongs to, from 0."""
     return ((ids_BT == facts.begin).cumsum(-1) - 1).clamp(min=0)
 
 
 def _written_before(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-    """Digits before a token in its run; 0 for what ends a run."""
+    """The number of digits before a token in its run; 0 for tokens that end a run."""
     digits_BT = facts.digits[ids_BT]
     before_BT = digits_BT.cumsum(-1) - digits_BT
-    # digits only become more, so the most at any end of a run is what was there at the latest
+    # the count never falls, so its maximum over all ends of runs so far is its value at the latest one
     return before_BT - (before_BT * facts.ends_run[ids_BT]).cummax(-1).values
 
 
 def _latest(is_BT: torch.Tensor) -> torch.Tensor:
-    """The latest place up to a token where something was so, -1 if nowhere."""
+    """The index of the latest True up to each token, or -1 if there is none."""
     places_T = torch.arange(is_BT.shape[1], device=is_BT.device)
     return torch.where(is_BT, places_T, -1).cummax(-1).values
 
@@ -276,6 +291,6 @@ def _latest(is_BT: torch.Tensor) -> torch.Tensor:
 def _check_room(tokens: int, largest: int) -> None:
     if tokens > largest:
         raise ModelError(
-            f"a row of {tokens} tokens has no ordered draw of {largest} randomised ids: "
+            f"a row of {tokens} tokens needs more than {largest} randomised ids: "
             f"model.positions.largest should be at least {tokens}"
         )

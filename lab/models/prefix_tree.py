@@ -1,15 +1,15 @@
-"""Many token sequences as one tree: what they have in common at their beginnings is computed once.
+"""Many token sequences as one tree, so that a beginning that several of them share is computed once.
 
-NUPA prompts are mostly format hint and instruction, the same for every problem of a task. A causal model's state at a
-token depends on the tokens before it alone, so sequences that begin alike may share the states of that beginning.
-The nodes, in order of first appearance, form one row without padding:
+Most of a NUPA prompt is the format hint and the instruction, which are the same for every problem of a task. In a
+causal model, the state of a token depends only on the tokens before it, so sequences that begin alike can share the
+states of this beginning. The nodes, in order of first appearance, form one row without padding:
 
     tokens      H1 H2 T1 T2 7 + 2 =  9 . 4 + 4 = 8 .     one instruction, two problems
-    depths      0  1  2  3  4 5 6 7  8 9 4 5 6 7 8 9     the position that a token has in its sequence
+    depths      0  1  2  3  4 5 6 7  8 9 4 5 6 7 8 9     the position of a token in its sequence
     a token attends to its ancestors and to itself
 
-Every state is the one that the sequence alone would give, rounding aside. Of the paper's prompts, less than half of
-the tokens remain.
+Except for rounding, every state equals the one computed from the sequence alone. For the paper's prompts, less than
+half of the tokens remain.
 
 Shapes: T nodes.
 """
@@ -21,14 +21,14 @@ import torch
 
 class PrefixTree:
     def __init__(self, sequences: Sequence[Sequence[int]], shareable: Sequence[int] | None = None) -> None:
-        """`shareable` bounds how many tokens of a sequence may be shared; all of them where it is not given."""
+        """`shareable`: the most tokens of each sequence that may be shared; all of them if not given."""
         self.tokens: list[int] = []
         self.depths: list[int] = []
         self.parents: list[int] = []
         self.paths: list[list[int]] = [[] for _ in sequences]
-        """The nodes of each sequence, one a token."""
+        """The nodes of each sequence, one for each token."""
         path: list[int] = []
-        # Sorted, a sequence shares with the one before it all that it shares with any.
+        # In sorted order, no earlier sequence shares a longer beginning than the one directly before.
         for place in sorted(range(len(sequences)), key=lambda i: tuple(sequences[i])):
             sequence = sequences[place]
             limit = len(sequence) if shareable is None else shareable[place]
@@ -55,7 +55,7 @@ class PrefixTree:
         }
 
     def inputs(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
-        """input_ids and position_ids (1, T), attention_mask (1, 1, T, T), True where attention goes (for SDPA)."""
+        """input_ids and position_ids (1, T); attention_mask (1, 1, T, T), True for visible nodes (for SDPA)."""
         mask_TT = torch.eye(len(self.parents), dtype=torch.bool)
         for node, parent in enumerate(self.parents):
             if parent >= 0:

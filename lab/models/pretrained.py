@@ -1,4 +1,4 @@
-"""A pretrained causal language model and its tokenizer, on a device, in a dtype, quantized or not."""
+"""Loads a pretrained causal language model and its tokenizer, on a device, in a dtype, quantized or not."""
 
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,14 @@ _ADVICE = f"a model that needs no hub is {next(iter(EMBEDDED))}"
 def load(
     config: ModelConfig, positions: TextPositionsConfig | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """With `positions` a SwappedLlama, which still has to know its tokens (`lab.models.swaps`).
+    """The model and its tokenizer.
 
-    Raises ModelError, in one line, when the weights cannot be had, are damaged, or do not fit the device, and when a
-    model that is no Llama should be swapped.
+    Args:
+        config: name, device, dtype and quantization.
+        positions: if given, the model is a SwappedLlama, which must still be told its tokens (`lab.models.swaps`).
+
+    Raises ModelError, in one line, if the weights are not available, are damaged, or do not fit the device, or if
+    `positions` is given for a model that is not a Llama.
     """
     path, device, dtype = locate(config.name), resolve_device(config), resolve_dtype(config)
     try:
@@ -36,7 +40,7 @@ def load(
         tokenizer = AutoTokenizer.from_pretrained(path)
         own = AutoConfig.from_pretrained(path)
         if positions and own.model_type != "llama":
-            what = "positions, tokens and hints are only swapped in models of type llama"
+            what = "positions, tokens and hints can only be swapped in models of type llama"
             raise ModelError(f"{config.name} is of type {own.model_type}: {what}")
         if positions:
             own.swapped_positions = positions.model_dump()
@@ -64,23 +68,23 @@ def load(
 
 
 def _check_hub(path: str) -> None:
-    """Ask the hub once for a model that is neither here nor in its cache: the loader would ask for a minute."""
+    """Asks the hub once for a model that is not on this machine; the loader would keep trying for a minute."""
     if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "config.json"), str):
         try:
             model_info(path, timeout=10)
         except (httpx2.TransportError, OfflineModeIsEnabled):
-            raise ModelError(f"{path} is no folder here, and the model hub cannot be reached; {_ADVICE}") from None
+            raise ModelError(f"{path} is not a folder, and the model hub cannot be reached; {_ADVICE}") from None
 
 
 def describe(model: PreTrainedModel) -> str:
-    """The device and dtype that a run stands on, for its environment.json."""
+    """The device and dtype of a model, in words, for environment.json."""
     device = model.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
     return f"{name}, {str(model.dtype).removeprefix('torch.')}"
 
 
 def resolve_device(config: ModelConfig | ScratchConfig) -> torch.device:
-    """Raises ModelError when CUDA is asked for and not there."""
+    """The device of a config. Raises ModelError if it asks for CUDA and there is none."""
     if config.device == "cuda" and not torch.cuda.is_available():
         raise ModelError("model.device is cuda, but torch sees no CUDA device; use auto or cpu")
     if config.device == "cpu" or not torch.cuda.is_available():
@@ -89,7 +93,8 @@ def resolve_device(config: ModelConfig | ScratchConfig) -> torch.device:
 
 
 def resolve_dtype(config: ModelConfig | ScratchConfig) -> torch.dtype:
-    """bfloat16 only pays where the device multiplies in it: a CPU without it is a hundred times slower (measured)."""
+    """The dtype of a config. auto chooses bfloat16 only on a device that multiplies in it: a CPU that does not is a
+    hundred times slower with it (measured)."""
     if config.dtype != "auto":
         return getattr(torch, config.dtype)
     fast = resolve_device(config).type == "cuda" or _cpu_multiplies_bfloat16()
@@ -101,8 +106,9 @@ def _cpu_multiplies_bfloat16() -> bool:
 
 
 def _stay_differentiable(model: PreTrainedModel) -> None:
-    """On CPUs with AVX512-BF16 bitsandbytes repacks weights for good when they are first used for inference, and its
-    product with repacked weights has no gradient: a model that is tested and then tuned would hardly learn."""
+    """Keeps bitsandbytes from repacking the weights. On CPUs with AVX512-BF16 it does so permanently at the first
+    inference, and its product with repacked weights has no gradient: a model that is tested and then tuned would hardly
+    learn."""
     for module in model.modules():
         if isinstance(module, Linear4bit):
             module.support_avx512bf16_for_cpu = False

@@ -1,20 +1,21 @@
-"""A bias of attention towards the digits of the place that is written next, zero at first.
+"""A learned attention bias towards the digits whose place is written next; it starts at zero.
 
-    Add two numbers: 4321 + 98 = 32          1234 + 89; the next digit is of the hundreds
-                       ^    ^                the hundreds of the two numbers before (89 has none)
-                      ^ ^  ^ ^               and their neighbours
+    Add two numbers: 4321 + 98 = 32          1234 + 89, lowest digit first; the next digit is the hundreds digit
+                       ^                     the hundreds digits of the two preceding numbers (89 has none)
+                      ^ ^    ^               the neighbours of that place
 
-Each head of each layer learns six numbers: what it adds to the score of a digit of the number before, or of the one
-before that, whose place is one lower, the same, or one higher. Other tokens have no bias. Numbers are written from
-their lowest digit up (format.reverse=total), so that the place of the next digit is known before it is written: that of
-the lowest digit of the two numbers before, and one more for each digit since. Places are powers of ten, those of
-1.5e3 as those of 1500; the digits of exponents and of the parts of fractions have places among themselves.
+Each head of each layer learns six numbers, which it adds to attention scores: for a digit of the preceding number and
+of the one before that, whose place is one lower, the same, or one higher. Other tokens have no bias. Numbers are
+written from their lowest digit up (format.reverse=total), so the place of the next digit is known before it is written.
+A number starts at the place of the lowest digit of the two preceding numbers, and each digit is one place higher.
+Places are powers of ten, so 1.5e3 has the places of 1500. Exponents and the parts of fractions have places of their
+own.
 
-A pretrained model has heads that line digits up so, and they lose their digits beyond the lengths that it saw
-(`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) cure that in models from
-scratch; as a bias that begins at zero they disturb nothing that a model knows.
+A pretrained model has heads that align digits in this way, but they lose their digits at lengths that the model did not
+see (`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) solve this in models from
+scratch. A bias that starts at zero brings the same idea to a pretrained model without disturbing what it knows.
 
-Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs, 0 for those without a bias.
+Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs, where kind 0 has no bias.
 """
 
 from collections.abc import Sequence
@@ -25,15 +26,15 @@ from torch import nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 NUMBERS, NEIGHBOURS = 2, 1
-"""How many numbers back, and how many places to both sides, a bias reaches."""
+"""How many numbers back the bias reaches, and how many places to each side."""
 KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
 
 _VALUE, _EXPONENT, _FRACTION = 1, 2, 3
-"""What a digit is of; of the part of a fraction that is written second, _FRACTION + 1."""
+"""What a digit belongs to. The part of a fraction that is written second has _FRACTION + 1."""
 
 
 class _Spot(NamedTuple):
-    """Where a digit is: in which number of its row, from 1 up, in what of it, and at which place of that."""
+    """Where a digit is: in which number of its row (from 1), in which component of it, and at which place there."""
 
     number: int
     what: int
@@ -44,12 +45,12 @@ _NOWHERE = _Spot(0, 0, 0)
 
 
 class _Number:
-    """A number as far as it is written, from its lowest digit up: 4321, 57.321 (123.75), 24e25.6 (6.52e42), 31/7."""
+    """A number as far as it is written, lowest digit first: 4321 (1234), 57.321 (123.75), 24e25.6 (6.52e42), 31/7."""
 
     def __init__(self) -> None:
         self.separators = ""
         self.digits: list[list[int]] = [[]]
-        """Of each part."""
+        """The digits of each part."""
         self.tokens: list[list[int]] = [[]]
 
     def take(self, token: int, word: str) -> None:
@@ -62,13 +63,13 @@ class _Number:
             self.tokens[-1].append(token)
 
     def end(self) -> "_Number":
-        """The number, without a separator after its last digit: that is a full stop."""
+        """The number without a separator after its last digit, which is punctuation and not part of the number."""
         if not self.digits[-1]:
             self.separators, self.digits, self.tokens = self.separators[:-1], self.digits[:-1], self.tokens[:-1]
         return self
 
     def turned(self) -> "_Number":
-        """The same with its lowest digit first."""
+        """The same number with its lowest digit first."""
         self.separators = self.separators[::-1]
         self.digits = [part[::-1] for part in reversed(self.digits)]
         self.tokens = [part[::-1] for part in reversed(self.tokens)]
@@ -76,19 +77,19 @@ class _Number:
 
     @property
     def form(self) -> str:
-        """The separator that tells what a number is; none of integers."""
+        """The separator that tells the form of a number; empty for integers."""
         return next((mark for mark in _SEPARATORS if mark in self.separators), "")
 
     @property
     def lowest(self) -> int | None:
-        """The place of the lowest digit; the parts of fractions have none in common."""
+        """The place of the lowest digit; None for fractions, whose parts do not share places."""
         if self.form == "/":
             return None
         exponent = sum(digit * 10**place for place, digit in enumerate(self.digits[0])) if self.form == "e" else 0
         return exponent - (len(self.digits[-2]) if "." in self.separators else 0)
 
     def spot(self, number: int, form: str, lowest: int, part: int, index: int) -> _Spot:
-        """Of a digit of a part, of a number of this form whose lowest digit is at `lowest`."""
+        """The spot of digit `index` of a part, in a number of this form whose lowest digit has the place `lowest`."""
         if form == "/":
             return _Spot(number, _FRACTION + part, index)
         if form == "e" and part == 0:
@@ -98,25 +99,31 @@ class _Number:
 
 
 _SEPARATORS = "/e."
-"""The first that a number has tells its form."""
+"""The first of these that a number contains tells its form."""
 
 
 class Pairs(NamedTuple):
     kinds_QK: torch.Tensor
-    """By where the digit after a token would be, and where a digit is; 0 for pairs without a bias."""
+    """The kind of each pair, from the spot of the digit after the query and the spot of the key; 0: no bias."""
     digits_K: torch.Tensor
     """Whether a token is a digit."""
 
 
 def kinds(words: Sequence[str]) -> torch.Tensor:
-    """The kind of every pair (T, T) of a token, by where the digit after it would be, and a digit. `words` are those of
-    a row, "" for what is passed over, a word a digit."""
+    """The kind of every pair (T, T) of tokens: it depends on the spot of the digit that would follow the first token
+    and on the spot of the second. `words` are the tokens of a row, one digit a word, with "" for tokens to ignore."""
     return pairs(words, len(words), NEIGHBOURS).kinds_QK
 
 
 def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = False) -> Pairs:
-    """Of the last tokens of a row, with biases that reach so many places to both sides. `ordinary`: whether numbers end
-    in their lowest digit, all but the one that is being written."""
+    """The kinds of pairs of the last tokens of a row with all its tokens.
+
+    Args:
+        words: the tokens of the row, one digit a word, with "" for tokens to ignore.
+        last: how many of the last tokens are queries.
+        neighbours: how many places to each side the bias reaches.
+        ordinary: whether numbers are written highest digit first, except the one that is being written.
+    """
     numbers: list[_Number] = []
     following: list[_Spot] = []
     number = _Number()
@@ -140,7 +147,7 @@ def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = Fal
 
 
 def _following(number: _Number, before: Sequence[_Number]) -> _Spot:
-    """Where the next digit of a number would be; what is not written yet is as in the numbers before."""
+    """The spot of the next digit of a number. What is not written yet is assumed to be as in the numbers before."""
     known = [other.lowest for other in before[-NUMBERS:] if other.lowest is not None]
     form = number.form if number.separators or not before else before[-1].form
     part = len(number.digits) - 1
@@ -165,7 +172,7 @@ class SamePlaceBias(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(self) -> torch.Tensor:
-        """What layers and heads add to the score of a pair of each kind, (L, H, C)."""
+        """What each layer and head adds to the score of a pair of each kind, (L, H, C)."""
         return nn.functional.pad(self.bias, (1, 0))
 
 
@@ -181,12 +188,17 @@ class SamePlaceLayer(LlamaDecoderLayer):
         unbounded: torch.Tensor | None = None,
         **others: Any,
     ) -> torch.Tensor:
-        """attention_mask: what is added to the scores of all heads, (B, 1, Q, K), of a layer that hides no digits
-        `unbounded`. one_hot_BQKC: the kinds of pairs.
+        """A Llama layer with the bias of each kind of pair added to the scores.
 
-        While training, torch keeps the scores of every layer: take a small training.micro_batch_size for large models.
+        Args:
+            attention_mask: what is added to the scores of all heads, (B, 1, Q, K).
+            bias_LHC: the biases of all layers.
+            one_hot_BQKC: the kinds of pairs.
+            unbounded: replaces `attention_mask` in a layer that hides no digits.
+
+        During training, torch keeps the scores of every layer, so large models need a small training.micro_batch_size.
         """
         mask = attention_mask if unbounded is None or self.bounded else unbounded
         bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(mask.dtype)
-        # a product, whose gradient is one too: that of an index is added up pair by pair
+        # a matrix product, because its gradient is one too; the gradient of indexing is summed pair by pair
         return super().forward(hidden_states, mask + (one_hot_BQKC @ bias_CH).permute(0, 3, 1, 2), **others)

@@ -1,12 +1,12 @@
-"""A decoder of the Llama architecture with weights drawn at random, for rows of numbers.
+"""A decoder of the Llama architecture with randomly initialised weights, for rows of numbers.
 
-`NumberLlama` is a `LlamaForCausalLM` that finds the position ids of a row from its tokens (`position_ids`) and hands
-them to its attention or its inputs as the encoding wants it (`position_encodings`). Config and weights hold all there
-is to it: with this module imported, `AutoModelForCausalLM.from_pretrained` loads what `save_pretrained` wrote, and
-`generate` works as with any other model.
+`NumberLlama` is a `LlamaForCausalLM` that computes the position ids of a row from its tokens (`position_ids`) and
+passes them to its attention or its inputs, depending on the encoding (`position_encodings`). Config and weights
+describe it completely: if this module is imported, `AutoModelForCausalLM.from_pretrained` loads what `save_pretrained`
+wrote, and `generate` works as with any other model.
 
-Shapes: B rows, T tokens of a forward pass, K tokens of a row so far (T without a cache), N problems of a row, A labels
-that count, V words of the vocabulary, H heads, D width of the model.
+Shapes: B rows, T tokens of a forward pass, K tokens of a row so far (T without a cache), N problems of a row, A tokens
+with a label, V words of the vocabulary, H heads, D width of the model.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from lab.text.examples import IGNORED
 
 _SEGMENTS = 4
 _LONGEST = 16_384
-"""Tokens of a row, as the config states it; nothing is sized by it, and no encoding but learned ends there."""
+"""The most tokens of a row according to the config. Nothing has this size, and only learned encodings have a limit."""
 
 
 class NumberLlamaConfig(LlamaConfig):
@@ -49,12 +49,12 @@ class NumberLlamaConfig(LlamaConfig):
 class NumberLlama(LlamaForCausalLM):
     config: NumberLlamaConfig  # type: ignore[assignment]
     config_class = NumberLlamaConfig
-    # their kernels take no mask of our own
+    # their kernels do not accept our own masks
     _supports_flash_attn = False
     _supports_flex_attn = False
 
     def __init__(self, config: NumberLlamaConfig) -> None:
-        """Raises ModelError when the vocabulary lacks a word that rows cannot do without."""
+        """Raises ModelError if the vocabulary lacks a word that every row needs."""
         super().__init__(config)
         self._facts = TokenFacts.of(config.vocabulary, config.through_point)
         if config.encoding != "rope":
@@ -64,7 +64,7 @@ class NumberLlama(LlamaForCausalLM):
         self.position_embeddings = LearnedPositions(config.largest, width) if config.encoding == "learned" else None
         self.segment_embeddings = nn.Embedding(_SEGMENTS, width) if config.segments else None
         self.post_init()
-        # FSDP takes it as a whole: `forward` calls parts of the last layer, which would stay in shards
+        # FSDP must not split it: `forward` calls parts of the last layer, which would stay sharded
         self._no_split_modules = set()
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -87,21 +87,24 @@ class NumberLlama(LlamaForCausalLM):
         logits_to_keep: int | torch.Tensor = 0,
         row_length: int | None = None,
     ) -> CausalLMOutputWithPast:
-        """Logits (B, T, V) of the tokens that follow; with labels the loss, and logits (A, V) where there is a label.
+        """Logits (B, T, V) for the next token at each position. With labels: the loss, and logits (A, V) at the labels.
 
-        attention_mask (B, K): 0 for padding. None where there is none on the left: on the right it changes nothing
-            before it, so training needs no mask.
-        position_ids, segment_ids (B, T): those of a row's tokens where they are not given; so a training step gives
-            the position ids that were drawn for it.
-        key_position_ids (B, K): the position ids of the tokens in the cache too; only biases look at them.
-        shift_labels (B, T): what is to be predicted at each token, IGNORED where nothing is. The head is applied
-            nowhere else.
-        num_items_in_batch: what the sum of the losses is divided by; A where it is not given.
-        logits_to_keep: of how many last tokens, or of which, logits are wanted; 0 for all.
-        row_length: see `position_ids`; only randomised ids that are not given depend on it.
+        Args:
+            input_ids: (B, T).
+            attention_mask: (B, K), 0 for padding. None is enough if there is no padding on the left: padding on the
+                right does not affect the tokens before it, so training needs no mask.
+            position_ids: (B, T); computed from the tokens if not given. A training step gives those that it drew.
+            key_position_ids: (B, K), the position ids of all tokens, including those in the cache; biases need them.
+            segment_ids: (B, T); computed from the tokens if not given.
+            past_key_values: the cache.
+            use_cache: whether to return a cache.
+            shift_labels: (B, T), the token to predict at each position, or IGNORED. The head is applied only at labels.
+            num_items_in_batch: the sum of the losses is divided by this; A if not given.
+            logits_to_keep: for how many of the last tokens, or for which tokens, to compute logits; 0 for all.
+            row_length: see `position_ids`; only randomised ids that are not given depend on it.
 
-        Raises ModelError when ids have no embedding, when a row is longer than there are randomised ids, and when a
-        cache holds tokens whose ids are needed and not given.
+        Raises ModelError if an id has no embedding, if a row has more tokens than there are randomised ids, or if there
+        are tokens in the cache and ids that depend on them are not given.
         """
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache(config=self.config)
@@ -114,8 +117,8 @@ class NumberLlama(LlamaForCausalLM):
         looked_at = self.position_bias is not None or key_position_ids is not None
         if looked_at and keys.shape[1] != seen + input_ids.shape[1]:
             raise ModelError(
-                f"key_position_ids are of {keys.shape[1]} tokens, but the cache has {seen} and input_ids "
-                f"{input_ids.shape[1]} more: give those of the whole row, and to `generate` whole rows"
+                f"key_position_ids are for {keys.shape[1]} tokens, but the cache has {seen} and input_ids "
+                f"{input_ids.shape[1]} more: give those of the whole row, and give whole rows to `generate`"
             )
 
         hidden_BTD = self.model.embed_tokens(input_ids)
@@ -125,7 +128,7 @@ class NumberLlama(LlamaForCausalLM):
             segment_ids = self.segments(input_ids) if segment_ids is None else segment_ids
             hidden_BTD = hidden_BTD + self.segment_embeddings(segment_ids)
         mask = self._mask(input_ids.shape[1], seen, attention_mask, position_ids, keys)
-        # LlamaModel's own loop would take ids that jump for those of rows without anything in common, and mask them
+        # LlamaModel's own loop would treat a jump of ids as the start of another packed row, and mask attention there
         rotation = self.model.rotary_emb(hidden_BTD, position_ids)
         given: dict[str, Any] = {"attention_mask": mask, "position_ids": position_ids, "position_embeddings": rotation}
         given |= {"past_key_values": past_key_values, "use_cache": use_cache}
@@ -136,7 +139,7 @@ class NumberLlama(LlamaForCausalLM):
         if shift_labels is not None:
             counts_BT = shift_labels != IGNORED
             labels_A = shift_labels[counts_BT]
-            # nobody reads what the last layer's feed-forward makes of other tokens: two thirds of a one-layer model
+            # The last feed-forward is needed only at labels; this saves up to two thirds of a one-layer model.
             attended_BTD, _ = last.self_attn(hidden_states=last.input_layernorm(hidden_BTD), **given)
             hidden_AD = (hidden_BTD + attended_BTD)[counts_BT]
             hidden_AD = hidden_AD + last.mlp(last.post_attention_layernorm(hidden_AD))
@@ -151,18 +154,18 @@ class NumberLlama(LlamaForCausalLM):
     def positions(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, row_length: int | None = None
     ) -> torch.Tensor:
-        """Position ids of whole rows (B, T), (1, T) where they are the same for all; see `position_ids`."""
+        """Position ids of whole rows (B, T), or (1, T) if they are the same for all rows; see `position_ids`."""
         kind, largest = self.config.position_kind, self.config.largest
         if kind == "plain" and attention_mask is None:
             return torch.arange(input_ids.shape[1], device=input_ids.device)[None]
         return position_ids(kind, largest, input_ids, self.facts(input_ids.device), row_length=row_length)
 
     def segments(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Which number of its problem each token of whole rows is of, (B, T)."""
+        """Which number of its problem each token belongs to, for whole rows, (B, T)."""
         return segments(input_ids, self.facts(input_ids.device))
 
     def facts(self, device: torch.device) -> TokenFacts:
-        """What ids need to know of the vocabulary; kept on the device that it was last asked for."""
+        """What ids depend on in the vocabulary, on the given device."""
         if self._facts.digits.device != device:
             self._facts = self._facts.to(device)
         return self._facts
@@ -175,7 +178,7 @@ class NumberLlama(LlamaForCausalLM):
         row_length: int | None = None,
         **others: Any,
     ) -> dict[str, Any]:
-        """The ids of the whole row (B, K), of which the forward pass gets what it needs; `generate`'s own are plain."""
+        """Gives the forward pass our ids of the whole row (B, K), as those of `generate` would be plain ids."""
         keys_BK = self.positions(input_ids, attention_mask, row_length).expand(input_ids.shape)
         inputs = super().prepare_inputs_for_generation(  # type: ignore[misc]
             input_ids, attention_mask=attention_mask, position_ids=keys_BK, **others
@@ -190,21 +193,22 @@ class NumberLlama(LlamaForCausalLM):
     def _prepare_cache_for_generation(  # type: ignore[override]
         self, generation_config: GenerationConfig, model_kwargs: dict[str, Any], *others: Any
     ) -> Any:
-        # the one place where `generate` tells a model how long rows may become, and takes what its steps are to know
+        # only here does `generate` say how long rows may become, and accept an argument for its steps
         model_kwargs["row_length"] = generation_config.max_length
         return super()._prepare_cache_for_generation(generation_config, model_kwargs, *others)  # type: ignore[misc]
 
     def sharpen(self, factor: float) -> None:
-        """Attention's scores are `factor` times what they were trained to be, from now on; biases are left as they are.
+        """Multiply all attention scores by `factor` from now on; position biases stay as they are.
 
-        Softmax spreads over more keys in a longer row; scores that grow with the row's logarithm undo it (Chiang and
-        Cholak 2022, arXiv 2202.12172; Nakanishi 2025, arXiv 2501.19399). A constant is the least of these remedies.
+        In longer rows, softmax spreads over more keys. Scores that grow with the logarithm of the row's length undo
+        this (Chiang and Cholak 2022, arXiv 2202.12172; Nakanishi 2025, arXiv 2501.19399). A constant factor is the
+        simplest form of this remedy.
         """
         for layer in cast(Any, self.model.layers):
             layer.self_attn.scaling = cast(int, self.config.head_dim) ** -0.5 * factor
 
     def parameters_without_embeddings(self) -> int:
-        """Weights that are neither of an embedding nor of the head: what presets are named by."""
+        """The number of weights outside of embeddings and head; the sizes in configs are named after it."""
         embeddings = [module for module in self.modules() if isinstance(module, nn.Embedding)]
         left_out = {id(module.weight) for module in [*embeddings, self.lm_head]}
         return sum(weight.numel() for weight in self.parameters() if id(weight) not in left_out)
@@ -217,9 +221,9 @@ class NumberLlama(LlamaForCausalLM):
         positions_BT: torch.Tensor,
         positions_BK: torch.Tensor,
     ) -> torch.Tensor | None:
-        """(B or 1, H or 1, T, K): True where attention goes, or what is added to its scores.
+        """The attention mask (B or 1, H or 1, T, K): True for visible keys, or what is added to the scores.
 
-        None where SDPA's causal attention, or one query that sees all keys, says the same, as that is faster.
+        None if SDPA's causal attention, or a single query that sees all keys, is equivalent, because this is faster.
         """
         plain = self.position_bias is None and attention_mask is None
         sdpa = self.config._attn_implementation == "sdpa"
@@ -229,7 +233,7 @@ class NumberLlama(LlamaForCausalLM):
         keys_K = torch.arange(seen + tokens, device=positions_BT.device)
         visible = (keys_K <= queries_T1)[None, None]
         if attention_mask is not None:
-            # padding sees itself: a row of scores that are all -inf would make NaN of it, and of all after it
+            # padding sees itself: if all scores of a query were -inf, it would become NaN and so would all that follows
             visible = visible & (attention_mask[:, None, None].bool() | (keys_K == queries_T1))
         if self.position_bias is None and sdpa:
             return visible
@@ -258,9 +262,9 @@ AutoModelForCausalLM.register(NumberLlamaConfig, NumberLlama)
 
 
 def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> NumberLlama:
-    """A new model in float32, its weights drawn from the seed as Llama's are (normal, deviation 0.02).
+    """A new model in float32. Its weights are drawn from the seed as Llama's are (normal, deviation 0.02).
 
-    Raises ModelError when the vocabulary lacks a word that rows cannot do without.
+    Raises ModelError if the vocabulary lacks a word that every row needs.
     """
     layers, width, inner, heads, key_value_heads = SIZES[config.size]
     facts = TokenFacts.of(vocabulary)

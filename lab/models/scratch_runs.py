@@ -1,4 +1,4 @@
-"""What a run of `lab.pretrain` left behind, ready to be asked or probed."""
+"""Loads the model of a run of `lab.pretrain`, to ask it problems or to probe it."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -22,8 +22,14 @@ class ScratchRun(NamedTuple):
     """How the model reads and writes problems."""
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run of `lab.pretrain` with a model in it."""
+    config = folder / "model" / "config.json"
+    return config.is_file() and "number_llama" in config.read_text()
+
+
 def load(folder: Path) -> ScratchRun:
-    """Raises ModelError when the folder is no run of `lab.pretrain`, or has no model (yet)."""
+    """The run in `folder`. Raises ModelError if it is not a run of `lab.pretrain`, or has no model (yet)."""
     if not (folder / "config.yaml").is_file() or not (folder / "model").is_dir():
         raise ModelError(f"{folder}: not a run of lab.pretrain with a model in it")
     try:

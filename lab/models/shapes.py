@@ -1,6 +1,6 @@
-"""The shapes of published models, for what is computed on paper: their weights need not be had.
+"""The shapes of published models, for calculations that do not need their weights.
 
-All are of the Llama architecture. Numbers are those of the config.json that each model is published with.
+All have the Llama architecture. The numbers are those in the config.json of each published model.
 """
 
 from typing import NamedTuple
@@ -10,13 +10,13 @@ class Shape(NamedTuple):
     layers: int
     width: int
     feed_forward: int
-    """Width between the two products of it."""
+    """Inner width of the feed-forward layer."""
     heads: int
     key_value_heads: int
     head_width: int
     vocabulary: int
     tied: bool
-    """Whether the head's weights are those of the embeddings."""
+    """Whether the head shares its weights with the embeddings."""
 
     @property
     def products(self) -> list[tuple[int, int]]:
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 
     @property
     def weights(self) -> int:
-        """Of all linear layers, without the head."""
+        """The number of weights of all linear layers, without the head."""
         return self.layers * sum(inputs * outputs for inputs, outputs in self.products)
 
     @property
@@ -41,7 +41,7 @@ class Shape(NamedTuple):
 
     @property
     def attention_width(self) -> int:
-        """Of all heads of all layers."""
+        """The sum of the widths of all heads in all layers."""
         return self.layers * self.heads * self.head_width
 
     @property
@@ -50,7 +50,7 @@ class Shape(NamedTuple):
         return self.weights + norms + (1 if self.tied else 2) * self.head
 
     def adapters(self, rank: int) -> int:
-        """Parameters of LoRA on all linear layers."""
+        """The number of parameters of LoRA on all linear layers."""
         return self.layers * sum(rank * (inputs + outputs) for inputs, outputs in self.products)
 
 

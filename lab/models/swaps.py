@@ -1,4 +1,4 @@
-"""A pretrained model with what a config swaps in it: tokens of digits, positions, the format that it is asked in."""
+"""Loads a pretrained model with the parts that a config swaps: tokens of digits, positions, and the number format."""
 
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,13 @@ from lab.text.digit_tokens import DigitTokens, swap_digits
 from lab.text.formats import TextFormat
 
 FILE = "swap.json"
-"""Beside adapters: the swap that they were trained with."""
+"""The file beside adapters that holds the swap with which they were trained."""
 
 
 def load(config: ModelConfig, swap: Swap) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """As `pretrained.load`, swapped; new tokens begin as the mean of what they stand for.
+    """Like `pretrained.load`, with the swap. A new token's embedding starts as the mean of the tokens it replaces.
 
-    Raises ModelError, also where the model cannot be swapped so.
+    Raises ModelError like `pretrained.load`, and if the swap does not fit the model.
     """
     if not swap.of_model:
         model, tokenizer = pretrained.load(config)
@@ -43,12 +43,12 @@ def load(config: ModelConfig, swap: Swap) -> tuple[PreTrainedModel, PreTrainedTo
 
 
 def swap_of(model: Any) -> Swap:
-    """What a loaded model, with or without adapters around it, was swapped by."""
+    """The swap of a loaded model, which may be wrapped in adapters."""
     return getattr(model, "swap", Swap())
 
 
 def recorded(folder: Path) -> Swap:
-    """The swap that adapters were trained with; raises ModelError when what is written of it is damaged."""
+    """The swap with which the adapters in `folder` were trained. Raises ModelError if its file is damaged."""
     try:
         return Swap.model_validate_json((folder / FILE).read_text())
     except FileNotFoundError:
@@ -58,10 +58,10 @@ def recorded(folder: Path) -> Swap:
 
 
 def _begin_texts(tokenizer: Any) -> None:
-    """Give texts a first token, where the tokenizer gives them none, so that no digit is the first.
+    """If the tokenizer adds no first token to texts, make it add one, so that no text begins with a digit.
 
-    Attention rests on the first token (Xiao et al. 2024), which is left with little of its own. All digits of a number
-    that nothing stands before would be such: they see nothing but themselves.
+    Attention collects on the first token (Xiao et al. 2024), whose state then holds little else. Without this, all
+    digits of a number at the beginning of a text would be such tokens, because they see only themselves.
     """
     if not tokenizer.encode(""):
         first = tokenizer.bos_token or tokenizer.eos_token

@@ -1,7 +1,8 @@
-"""Tokenizers of published models without their weights, for models built from scratch; no model hub is asked.
+"""Tokenizers of published models without their weights, for models built from scratch. No model hub is needed.
 
-Llama-3's, which the wheel llama-models (Meta, Llama 3 Community License) carries as a 2 MB file of byte-pair ranks. The
-wheel is fetched once and checked as the embedded model's is; what is kept is a Hugging Face tokenizer.
+There is one: that of Llama-3, which the wheel llama-models (Meta, Llama 3 Community License) contains as a 2 MB file of
+byte-pair ranks. The wheel is downloaded once and checked, like that of the embedded model, and converted to a Hugging
+Face tokenizer.
 """
 
 import base64
@@ -23,7 +24,7 @@ VOCABULARIES = {
     )
 }
 
-# Both as in the wheel's llama3/tokenizer.py. Hub models give some of the tokens that no text uses other names.
+# Both as in the wheel's llama3/tokenizer.py. Hub models have other names for some tokens that no text uses.
 _PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -46,13 +47,13 @@ _SPECIAL = [
 
 
 def load_vocabulary(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of that name; fetches the package that carries it if it is not kept yet.
+    """The tokenizer `name`; downloads the package that contains it if it is not in the cache.
 
-    "llama-3": 128,256 entries. Digits go three to a token from the left, and a space before a number is a token of its
-    own. `<|begin_of_text|>` comes first where special tokens are added; there is no padding token.
+    "llama-3": 128,256 entries. Digits are grouped by three from the left, and a space before a number is a separate
+    token. If special tokens are added, `<|begin_of_text|>` comes first; there is no padding token.
 
-    Raises ModelError, in one line, for an unknown name, and when the wheel cannot be fetched or is not the expected one
-    (then nothing is left behind), or what was kept is damaged.
+    Raises ModelError, in one line, if the name is unknown, if the wheel cannot be downloaded or is not the expected one
+    (then nothing is left behind), or if the cached tokenizer is damaged.
     """
     if name not in VOCABULARIES:
         raise ModelError(f"vocabulary {name!r} is not known; known: {', '.join(VOCABULARIES)}")
@@ -70,7 +71,7 @@ def load_vocabulary(name: str) -> PreTrainedTokenizerBase:
 class _RanksConverter(TikTokenConverter):
     @staticmethod
     def load_tiktoken_bpe(tiktoken_url: str) -> dict[bytes, int]:
-        """Each line is a token in base64 and its rank. tiktoken's own reader would keep a copy in the system's temp."""
+        """Reads lines of a token in base64 and its rank. tiktoken's own reader leaves a copy in the temp folder."""
         pairs = map(str.split, Path(tiktoken_url).read_text().splitlines())
         return {base64.b64decode(token): int(rank) for token, rank in pairs}
 

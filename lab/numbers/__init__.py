@@ -2,4 +2,4 @@
 
 import sys
 
-sys.set_int_max_str_digits(0)  # Python's 4,300 guard servers against strangers; here long numbers are the subject
+sys.set_int_max_str_digits(0)  # the limit of 4,300 digits protects servers; here long numbers are the subject

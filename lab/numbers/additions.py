@@ -1,15 +1,16 @@
 """Additions that are harder than those of uniform digits: long carries, and numbers of very different lengths.
 
-Of two uniform numbers hardly any pair carries over more than three places, so neither training nor a test on them says
-much about carries (Quirke and Barez 2023 reweight theirs too). Strata, at a length of L digits:
+If the digits of both numbers are uniform, carries rarely run over more than three places. So neither training on such
+pairs nor testing on them says much about carries (Quirke and Barez 2023 also reweight theirs). The strata, at a length
+of L digits:
 
-    uniform      both numbers have L digits
-    carries      digits of the second are 9 minus those of the first, at a rate drawn for each problem: chains
-    nines_short  99...9 of L digits and a number of 1 to 4, or the other way round: the carry runs through all places
-    nines        99...9 of L digits and a uniform number of L
+    uniform      both numbers have L uniform digits
+    carries      some digits of the second are 9 minus those of the first, at a rate drawn for each problem: chains
+    nines_short  99...9 (L digits) and a number of 1 to 4 digits, in either order: the carry runs through all places
+    nines        99...9 (L digits) and a uniform number of L digits
 
-A subtraction is one of these turned round, sum minus second number: it borrows where the addition carries. One of
-floats is one with a point in the middle.
+A subtraction is the inverse of one of these, sum minus second number: it borrows where the addition carries. A float
+addition is one of these with a point in the middle of both numbers.
 """
 
 from collections.abc import Callable
@@ -25,13 +26,16 @@ _RATES = 2**16
 
 
 def _digits(length: int, generator: np.random.Philox) -> list[int]:
-    """A number of that many digits; its first digit is not 0."""
+    """The digits of a number of that length; the first digit is not 0."""
     words = generator.random_raw(length).tolist()
     return [1 + words[0] % 9, *(word % 10 for word in words[1:])]
 
 
 def _complemented(a: list[int], b: list[int], generator: np.random.Philox) -> list[int]:
-    """`b`, aligned to the ones digit of `a`, with digits that carry on a carry wherever a draw below the rate says."""
+    """`b` with some digits replaced by 9 minus the digit of `a` in the same place, so that they pass a carry on.
+
+    A rate is drawn first; each digit is then replaced with that probability.
+    """
     rate, *words = (word % _RATES for word in generator.random_raw(len(b) + 1).tolist())
     below = a[len(a) - len(b) :] if len(b) <= len(a) else [0] * (len(b) - len(a)) + a
     changed = [9 - under if word < rate else digit for digit, under, word in zip(b, below, words, strict=True)]
@@ -66,9 +70,15 @@ STRATA: dict[str, Callable[[int, np.random.Philox], tuple[list[int], list[int]]]
 
 
 def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
-    """Problem number `index` of an endless stream of integer additions; raises TaskError for an unknown stratum.
+    """Problem number `index` of an endless stream of integer additions. Raises TaskError for an unknown stratum.
 
-    The stream knows no splits: it is for lengths that no training had.
+    The stream has no splits: it is meant for lengths that no model was trained on.
+
+    Args:
+        stratum: one of STRATA.
+        length: digits of the longer number.
+        seed: selects the stream.
+        index: the problem's number in the stream.
     """
     if stratum not in STRATA:
         raise TaskError(f"stratum {stratum!r} is not known; known: {', '.join(STRATA)}")
@@ -77,14 +87,18 @@ def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
 
 
 def subtraction(stratum: str, length: int, seed: int, index: int) -> Problem:
-    """`addition` of the same arguments turned round, and of its length, though the sum may have a digit more."""
+    """The inverse of `addition` with the same arguments: sum minus second number.
+
+    Its length is that of the addition, although the sum may have one digit more.
+    """
     added = addition(stratum, length, seed, index)
     return Problem("sub", "integer", added.answer, added.b, added.a, length)
 
 
 def float_addition(stratum: str, length: int, seed: int, index: int) -> Problem:
-    """`addition` at twice the length with a point in the middle of its numbers: both parts have up to `length` digits,
-    and chains of carries go through the point.
+    """`addition` at twice the length, with a point in the middle of its numbers.
+
+    Both parts have up to `length` digits, and chains of carries run across the point.
     """
     added = addition(stratum, 2 * length, seed, index)
     a, b = Float(int(added.a), -length), Float(int(str(added.b)), -length)
@@ -96,18 +110,24 @@ STREAMS: dict[str, Callable[[str, int, int, int], Problem]] = {
     "sub_integer": subtraction,
     "add_float": float_addition,
 }
-"""Tasks that have strata."""
+"""The tasks that have strata, with the functions that draw them."""
 
 
 def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:
-    """A training problem of integer addition made harder, with these probabilities, or itself.
+    """A training problem of integer addition, made harder with certain probabilities; either number may come first.
 
-    short_second: the second number has any length from 1 up. carries: digits of it are 9 minus those of the first, at a
-    rate of its own. nines: the first number is all nines. Either number may come first. A problem that would thereby
-    leave the training split stays as it is. Raises TaskError for other tasks.
+    A problem that would leave the training split stays as it is. Raises TaskError for other tasks.
+
+    Args:
+        item: the problem.
+        carries: probability that some digits of the second number become 9 minus those of the first.
+        short_second: probability that the second number gets any length from 1 up.
+        nines: probability that the first number becomes all nines.
+        seed: selects the stream of draws.
+        index: the problem's number in the stream.
     """
     if (item.task, item.representation) != ("add", "integer"):
-        raise TaskError(f"data.variation is of add_integer alone, and data.tasks has {task_of(item).key}")
+        raise TaskError(f"data.variation works with add_integer only, but data.tasks has {task_of(item).key}")
     generator = philox("variation", seed, index)
     shortened, complemented, nined, swapped = (word / 2**64 for word in generator.random_raw(4).tolist())
     a, b = [int(digit) for digit in item.a], [int(digit) for digit in str(item.b)]

@@ -1,16 +1,16 @@
-"""Additions column by column: digits, carries, and what a carry has come through.
+"""Additions column by column: digits, carries, and the columns that a carry has passed through.
 
-Column 0 is that of the ones. The terms are those of Quirke and Barez (arXiv 2310.13121, 2402.02619):
+Column 0 holds the ones digits. The terms are those of Quirke and Barez (arXiv 2310.13121, 2402.02619):
 
     column k     3  2  1  0
     a            3  5  7  8
     b            0  4  2  6
     sum s_k      4  0  0  4
     carry c_k    1  1  1  0     into column k
-    tricase      -  =  =  +     of a_k + b_k: 8 and less -, 9 =, 10 and more +
-    chain        2  1  0  0     columns of 9 right below k, through which a carry into k has to come
+    tricase      -  =  =  +     sign of a_k + b_k - 9: - up to 8, = for 9, + from 10
+    chain        2  1  0  0     columns with sum 9 right below k, which a carry into k has to pass
 
-Shapes: B sums, K columns, as many as the longest sum has digits.
+Shapes: B sums, K columns (as many as the longest sum has digits).
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,28 @@ from typing import NamedTuple
 import numpy as np
 
 STRATA = ("no carry", "carry", "chain")
-"""Of a column, by the one below it: at most 8, at least 10, or 9, so that more columns below decide."""
+"""The strata of a column, by the digit sum of the column below it: at most 8 (no carry), at least 10 (carry), or 9
+(chain: columns further below decide)."""
 
 
 class Columns(NamedTuple):
-    """All arrays are (B, K) of integers."""
+    """All arrays are integers of shape (B, K)."""
 
     a: np.ndarray
     b: np.ndarray
-    """Digits; 0 where a number has none."""
+    """Digits; 0 if a number has no digit in the column."""
     sum: np.ndarray
     carry: np.ndarray
-    """Into the column: 0 or 1."""
+    """The carry into the column: 0 or 1."""
 
     @classmethod
     def of(cls, numbers: Sequence[tuple[int, int]], width: int = 1) -> "Columns":
-        """Of pairs of numbers that are not negative, `width` columns at least; raises ValueError for none at all."""
+        """The columns of some additions. Raises ValueError if there are none.
+
+        Args:
+            numbers: pairs of non-negative numbers.
+            width: the fewest columns, K.
+        """
         if not numbers:
             raise ValueError("no additions")
         width = max(width, *(len(str(a + b)) for a, b in numbers))
@@ -46,12 +52,15 @@ class Columns(NamedTuple):
 
     @property
     def tricase(self) -> np.ndarray:
-        """-1, 0 or 1: the digits' sum is at most 8, 9, or at least 10; what it does to a carry."""
+        """-1, 0 or 1: the sum of the digits is at most 8, exactly 9, or at least 10.
+
+        So the column stops a carry, passes it on, or makes one.
+        """
         return np.sign(self.a + self.b - 9)
 
     @property
     def chain(self) -> np.ndarray:
-        """How many columns of 9 lie right below."""
+        """How many columns in a row, right below each column, have the digit sum 9."""
         lengths = np.zeros_like(self.a)
         for k in range(1, lengths.shape[1]):
             lengths[:, k] = (lengths[:, k - 1] + 1) * (self.tricase[:, k - 1] == 0)
@@ -59,12 +68,12 @@ class Columns(NamedTuple):
 
     @property
     def stratum(self) -> np.ndarray:
-        """Index into `STRATA`. The ones column has no carry."""
+        """The index into `STRATA`; the ones column counts as "no carry"."""
         below = np.full_like(self.a, -1)
         below[:, 1:] = self.tricase[:, :-1]
         return np.select([below == -1, below == 1], [0, 1], 2)
 
 
 def _digits(number: int, width: int) -> list[int]:
-    """Ones first."""
+    """The digits of a number, ones first."""
     return [int(digit) for digit in reversed(f"{number:0{width}d}")]

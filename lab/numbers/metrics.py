@@ -12,25 +12,32 @@ from lab.numbers.representations import Representation, split_parts
 
 METRICS = ("exact_match", "digit_match", "dlength")
 BOUNDS = {"exact_match": (0, 1), "digit_match": (0, 1), "dlength": (0, math.inf)}
-"""What a score, and so a mean of scores, can be."""
+"""The smallest and largest values that a score, and so a mean of scores, can have."""
 
 
 class Score(NamedTuple):
     exact_match: bool
     digit_match: float
-    """Share of the truth's digits that the answer has in the same place, 0 to 1."""
+    """The share of the truth's digits that the answer has in the same place, from 0 to 1."""
     dlength: int
-    """Sum over the parts of the absolute difference in digits; 0 is best."""
+    """The absolute difference in the number of digits, summed over the parts; 0 is best."""
     error: str | None = None
-    """Class of the error of an integer sum (lab/numbers/taxonomy.py); None elsewhere."""
+    """The class of the error of an integer sum (lab/numbers/taxonomy.py); None for other tasks."""
 
 
 def score(answer: str | None, truth: str, representation: Representation) -> Score:
-    """Score an extracted answer against the truth; both texts are of the representation's grammar.
+    """Scores an extracted answer against the truth.
 
     Integers, integer parts, numerators, denominators and exponents are aligned at their last digit, decimals at their
-    first. A missing digit is an error, a surplus one is not (it shows in dlength). No answer (None) has no digit
-    right, and a dlength of all the truth's digits. Raises ValueError for a text that is not of the grammar.
+    first. In digit match, a missing digit is an error but a surplus one is not (it shows in dlength). If there is no
+    answer, no digit is right, and dlength is the number of the truth's digits.
+
+    Args:
+        answer: the answer as text, or None if there is none.
+        truth: the right answer as text.
+        representation: the representation of both.
+
+    Raises ValueError if a text does not match the representation's grammar.
     """
     if answer == truth:
         return Score(True, 1.0, 0)
@@ -47,16 +54,22 @@ def score(answer: str | None, truth: str, representation: Representation) -> Sco
 
 WELL_LEARNED = {"exact_match": 0.9, "digit_match": 0.9, "dlength": 0.1}
 PERFORMANCE_PRESERVING = {"exact_match": 0.1, "digit_match": 0.5, "dlength": 1.0}
-"""Thresholds that a length passes: at least this exact or digit match, at most this dlength (A.1.8)."""
+"""Thresholds that a length must pass: at least this exact match or digit match, at most this dlength (A.1.8)."""
 
 
 def longest_passing(means: Mapping[int, float], metric: str, thresholds: Mapping[str, float]) -> int:
-    """The largest length whose own mean passes, even if a shorter one fails; 0 if none (the released statistics)."""
+    """The largest length whose mean passes, even if a shorter one fails; 0 if none does (the released statistics).
+
+    Args:
+        means: the mean of the metric at each length.
+        metric: one of METRICS.
+        thresholds: the threshold of each metric.
+    """
     return max((length for length, mean in means.items() if _passes(mean, metric, thresholds)), default=0)
 
 
 def contiguous_passing(means: Mapping[int, float], metric: str, thresholds: Mapping[str, float]) -> int:
-    """The largest length up to which every measured length passes; 0 if the shortest fails."""
+    """The largest length up to which every measured length passes; 0 if the shortest fails. See `longest_passing`."""
     longest = 0
     for length in sorted(means):
         if not _passes(means[length], metric, thresholds):

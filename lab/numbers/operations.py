@@ -1,7 +1,7 @@
-"""What the tasks compute, exactly, on operands of one representation (Number Cookbook, appendix A.1.2).
+"""The operations of the tasks, computed exactly (Number Cookbook, appendix A.1.2).
 
-Every function takes and gives canonical numbers; a second operand that is a position, a digit or a number of
-figures is an Integer too (the paper's lower-case `int`).
+Every function takes and returns canonical numbers of one representation. A second operand that is a position, a digit
+or a number of figures is also an Integer (the paper's lower-case `int`).
 """
 
 from operator import add, mul, sub, truediv
@@ -36,27 +36,27 @@ def smaller(a: Number, b: Number) -> Number:
 
 
 def digit_max(a: Number, b: Number) -> Number:
-    """The larger digit at each aligned position, a missing digit counting as 0."""
+    """The larger digit at each aligned position; a missing digit counts as 0."""
     return _digit_by_digit(a, b, np.maximum)
 
 
 def digit_min(a: Number, b: Number) -> Number:
-    """The smaller digit at each aligned position, a missing digit counting as 0."""
+    """The smaller digit at each aligned position; a missing digit counts as 0."""
     return _digit_by_digit(a, b, np.minimum)
 
 
 def digit_add(a: Number, b: Number) -> Number:
-    """Addition without carries: each aligned position modulo 10. 44.418 and 65.669 give 9.077."""
+    """Addition without carries: the sum modulo 10 at each aligned position. 44.418 and 65.669 give 9.077."""
     return _digit_by_digit(a, b, lambda x, y: (x + y) % 10)
 
 
 def get_digit(a: Number, position: Integer) -> Integer:
-    """The digit at a position counted from the left from 0, the decimal point skipped."""
+    """The digit at a position, counted from the left from 0; the decimal point is skipped."""
     return Integer(int(_digits(a)[position.value]))
 
 
 def length(a: Number) -> Integer:
-    """How many digits the number has in all, the decimal point not counted."""
+    """How many digits the number has in all; the decimal point does not count."""
     return Integer(len(_digits(a)))
 
 
@@ -65,7 +65,7 @@ def count(a: Number, digit: Integer) -> Integer:
 
 
 def to_float(a: Fraction | Scientific) -> Float:
-    """Raises ValueError for a fraction that no finite decimal equals."""
+    """The same number as a float. Raises ValueError for a fraction that is not a finite decimal."""
     if isinstance(a, Scientific):
         return Float(a.coefficient, a.exponent)
     # 2**i * 5**j divides 10**k as soon as k is at least i and j, and both are below its bit length.
@@ -77,7 +77,7 @@ def to_float(a: Fraction | Scientific) -> Float:
 
 
 def to_scientific(a: Integer | Float) -> Scientific:
-    """Raises ValueError for a number below 1, whose exponent would be negative."""
+    """The same number in scientific notation. Raises ValueError below 1, where the exponent would be negative."""
     number = Scientific(a.value, 0) if isinstance(a, Integer) else Scientific(a.coefficient, a.exponent)
     if number.coefficient and number.power < 0:
         raise ValueError(f"{a} is below 1: the benchmark's scientific notation has no negative exponent")
@@ -85,7 +85,7 @@ def to_scientific(a: Integer | Float) -> Scientific:
 
 
 def significant(a: Integer | Float, figures: Integer) -> str:
-    """Rounded half up to so many figures, as text: its trailing zeros are figures (50400 to 2 is 5.0e4).
+    """The number rounded half up to so many figures, as text, because trailing zeros count (50400 to 2 is 5.0e4).
 
     The released code rounds 9 % of its items wrongly; this is exact school rounding.
     """

@@ -8,7 +8,7 @@ ever involved. `str(number)` is its canonical text; `parse` reads any text of th
     Fraction    [0-9]+/[0-9]+                   reduced                                   12/7, 7/1, 0/1
     Scientific  [0-9].[0-9]+e[0-9]+             1 <= significand < 10, or zero as 0.0e0   1.5e8, 3.0e5
 
-The classes are plain slotted dataclasses, since training data make millions of them; treat them as immutable.
+The classes are plain slotted dataclasses, because training data makes millions of them; treat them as immutable.
 """
 
 import math
@@ -41,7 +41,7 @@ class Integer:
 
     @classmethod
     def parse(cls, text: str) -> "Integer":
-        """Raises ValueError when `text` is not of the grammar above (the same holds for every `parse`)."""
+        """Reads a number. Like every `parse`, it raises ValueError if `text` does not match the grammar above."""
         (value,) = split_parts(text, cls)
         return Integer(int(value))
 
@@ -60,7 +60,7 @@ class Decimal:
         self.exponent = exponent
 
     def scaled(self, exponent: int) -> int:
-        """The value in units of 10**exponent, for an exponent not above this number's own."""
+        """The value in units of 10**exponent; `exponent` must not be above this number's own."""
         return self.coefficient * 10 ** (self.exponent - exponent)
 
     def __eq__(self, other: object) -> bool:
@@ -100,7 +100,7 @@ class Float(Decimal):
 
     @property
     def decimals(self) -> int:
-        """Decimals that the canonical text shows, at least one."""
+        """How many decimals the canonical text shows; at least one."""
         return max(1, -self.exponent)
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class Scientific(Decimal):
 
     @property
     def decimals(self) -> int:
-        """Decimals of the significand, not counting a lone zero."""
+        """How many decimals the significand has; a lone zero does not count."""
         return len(str(self.coefficient)) - 1
 
     def with_power(self, power: int) -> "Scientific":
@@ -164,7 +164,7 @@ class Fraction:
 
     @classmethod
     def reduced(cls, numerator: int, denominator: int) -> "Fraction":
-        """Raises ZeroDivisionError when the denominator is zero."""
+        """The reduced fraction. Raises ZeroDivisionError if the denominator is zero."""
         divisor = math.gcd(numerator, denominator)
         if denominator == 0:
             raise ZeroDivisionError(f"fraction {numerator}/0")
@@ -209,7 +209,7 @@ _SEPARATORS = re.compile(r"[./e]")
 def split_parts(text: str, representation: Representation) -> list[str]:
     """The digit strings of the parts, as written: '425.92' -> ['425', '92'].
 
-    Raises ValueError when `text` is not of the representation's grammar (ASCII digits, no sign).
+    Raises ValueError if `text` does not match the representation's grammar (ASCII digits, no sign).
     """
     if not representation.pattern.fullmatch(text):
         raise ValueError(f"{text!r} is not of the form {representation.pattern.pattern} ({representation.name})")
@@ -217,9 +217,10 @@ def split_parts(text: str, representation: Representation) -> list[str]:
 
 
 def length(number: Number) -> int:
-    """Digits of the longest part (appendix A.1.7); a lone padding zero of a decimal part counts as one.
+    """How many digits the longest part has (appendix A.1.7); the lone zero of 5.0 counts as one.
 
-    The exponent is left out, as in the published test set: 3.2e57 is of length 1, or nothing would be.
+    The exponent does not count, as in the published test set: 3.2e57 has length 1. If it counted, hardly any number
+    would have length 1.
     """
     parts = _SEPARATORS.split(str(number))
     return max(map(len, parts[:-1] if isinstance(number, Scientific) else parts))

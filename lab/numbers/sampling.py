@@ -1,8 +1,8 @@
 """Problems as a pure function of (seed, split, task, length, index).
 
 Nothing is pre-generated: any problem is computed when it is asked for, and is the same on every machine. Problems
-come in blocks; each block has a counter-based generator of its own (Philox), keyed by a hash of everything that names
-the block. Only the generator's raw words are used, since numpy guarantees those streams for ever, and not the
+come in blocks. Each block has its own counter-based generator (Philox), keyed by a hash of everything that names the
+block. Only the generator's raw words are used, because numpy guarantees that those streams never change, but not the
 distributions built on them.
 
 Raw numbers follow Number Cookbook A.1.7: the first has the full length L, the second a length uniform in L/2..L.
@@ -25,11 +25,11 @@ from lab.numbers.tasks import TASKS, Prepare, Task
 BLOCK = 128
 _ROUND = 160
 _ROUNDS_WITHOUT_RESULT = 64
-"""A split with no problem among so many candidates is taken to be empty."""
+"""A split is assumed to be empty if this many rounds of candidates contain none of its problems."""
 
 
 class Problem(NamedTuple):
-    """A question and its exact answer, as canonical text."""
+    """A question and its exact answer; the numbers are canonical text."""
 
     task: str
     representation: str
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
     b: str | None
     answer: str
     length: int
-    """Digits of the longest part of the longest operand."""
+    """How many digits the longest part of the longest operand has."""
 
 
 def task_of(problem: Problem) -> Task:
@@ -50,15 +50,23 @@ class Cell(NamedTuple):
     task: Task
     length: int
     prepare: Prepare | None = None
-    """How a raw pair becomes the question, if not by the task's own rule."""
+    """How a raw pair becomes the question; None for the task's own rule."""
 
 
 def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
-    """Problem number `index` of an endless stream; raises TaskError when the split is empty at that length."""
+    """Problem number `index` of an endless stream. Raises TaskError if the split is empty at that length.
+
+    Args:
+        cell: the task and the length.
+        split: "train", "valid" or "test".
+        seed: selects the stream.
+        index: the problem's number in the stream, from 0.
+    """
     return block(cell, split, seed, index // BLOCK)[index % BLOCK]
 
 
 def has_problems(cell: Cell, split: Split, seed: int) -> bool:
+    """Whether the split has any problem of the cell's task and length."""
     try:
         return next(_drawn(cell, split, seed, 0), None) is not None
     except TaskError:
@@ -66,11 +74,11 @@ def has_problems(cell: Cell, split: Split, seed: int) -> bool:
 
 
 def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[Problem]:
-    """The first `count` problems of the stream without repetition, swapped operands counting as the same.
+    """The first `count` distinct problems of the stream; problems with swapped operands are the same.
 
-    Nothing is drawn beyond the last of them: of long numbers, one draw in 16 is a test problem. Fewer when the space
-    has fewer: drawing stops when nothing new has come for a whole block and for as many draws as have been kept twenty
-    times over.
+    Nothing is drawn beyond the last of them, because draws are costly: among long numbers, one in 16 is a test problem.
+    The list is shorter if there are fewer such problems: drawing stops once a whole block, and 20 times as many draws
+    as there are problems so far, have brought nothing new.
     """
     kept: dict[tuple[str, str], Problem] = {}
     number = since_last = 0
@@ -89,11 +97,11 @@ def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[P
 
 
 class Mixture(Sequence[Problem]):
-    """An endless mixture of cells in equal shares, cut off at `size`.
+    """An endless mixture of cells in equal shares, cut off at `size` problems.
 
-    Each round visits every cell once, in an order of its own; round r takes problem r of the cell. So any prefix is
-    balanced, and item i costs no more than its block. A stream is endless and a space is not: the shortest lengths
-    repeat themselves.
+    Each round visits every cell once, in its own random order; round r takes problem r of each cell. So every prefix is
+    balanced, and computing one item costs no more than computing its block. Streams are endless but there are only so
+    many short problems, so the shortest lengths repeat.
     """
 
     def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int) -> None:
@@ -111,15 +119,15 @@ class Mixture(Sequence[Problem]):
         return problem(self.cell(index), self.split, self.seed, index // len(self.cells))
 
     def cell(self, index: int) -> Cell:
-        """Where problem `index` is from."""
+        """The cell that problem `index` comes from."""
         number, place = divmod(index, len(self.cells))
         return self.cells[_order(len(self.cells), self.split, self.seed, number)[place]]
 
 
 class Curriculum(Sequence[Problem]):
-    """A mixture whose lengths grow: `size` problems in `stages` of equal size, the last of which has all cells.
+    """A mixture whose lengths grow: `size` problems in `stages` of equal size; the last stage has all cells.
 
-    Stage s of n takes the shortest s/n of each task's lengths, and at least one.
+    Stage s of n contains the shortest s/n of each task's lengths, and at least one length.
     """
 
     def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int, stages: int) -> None:
@@ -138,7 +146,7 @@ class Curriculum(Sequence[Problem]):
         return self._mixture(index)[index]
 
     def cell(self, index: int) -> Cell:
-        """Where problem `index` is from."""
+        """The cell that problem `index` comes from."""
         return self._mixture(index).cell(index)
 
     def _mixture(self, index: int) -> Mixture:
@@ -158,7 +166,7 @@ def block(cell: Cell, split: Split, seed: int, number: int) -> list[Problem]:
 
 
 def _drawn(cell: Cell, split: Split, seed: int, number: int) -> Iterator[Problem]:
-    """The problems of a block one at a time, and more without an end; a problem is drawn when it is asked for."""
+    """The problems of a block, and endlessly more, one at a time; each is drawn only when it is asked for."""
     task, length, prepare = cell
     name, solve, representation, tested = task.name, task.solve, task.representation.name, task.tested_lengths
     if split != "train" and length not in tested:
@@ -179,8 +187,13 @@ def _drawn(cell: Cell, split: Split, seed: int, number: int) -> Iterator[Problem
 def questions(
     task: Task, length: int, generator: np.random.Philox, prepare: Prepare | None = None
 ) -> Iterator[tuple[Number, Number | None]]:
-    """One round of operands of a task at a length, by `prepare` or by the task's own rule; pairs that make no question
-    are left out.
+    """One round of operands of a task at a length; pairs that do not make a question are left out.
+
+    Args:
+        task: the task.
+        length: digits of the longest part.
+        generator: the source of random words.
+        prepare: how a raw pair becomes the question; the task's own rule if not given.
     """
     prepare = prepare or task.prepare
     draw = _DRAW[task.representation]
@@ -200,9 +213,9 @@ def questions(
 
 
 def _digit_rows(rows: int, width: int, generator: np.random.Philox) -> str:
-    """Rows of random digits end to end; the first and the last digit of a row are not 0.
+    """Rows of random digits, joined; the first and the last digit of each row are not 0.
 
-    A digit is a 32-bit word modulo 10 (or 9): uniform to within 3e-9.
+    Each digit is a 32-bit word modulo 10 (or 9), which is uniform to within 3e-9.
     """
     words_RW = generator.random_raw((rows * width + 1) // 2).view(np.uint32)[: rows * width].reshape(rows, width)
     digits_RW = (words_RW % 10).astype(np.uint8) + ord("0")
@@ -210,7 +223,7 @@ def _digit_rows(rows: int, width: int, generator: np.random.Philox) -> str:
     return digits_RW.tobytes().decode()
 
 
-# Raw numbers of a length, from a row of digits (at least 2 * length + 1 of them) and a word. None is a void draw.
+# Raw numbers of a length, made from a row of at least 2 * length + 1 digits and a random word. None: draw again.
 
 
 def _integer(row: str, length: int, word: int) -> Integer:
@@ -235,7 +248,7 @@ _DRAW = {Integer: _integer, Float: _float, Fraction: _fraction, Scientific: _sci
 
 
 def philox(*name: object) -> np.random.Philox:
-    """A generator of its own for everything that has a name. Use its raw words: numpy keeps those streams for ever."""
+    """A random generator for everything that has a name. Use its raw words: numpy never changes those streams."""
     digest = blake2b("/".join(map(str, name)).encode(), digest_size=16).digest()
-    # The low word of the big-endian digest first: what Philox makes of the number itself, much slower.
+    # The low word of the big-endian digest comes first: Philox does the same with the number itself, but much slower.
     return np.random.Philox(key=np.frombuffer(digest[::-1], "<u8"))

@@ -1,7 +1,7 @@
-"""Which split a problem belongs to: decided by a hash of its operands, so that splits cannot overlap.
+"""Decides which split a problem belongs to, by a hash of its operands, so that splits cannot overlap.
 
-Whatever the seed, a task's operands land in the same split; swapped operands are the same problem. Lengths that a task
-is not tested at, too short ones, belong to train (Number Cookbook, A.1.8).
+The seed plays no part: the same operands always land in the same split. Swapped operands are the same problem. Lengths
+that are too short to be tested belong to train (Number Cookbook, A.1.8).
 """
 
 from hashlib import blake2b
@@ -11,21 +11,29 @@ Split = Literal["train", "valid", "test"]
 
 _LONG = (2**32 // 16, 2**32 // 8)
 _SHORT = (2**32 // 4, 2**32 // 2)
-"""Hashes below the first bound are test, below the second valid. Short spaces are small: a larger share of them
-leaves enough to test."""
+"""Hashes below the first bound are test, those below the second valid. There are few short problems, so a larger share
+of them is set aside, to have enough to test."""
 
 SHORT_LENGTH = 3
 
 
 def unordered(a: str, b: str | None) -> tuple[str, str]:
-    """What makes two problems of a task the same: their operands, in whichever order."""
+    """The operands in a fixed order; two problems of a task are the same if these agree."""
     if b is None:
         return a, ""
     return (a, b) if a <= b else (b, a)
 
 
 def split_of(representation: str, a: str, b: str | None, length: int, tested: range) -> Split:
-    """The split of a question with canonical operands `a` and `b`, at a length of a task with `tested` lengths."""
+    """The split of a question.
+
+    Args:
+        representation: the name of the task's representation.
+        a: the first operand, as canonical text.
+        b: the second operand, if there is one.
+        length: the length of the problem, in digits.
+        tested: the lengths at which the task is tested.
+    """
     if length not in tested:
         return "train"
     first, second = unordered(a, b)

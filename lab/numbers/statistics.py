@@ -1,4 +1,4 @@
-"""Intervals: every figure of the lab carries its n and one of these."""
+"""Interval estimates: every figure of the lab carries its n and one of these intervals."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,21 +9,21 @@ import numpy as np
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval, and how many samples stand behind it."""
+    """A value with its 95 % interval, and the number of samples behind it."""
 
     value: float
     low: float
     high: float
-    """Bounds of the 95 % interval; infinite where nothing is known, as of the mean of one value."""
+    """Bounds of the 95 % interval; infinite if nothing is known, as for the mean of a single value."""
     n: int
 
     def to_json(self) -> dict[str, Any]:
-        """The fields by name. A bound that is infinite becomes None: JSON has no word for it."""
+        """The fields by name. An infinite bound becomes None, because JSON cannot write it."""
         return {name: part if math.isfinite(part) else None for name, part in self._asdict().items()}
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> Self:
-        """What `to_json` made; None is infinite again."""
+        """Reads what `to_json` wrote; None becomes infinite again."""
         value, low, high = (read[name] for name in ("value", "low", "high"))
         return cls(
             math.inf if value is None else value,
@@ -35,6 +35,11 @@ class Estimate(NamedTuple):
 
 def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
     """Score interval of a proportion (Wilson 1927), 95 % by default.
+
+    Args:
+        successes: how many of the samples are right.
+        n: how many samples there are.
+        z: the quantile of the normal distribution that sets the level of confidence.
 
     Raises ValueError unless 0 <= successes <= n and n > 0.
     """
@@ -51,10 +56,16 @@ def _score_interval(p: float, n: int, z: float = 1.959964) -> Estimate:
 
 
 def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000) -> Estimate:
-    """Percentile bootstrap of a mean (Efron 1979), 95 %; of one value alone, nothing is known of the mean.
+    """Percentile bootstrap of a mean (Efron 1979), 95 %. From a single value, nothing is known about the mean.
 
-    To draw n values again is to draw how often each distinct one comes, which is faster. Raises ValueError when there
-    are no values.
+    Resampling n values is the same as drawing how often each distinct value occurs, which is faster.
+
+    Args:
+        values: the values.
+        seed: the seed of the resampling.
+        resamples: how often the values are drawn again.
+
+    Raises ValueError if there are no values.
     """
     if len(values) == 0:
         raise ValueError("no values to take the mean of")
@@ -68,10 +79,10 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000
 
 
 def bootstrap_share(values: Sequence[float]) -> Estimate:
-    """Mean of values from 0 to 1, such as digit match: their bootstrap, or Wilson's interval if all are the same.
+    """Mean of values from 0 to 1, such as digit match: by bootstrap, or with Wilson's interval if all are equal.
 
-    Drawn again, equal values are as certain as can be, however few they are. None varies more than what is 0 or 1, so
-    Wilson's interval is wide enough for them. Raises ValueError when there are no values.
+    If all values are equal, the bootstrap interval has no width, however few they are. Among values from 0 to 1, those
+    that are 0 or 1 vary the most, so Wilson's interval is wide enough. Raises ValueError if there are no values.
     """
     if len(set(values)) == 1:
         return _score_interval(float(values[0]), len(values))
@@ -81,28 +92,42 @@ def bootstrap_share(values: Sequence[float]) -> Estimate:
 def bootstrap_ratio(
     numerators: Sequence[float], denominators: Sequence[float], seed: int = 0, resamples: int = 2000
 ) -> Estimate:
-    """Percentile bootstrap of the ratio of two sums over the same items, which are drawn in pairs, 95 %.
+    """Percentile bootstrap of the ratio of two sums over the same items, 95 %; items are drawn in pairs.
 
-    A bound is infinite if so many of the draws have only zeros below; of one item both are. Raises ValueError when the
-    lengths differ, or all denominators are 0.
+    A bound is infinite if enough draws contain only zero denominators; for a single item, both bounds are infinite.
+
+    Args:
+        numerators: one number for each item.
+        denominators: one number for each item, in the same order.
+        seed: the seed of the resampling.
+        resamples: how often the items are drawn again.
+
+    Raises ValueError if the lengths differ, or if all denominators are 0.
     """
     above_N, below_N = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     if len(above_N) != len(below_N) or not below_N.any():
-        raise ValueError(f"no ratio of {len(above_N)} numbers to {len(below_N)}, of which some are not 0")
+        sizes = f"{len(above_N)} numerators to {len(below_N)} denominators"
+        raise ValueError(f"no ratio of {sizes}: there should be as many, and some denominator should not be 0")
     n = len(above_N)
     if n == 1:
         return Estimate(float(above_N[0] / below_N[0]), -math.inf, math.inf, n)
     drawn_RN = np.random.default_rng(seed).integers(n, size=(resamples, n))
     above_R, below_R = above_N[drawn_RN].sum(1), below_N[drawn_RN].sum(1)
     ratios_R = np.divide(above_R, below_R, out=np.full(resamples, np.inf), where=below_R != 0)
-    # between two draws nothing is interpolated: one may be infinite
+    # no interpolation between draws, because one of them may be infinite
     low, high = np.quantile(ratios_R, [0.025, 0.975], method="inverted_cdf")
     return Estimate(float(above_N.sum() / below_N.sum()), float(low), float(high), n)
 
 
 def student_mean(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> Estimate:
-    """Mean of a few independent values, such as those of several seeds, with Student's 95 % interval, cut to what is
-    possible. Of one value the interval is everything that is possible. Raises ValueError when there are none.
+    """Mean of a few independent values, such as those of several seeds, with Student's 95 % interval.
+
+    Args:
+        values: the values. From a single one, the interval is [low, high].
+        low: the smallest possible value; the interval is cut there.
+        high: the largest possible value.
+
+    Raises ValueError if there are no values.
     """
     if len(values) == 0:
         raise ValueError("no values to take the mean of")
@@ -112,10 +137,15 @@ def student_mean(values: Sequence[float], low: float = -math.inf, high: float = 
 
 
 def seeds_proportion(shares: Sequence[float], n: int) -> Estimate:
-    """Mean of the proportions that several seeds have, each of `n` problems: the wider of Student's interval over them
-    and Wilson's over all their problems, since seeds that agree do not make it certain. Of one seed it is Wilson's.
+    """Mean of the proportions of several seeds, each measured on `n` problems.
 
-    The estimate's n is that of the seeds, and of one seed that of its problems. Raises ValueError when there are none.
+    The interval covers Student's over the seeds and Wilson's over all their problems, because seeds that agree do not
+    make the mean certain. For a single seed it is Wilson's. The estimate's n is the number of seeds, or for a single
+    seed the number of its problems. Raises ValueError if there are no seeds.
+
+    Args:
+        shares: the proportion of each seed, 0 to 1.
+        n: how many problems each seed was asked.
     """
     pooled = wilson(round(sum(shares) * n), n * len(shares))
     if len(shares) == 1:
@@ -126,9 +156,14 @@ def seeds_proportion(shares: Sequence[float], n: int) -> Estimate:
 
 @cache
 def student_quantile(probability: float, freedom: int) -> float:
-    """Of Student's t with so many degrees of freedom, for a probability above one half (by the trapezoid rule)."""
+    """Quantile of Student's t distribution, for a probability above one half (by the trapezoid rule).
+
+    Args:
+        probability: between 0.5 and 1.
+        freedom: the degrees of freedom.
+    """
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-    # t = tan(angle): the tail of few degrees of freedom is long
+    # integrate over t = tan(angle), because the tail is long if there are few degrees of freedom
     angles_P = np.linspace(0, math.pi / 2, 200_001)[:-1]
     t_P = np.tan(angles_P)
     density_P = scale * (1 + t_P**2 / freedom) ** (-(freedom + 1) / 2) * (1 + t_P**2)

@@ -1,11 +1,11 @@
 """The 53 tasks of the lab, one row each: the 41 (task, representation) pairs of Table 1 and their variants.
 
-A row says how a raw pair of numbers becomes the question (`prepare`), what the answer is (`solve`), in which
-representation, and for which lengths it is tested. Rules: Number Cookbook A.1.6 and A.1.7; where the paper is silent
-or its released code disagrees, the docstring of the rule says what was taken.
+A row says how a raw pair of numbers becomes the question (`prepare`), how the answer is computed (`solve`), the
+answer's representation, and the tested lengths. The rules are those of Number Cookbook A.1.6 and A.1.7. If the paper is
+silent or its released code disagrees, the docstring of the rule says which one it follows.
 
-`prepare(a, b, word)` gets the longer number first and 64 random bits for what is left to choose. It returns the
-operands, or None when the pair does not make a question; the sampler then draws another.
+`prepare(a, b, word)` gets the longer number first, and 64 random bits for its choices. It returns the operands, or None
+if the pair does not make a question; the sampler then draws another pair.
 """
 
 import functools
@@ -21,7 +21,7 @@ Operands = tuple[Number, Number | None]
 Prepare: TypeAlias = Callable[..., Operands | None]
 
 
-# How a raw pair becomes a question. ------------------------------------------------------------------------------
+# How a raw pair becomes a question -------------------------------------------------------------------------------
 
 
 def either_order(a: Number, b: Number, word: int) -> Operands:
@@ -29,7 +29,7 @@ def either_order(a: Number, b: Number, word: int) -> Operands:
 
 
 def distinct(a: Number, b: Number, word: int) -> Operands | None:
-    """For comparisons: equal numbers would make a trivial question."""
+    """For comparisons: equal numbers are refused, because they would make a trivial question."""
     return None if a == b else either_order(a, b, word)
 
 
@@ -49,7 +49,7 @@ def larger_by_divisor(a: Number, b: Number, word: int) -> Operands:
 
 
 def short_modulus(a: Integer, b: Integer, word: int) -> Operands:
-    """mod: a modulus of more than 0.7 of the dividend's digits, plus one, loses its leading digits."""
+    """mod: the modulus keeps at most 0.7 times as many digits as the dividend, plus one; leading digits are dropped."""
     a, b = larger_first(a, b, word)  # type: ignore[assignment]
     most = 7 * len(str(a.value)) // 10 + 1
     return a, _one_for_zero(Integer(b.value % 10**most))
@@ -64,13 +64,13 @@ LONGEST_SHORT_FACTOR = 3
 
 
 def short_second(a: Number, b: Number, word: int) -> Operands:
-    """multiply_easy: the shorter number keeps at most three digits a part (the released code; the paper says < 3)."""
+    """multiply_easy: the shorter number keeps at most three digits per part (the released code; the paper says < 3)."""
     return a, shortened(b)
 
 
-@functools.cache  # one rule for one number of digits, as problems are remembered by their rule
+@functools.cache  # the same function for the same number of digits, because problems are cached by their rule
 def shorter_second(digits: int) -> Prepare:
-    """multiply_easy of integers: the shorter number keeps so many digits at most."""
+    """multiply_easy of integers: the shorter number keeps at most `digits` digits."""
 
     def prepare(a: Integer, b: Integer, word: int) -> Operands:
         return a, Integer(b.value % 10**digits)
@@ -84,7 +84,7 @@ def short_either(a: Number, b: Number, word: int) -> Operands:
 
 
 def proper(a: Fraction, b: Fraction, word: int) -> Operands | None:
-    """Comparison of fractions: improper ones are inverted, so that comparing with 1 tells nothing."""
+    """Comparison of fractions: improper ones are inverted, so that comparing each with 1 does not help."""
     return distinct(_inverted_if_improper(a), _inverted_if_improper(b), word)
 
 
@@ -95,7 +95,7 @@ def close_powers(a: Scientific, b: Scientific, word: int) -> Operands:
 
 
 def close_powers_descending(a: Scientific, b: Scientific, word: int) -> Operands | None:
-    """sub: the second exponent is 1 to 5 below the first; differences below 1 have no place in the notation."""
+    """sub: the second exponent is 1 to 5 below the first; differences below 1 are refused (no such exponent)."""
     a, b = either_order(a, b, word)  # type: ignore[assignment]
     a = a.with_power(max(a.power, 1))
     b = b.with_power(max(a.power - 1 - (word >> 1) % 5, 0))
@@ -103,13 +103,13 @@ def close_powers_descending(a: Scientific, b: Scientific, word: int) -> Operands
 
 
 def common_start(a: Integer, b: Integer, word: int) -> Operands | None:
-    """max_hard: numbers of one length whose first k digits agree, k uniform from none to all but one."""
+    """max_hard: numbers of the same length whose first k digits agree, with k uniform from 0 to all but one."""
     tail = 10 ** (len(str(a.value)) - (word >> 1) % len(str(a.value)))
     return distinct(a, Integer(a.value - a.value % tail + b.value % tail), word)
 
 
 def common_start_float(a: Float, b: Float, word: int) -> Operands | None:
-    """max_hard: 7 of 10 pairs share the integer part and the first k decimals, k below their common length."""
+    """max_hard: 7 of 10 pairs share the integer part and the first k decimals, with k below the number of decimals."""
     if (word >> 1) % 10 < 3:
         return distinct(a, b, word)
     tail = 10 ** (a.decimals - (word >> 8) % a.decimals)
@@ -117,8 +117,9 @@ def common_start_float(a: Float, b: Float, word: int) -> Operands | None:
 
 
 def common_start_scientific(a: Scientific, b: Scientific, word: int) -> Operands | None:
-    """max_hard: 8 of 10 pairs share the exponent (the released code; the paper says 7), and then the leading digit
-    and the first k decimals, k uniform from -1 (nothing shared) to one below the shorter significand's decimals."""
+    """max_hard: 8 of 10 pairs share the exponent (the released code; the paper says 7), and also the leading digit and
+    the first k decimals, with k uniform from -1 (nothing more shared) to one below the shorter significand's decimals.
+    """
     if (word >> 1) % 10 < 2:
         return distinct(a, b, word)
     decimals_a, decimals_b = a.decimals, b.decimals
@@ -142,13 +143,13 @@ def with_digit(a: Number, b: Number, word: int) -> Operands:
 
 
 def with_figures(a: Number, b: Number, word: int) -> Operands:
-    """sig: between 2 figures and all digits, not counting the outer zeros of a float."""
+    """sig: from 2 figures up to all digits; the outer zeros of a float do not count."""
     digits = str(a) if isinstance(a, Integer) else str(a).replace(".", "").strip("0")
     return a, Integer(2 + word % max(1, len(digits) - 1))
 
 
 def finite_decimal(a: Fraction, b: Fraction, word: int) -> Operands | None:
-    """to_float: a denominator 2**i * 5**j, i and j at most the length, which reducing must not change."""
+    """to_float: the denominator is 2**i * 5**j, with i and j at most the length, which reducing must not change."""
     digits = length(a)
     denominator = 2 ** (word % (digits + 1)) * 5 ** ((word >> 16) % (digits + 1))
     fraction = Fraction.reduced(max(a.numerator, a.denominator), denominator)
@@ -167,7 +168,7 @@ def trailing_zeros(a: Integer, b: Integer, word: int) -> Operands:
 
 
 def shortened(number: Number) -> Number:
-    """At most three digits a part; an emptied denominator becomes 1."""
+    """The number with at most three digits per part; a denominator that becomes 0 is replaced by 1."""
     if isinstance(number, Integer):
         return Integer(number.value % 10**LONGEST_SHORT_FACTOR)
     if isinstance(number, Fraction):
@@ -192,12 +193,12 @@ def _inverted_if_improper(number: Fraction) -> Fraction:
     return Fraction(number.denominator, number.numerator) if improper else number
 
 
-# The table. ------------------------------------------------------------------------------------------------------
+# The table -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difficulty:
-    """Test lengths and the bounds of the ranges S, M, L and XL (appendix A.1.6, section 2.3)."""
+    """The longest tested length and the ranges S, M, L and XL of lengths (appendix A.1.6, section 2.3)."""
 
     longest: int
     ranges: dict[str, range]
@@ -216,7 +217,7 @@ class Task:
     answer: Representation
     difficulty: Difficulty
     same_length: bool = False
-    """Whether both raw numbers have the full length; otherwise the second has half of it to all of it."""
+    """Whether both raw numbers have the full length; if not, the second has from half to all of it."""
 
     @property
     def key(self) -> str:
@@ -224,19 +225,21 @@ class Task:
 
     @property
     def second(self) -> Representation | None:
-        """What the second operand is, if there is one (Table 4): a position, digit or number of figures is short."""
+        """The representation of the second operand (Table 4); None if there is none. A parameter is an Integer."""
         if self.name in ("length", "to_float", "to_scient"):
             return None
         return Integer if self.has_parameter else self.representation
 
     @property
     def has_parameter(self) -> bool:
-        """Whether the second operand is a position, a digit or a number of figures, and not another number."""
+        """Whether the second operand is a parameter (a position, a digit or a number of figures), not a number."""
         return self.name in ("get_digit", "count", "sig")
 
     @property
     def tested_lengths(self) -> range:
-        """Shorter numbers belong to training, "to make sure that unit rules can be included" (A.1.8)."""
+        """The lengths that are tested. Shorter ones belong to training, "to make sure that unit rules can be included"
+        (A.1.8).
+        """
         if self.representation is Fraction:
             shortest = 1
         else:
@@ -244,7 +247,7 @@ class Task:
         return range(shortest, self.difficulty.longest + 1)
 
     def range_of(self, digits: int) -> str:
-        """S, M, L or XL; raises TaskError for a length outside of all four."""
+        """The range of a length: S, M, L or XL. Raises TaskError if it is outside all four."""
         for name, lengths in self.difficulty.ranges.items():
             if digits in lengths:
                 return name
@@ -315,7 +318,7 @@ TASKS: dict[str, Task] = {task.key: task for task in _ROWS}
 
 
 def task(key: str) -> Task:
-    """The task of that name; raises TaskError with the nearest names when there is none."""
+    """The task of that name. Raises TaskError, with the nearest names, if there is none."""
     if key in TASKS:
         return TASKS[key]
     from difflib import get_close_matches

@@ -1,9 +1,9 @@
-"""How a sum is wrong: the error classes of carry-free addition, and what else can be seen in the digits.
+"""How a sum is wrong: the error classes of carry-free addition, and other properties of the wrong digits.
 
 The classes are those of the carry-free benchmark ("测试大模型的基础计算能力"). The decision procedure of `classify`
 agrees with its authors' own labels on 2,593 of 2,593 wrong answers.
 
-Numbers are text throughout: a model may answer with 100,000 digits, and int() refuses more than 4,300.
+Numbers are text throughout, because a model may answer with 100,000 digits and int() refuses more than 4,300.
 """
 
 import re
@@ -12,19 +12,22 @@ from typing import Literal, get_args
 
 ErrorClass = Literal["correct", "carry_1d", "sub_1d", "order_2d", "value_nd"]
 CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
-"""In the order in which pictures stack them."""
+"""The classes, in the order in which figures stack them."""
 
 OUTCOMES = (*CLASSES, "parse_error")
-"""The classes, and that no number could be read."""
+"""The classes, and parse_error if no number could be read."""
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def classify(given: str, truth: str) -> ErrorClass:
-    """The class of an answer, by value: leading zeros and a plus sign change nothing.
+    """The class of an answer, by value: leading zeros and a plus sign make no difference.
 
-    carry_1d, sub_1d: one run of digits differs, by 1 to 8 upwards or downwards, as after a carry that was made up or
-    missed; the run may be long (900 for 899). order_2d: two neighbours are swapped. value_nd: anything else.
+    carry_1d  one run of digits is too high by 1 to 8, as after a carry that was made up; the run may be long (900
+              instead of 899)
+    sub_1d    one run of digits is too low by 1 to 8, as after a carry that was missed
+    order_2d  two neighbouring digits are swapped
+    value_nd  any other wrong number
 
     Raises ValueError unless both are ASCII integers and `truth` is not negative.
     """
@@ -43,7 +46,7 @@ def classify(given: str, truth: str) -> ErrorClass:
 
 
 def unit_step(given: str, truth: str) -> bool:
-    """Whether one run of digits differs, and by 1: the plain carry too many, or the one that was missed.
+    """Whether exactly one run of digits differs, and by 1: a carry was made up or missed.
 
     Raises ValueError as `classify` does.
     """
@@ -53,24 +56,24 @@ def unit_step(given: str, truth: str) -> bool:
 
 
 def same_value(given: str, truth: str) -> bool:
-    """Whether both are the same number; raises ValueError as `classify` does."""
+    """Whether both are the same number. Raises ValueError as `classify` does."""
     return classify(given, truth) == "correct"
 
 
 def off_by_one(given: str, truth: str) -> bool:
-    """Whether the numbers differ by 1, whatever that does to their digits; raises ValueError as `classify` does."""
+    """Whether the numbers differ by 1, however many digits that changes. Raises ValueError as `classify` does."""
     negative, digits, true = _parsed(given, truth)
     width = max(len(digits), len(true))
     return _small_difference(digits.zfill(width), true.zfill(width), -1 if negative else 1) in (1, -1)
 
 
 def rounded(given: str, truth: str) -> bool:
-    """Whether the answer is the truth rounded or cut to fewer significant figures, zeros in the place of the rest.
+    """Whether the answer is the truth, rounded or cut to fewer significant figures and filled up with zeros.
 
-    A half may go either way. Raises ValueError as `classify` does.
+    A half may be rounded either way. Raises ValueError as `classify` does.
     """
     negative, digits, true = _parsed(given, truth)
-    # One figure must be left. All zeros of the answer count: what is rounded to fewer places is rounded to these too.
+    # At least one figure must be left. All trailing zeros count: what is rounded further is also rounded this far.
     places = min(len(digits) - len(digits.rstrip("0")), len(true) - 1)
     if negative or places < 1 or digits == true:
         return False
@@ -80,7 +83,7 @@ def rounded(given: str, truth: str) -> bool:
 
 
 def wrong_length(given: str, truth: str) -> bool:
-    """Whether the answer has more or fewer digits, leading zeros apart; raises ValueError as `classify` does."""
+    """Whether the number of digits differs, leading zeros aside. Raises ValueError as `classify` does."""
     _, digits, true = _parsed(given, truth)
     return len(digits) != len(true)
 
@@ -91,11 +94,11 @@ TAGS: dict[str, Callable[[str, str], bool]] = {
     "wrong_length": wrong_length,
     "unit_step": unit_step,
 }
-"""What may be seen in a wrong sum beside its class; any number of them can hold."""
+"""Properties of a wrong sum besides its class; any number of them may hold."""
 
 
 def _parsed(given: str, truth: str) -> tuple[bool, str, str]:
-    """Whether the answer is below 0, its digits and the truth's, without leading zeros."""
+    """Whether the answer is negative, its digits, and the truth's digits, without leading zeros."""
     for text in (given, truth):
         if not INTEGER.fullmatch(text):
             raise ValueError(f"{text[:50]!r} is not an ASCII integer")
@@ -106,7 +109,10 @@ def _parsed(given: str, truth: str) -> tuple[bool, str, str]:
 
 
 def _differing_run(given: str, true: str) -> tuple[str, str] | None:
-    """What differs in digits aligned at their end, of both, if it is one unbroken run; they must differ."""
+    """The differing digits of both numbers, aligned at the right, if they are one unbroken run, or else None.
+
+    The numbers must differ.
+    """
     width = max(len(given), len(true))
     given, true = given.zfill(width), true.zfill(width)
     differing = [place for place, (g, t) in enumerate(zip(given, true, strict=True)) if g != t]
@@ -115,11 +121,11 @@ def _differing_run(given: str, true: str) -> tuple[str, str] | None:
 
 
 def _small_difference(given: str, true: str, sign: int = 1) -> int | None:
-    """sign * given - true for texts of the same length, or None where it is not within -8..8 (bounds are strict)."""
+    """sign * given - true for texts of the same length, or None if it is not within -8..8."""
     difference = 0
     for g, t in zip(given, true, strict=True):
         difference = 10 * difference + sign * int(g) - int(t)
-        # What follows moves it by 9 at most, or with a sign further away: it cannot come back.
+        # Later digits change it by at most 9, or with a sign move it further away: it cannot come back.
         if abs(difference) > 8:
             return None
     return difference

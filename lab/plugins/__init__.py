@@ -1,1 +1,1 @@
-"""The benchmarks inside other people's evaluation tools: their engines and logs, our questions and scores."""
+"""The lab's benchmarks inside other evaluation tools, with their engines and logs but our questions and scores."""

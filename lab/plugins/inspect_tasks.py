@@ -1,10 +1,11 @@
-"""The benchmarks as tasks of Inspect: the same questions, the same scores.
+"""The benchmarks as tasks of Inspect, with the same questions and the same scores.
 
     inspect eval lab/nupa -T tasks=add_integer,max_float --model openai-api/SERVICE/MODEL
     inspect eval lab/two_integers lab/carry_free --model openai-api/SERVICE/MODEL
 
--T gives the arguments of the functions below. Ask less with them and leave --limit alone, which takes the shortest
-numbers. A task has one budget, a token a character; --max-tokens 8192 gives more, to a model that thinks for instance.
+-T sets the arguments of the functions below. Use them to ask fewer questions; do not use --limit, which keeps only the
+shortest numbers. A task has one budget for all answers, counted as one token per character; --max-tokens 8192 raises
+it, for instance for a model that thinks.
 """
 
 from pathlib import Path
@@ -24,13 +25,14 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score, Scorer, Target, grouped, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
+from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.plugins.shared import VERSION, Untokenized, completed, figures, open_cached
 from lab.text.examples import Prompt
 
-# Inspect puts the package's name before a task's only where it knows the package to be installed. It does not know
-# that of an editable install whose distribution (number-lab) is named otherwise.
+# Inspect puts the package's name before the task's only if it knows that the package is installed. It does not know
+# this of an editable install whose distribution (number-lab) has another name than the package.
 _NAMESPACE = "" if {"site-packages", "dist-packages"} & set(Path(__file__).parts) else "lab/"
 
 _MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
@@ -44,7 +46,15 @@ def nupa(
     shots: int = 0,
     seed: int = 0,
 ) -> Task:
-    """NUPA (Number Cookbook). The setting base is raw text: it takes a provider such as openai-api-completions."""
+    """NUPA (Number Cookbook).
+
+    Args:
+        tasks: "all", or one or several task names, such as add_integer.
+        problems_per_range: how many problems each task asks in each range of lengths.
+        setting: how questions are asked. base is raw text, which needs a provider such as openai-api-completions.
+        shots: how many solved examples come before each question.
+        seed: the seed from which problems are drawn.
+    """
     names = tasks if tasks == "all" or isinstance(tasks, list) else [tasks]
     config = {"tasks": names, "problems_per_range": problems_per_range, "setting": setting, "shots": shots}
     return _task(NupaConfig.model_validate(config), seed)
@@ -52,13 +62,24 @@ def nupa(
 
 @task(name=f"{_NAMESPACE}two_integers")
 def two_integers(problems: int = 100, seed: int = 0) -> Task:
-    """The sum of two integers of 2-30 digits, and nothing but the sum."""
+    """The sum of two integers of 2-30 digits, and nothing but the sum.
+
+    Args:
+        problems: how many sums are asked.
+        seed: the seed from which problems are drawn.
+    """
     return _task(TwoIntegersConfig(problems=problems), seed)
 
 
 @task(name=f"{_NAMESPACE}carry_free")
 def carry_free(problems_per_length: int = 200, language: Literal["zh", "en"] = "zh", seed: int = 0) -> Task:
-    """Sums of two integers of 2-22 digits in which no column carries."""
+    """Sums of two integers of 2-22 digits in which no column carries.
+
+    Args:
+        problems_per_length: how many sums of each length are asked.
+        language: the language of the prompt.
+        seed: the seed from which problems are drawn.
+    """
     return _task(CarryFreeConfig(problems_per_length=problems_per_length, language=language), seed)
 
 
@@ -68,9 +89,9 @@ def _task(config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int) -
     requests = benchmark.requests(Untokenized())
     samples = []
     for index, request in enumerate(requests):
-        facts = benchmark.facts(index)
-        metadata = {**facts, "index": index, "group": request.group}
-        samples.append(Sample(_input(request.prompt), target=facts["answer"], id=index + 1, metadata=metadata))
+        question = benchmark.question(index)
+        metadata = {**facts(question), "index": index, "group": request.group}
+        samples.append(Sample(_input(request.prompt), target=question.answer, id=index + 1, metadata=metadata))
     by_task = [grouped(mean(), "group", all=False)] if config.kind == "nupa" else []
     return Task(
         samples,
@@ -83,15 +104,19 @@ def _task(config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int) -
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def readings(benchmark: str, seed: int) -> Scorer:
-    """The figures of a score as its value; all that the benchmark says of the answer as its metadata.
+    """Scores with the benchmark's figures as their value, and its full record of the answer as metadata.
 
-    `benchmark` is its config in JSON, so that a log says what is needed to score it again.
+    Args:
+        benchmark: the benchmark's config in JSON, so that a log contains what is needed to score it again.
+        seed: the seed from which problems are drawn.
     """
     opened = open_cached(benchmark, seed)
 
     async def score(state: TaskState, target: Target) -> Score:
         scored = opened.score(state.metadata["index"], _completion(state.output))
-        return Score(value=figures(scored), answer=scored["strict"]["given"], metadata=scored)
+        readings = {name: reading.to_json() for name, reading in scored.readings.items()}
+        given = scored.readings["strict"].given
+        return Score(value=figures(scored), answer=given, metadata={**readings, **scored.remarks})
 
     return score
 

@@ -1,16 +1,17 @@
-"""The benchmarks as tasks of lm-evaluation-harness: the same questions, the same scores.
+"""The benchmarks as tasks of lm-evaluation-harness, with the same questions and the same scores.
 
-    FOLDER=$(python -m lab.evaluate --lm-eval-tasks)
+    FOLDER=$(lab list lm-eval)
     lm_eval --model hf --model_args pretrained=MODEL --include_path $FOLDER --tasks nupa_add_integer,nupa_max_float
 
-nupa_<task>      the 53 tasks of lab/numbers/tasks.py, as raw text to go on from (the base setting)
+nupa_<task>      the 53 tasks of lab/numbers/tasks.py, as raw text that the model continues (the base setting)
 nupa             all of them
-two_integers     a user's message, so that a chat model needs --apply_chat_template
-carry_free       likewise
+two_integers     questions as a user's message, so that a chat model needs --apply_chat_template
+carry_free       the same
 
---metadata '{"problems_per_range": 100, "shots": 5, "problem_seed": 1}' changes what is asked (see OPTIONS). Ask less
-with it and leave --limit alone, which takes the shortest numbers. A task has one budget for all its lengths, a token a
-character; --gen_kwargs max_gen_toks=4096 gives more, to a model that thinks for instance.
+--metadata '{"problems_per_range": 100, "shots": 5, "problem_seed": 1}' changes what is asked (see OPTIONS). Use it to
+ask fewer questions; do not use --limit, which keeps only the shortest numbers. A task has one budget for all its
+lengths, counted as one token per character; --gen_kwargs max_gen_toks=4096 raises it, for instance for a model that
+thinks.
 """
 
 import json
@@ -24,6 +25,7 @@ import yaml
 from lab.benchmarks.nupa.problems import pick_problems
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.opening import open_benchmark
+from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
@@ -48,14 +50,20 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "two_integers": {"problems": 100},
     "carry_free": {"problems_per_length": 200, "language": "zh"},
 }
-"""What --metadata may change of each benchmark, beside `problem_seed` (of a plain `seed`, vLLM has one of its own)."""
+"""What --metadata may change in each benchmark, besides `problem_seed` (it is not called `seed`, which vLLM uses)."""
 
 
-# What lm-eval calls. ---------------------------------------------------------------------------------------------
+# What lm-eval calls ----------------------------------------------------------------------------------------------
 
 
 def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) -> "dict[str, Dataset]":
-    """`custom_dataset`: lm-eval passes it dataset_kwargs and all metadata, the arguments of the model among them."""
+    """The dataset of a task (lm-eval's `custom_dataset`).
+
+    Args:
+        benchmark: the benchmark's config, from dataset_kwargs.
+        problem_seed: the seed from which problems are drawn.
+        metadata: everything in --metadata; lm-eval also passes the model's arguments here, which are ignored.
+    """
     from datasets import Dataset
 
     options = {name: metadata[name] for name in OPTIONS[benchmark["kind"]]}
@@ -67,7 +75,7 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
             "problem_seed": problem_seed,
             "index": index,
             "prompt": request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content,
-            **opened.facts(index),
+            **facts(opened.question(index)),
         }
         for index, request in enumerate(opened.requests(Untokenized()))
     ]
@@ -79,11 +87,11 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> di
     return figures(benchmark.score(doc["index"], completed(results[0] or "")))
 
 
-# The folder of tasks. --------------------------------------------------------------------------------------------
+# The folder of tasks ---------------------------------------------------------------------------------------------
 
 
 def tasks_folder() -> Path:
-    """The folder for --include_path, in the cache folder; written when it is missing or not of this version."""
+    """The folder for --include_path, in the cache folder. It is written if it is missing or from another version."""
     folder = cache_folder() / "lm_eval_tasks"
     files = {f"{name}.yaml": yaml.dump(config, Dumper=_Dumper, sort_keys=False) for name, config in _configs().items()}
     if {path.name: path.read_text() for path in folder.glob("*")} != files:
@@ -100,7 +108,7 @@ def tasks_folder() -> Path:
 
 
 def _configs() -> dict[str, dict[str, Any]]:
-    """A config by name: one a task, and that of the group."""
+    """The configs by name: one for each task, and one for the group."""
     nupa = {f"nupa_{key}": _nupa_task(key) for key in TASKS}
     group = {
         "group": "nupa",
@@ -124,7 +132,7 @@ def _configs() -> dict[str, dict[str, Any]]:
 
 def _nupa_task(key: str) -> dict[str, Any]:
     task = TASKS[key]
-    # Far more of the longest problems than a run asks: the budget holds for any seed and number of problems.
+    # Far more of the longest problems than a run asks, so that the budget is enough for any seed.
     longest = Nupa(pick_problems([Cell(task, task.tested_lengths[-1])], seed=0, per_range=100))
     description = f"NUPA (Number Cookbook): {task.name}, {task.representation.name}"
     return _task(f"nupa_{key}", {"kind": "nupa", "tasks": [key]}, budget(longest), NUPA_METRICS, description)
@@ -142,13 +150,13 @@ def _task(
         "doc_to_text": "prompt",
         "doc_to_target": "answer",
         "process_results": _Function("lab.plugins.lm_eval.process_results"),
-        # Otherwise --num_fewshot would show other questions of the test; those of `shots` are of the training split.
+        # Without this, --num_fewshot would show other test questions; those of `shots` come from the training split.
         "num_fewshot": 0,
         "generation_kwargs": {"until": [], "do_sample": False, "temperature": 0.0, "max_gen_toks": max_tokens},
         "metric_list": [
             {"metric": metric, "aggregation": "mean", "higher_is_better": higher} for metric, higher in metrics.items()
         ],
-        # A description at the top level would stand before every prompt.
+        # A description at the top level would be put before every prompt.
         "metadata": {
             "version": VERSION,
             "description": description,
@@ -159,7 +167,7 @@ def _task(
 
 
 class _Function(str):
-    """The full name of a function, which lm-eval imports."""
+    """The full name of a function that lm-eval imports."""
 
 
 class _Dumper(yaml.SafeDumper): ...

@@ -1,4 +1,4 @@
-"""What both plugins need: a benchmark by its config, and the figures of an answer that the tool's own engine gave."""
+"""What both plugins need: a benchmark from its config, and the figures of an answer from the tool's own engine."""
 
 from collections.abc import Iterator, Sequence, Set
 from functools import cache
@@ -18,15 +18,15 @@ from lab.text.examples import Prompt
 Config: TypeAlias = Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
 
 VERSION = 1
-"""To be raised when a question or a score changes."""
+"""Must be increased if a question or a score changes."""
 
 NUPA_METRICS = {"exact_match_strict": True, "exact_match_loose": True, "digit_match": True, "dlength": False}
 SUM_METRICS = {"success_strict": True, "success_loose": True}
-"""Whether more is better. Digit match and dlength are those of the strict reading."""
+"""For each metric, whether higher is better. Digit match and dlength are those of the strict reading."""
 
 
 class Untokenized:
-    """In place of an engine, as the tool has its own: no character of an answer takes more than one token."""
+    """Stands in for an engine, because the tool has its own. Assumes at most one token for each character."""
 
     format = FormatConfig()
 
@@ -45,18 +45,18 @@ class Untokenized:
 
 @cache
 def open_cached(config: str, seed: int) -> Benchmark:
-    """The benchmark of a config in JSON, the form in which it travels with the questions to where they are scored."""
+    """The benchmark of a config. The config is JSON, because it is stored with the questions for scoring."""
     return open_benchmark(TypeAdapter(Config).validate_json(config), seed)
 
 
 def completed(text: str, reasoning: str = "", finish_reason: str = "stop") -> Completion:
-    """An answer of the tool's engine, its cost unknown."""
+    """An answer of the tool's engine as a Completion; its cost is unknown."""
     text, thoughts = without_thoughts(text)
     return Completion(text, 0, 0, 0.0, finish_reason, reasoning or thoughts)
 
 
 def figures(scored: Scored) -> dict[str, float]:
-    """The numbers of a score: NUPA_METRICS or SUM_METRICS."""
+    """The numbers of a score: those of NUPA_METRICS or of SUM_METRICS."""
     strict, loose = scored.readings["strict"], scored.readings["loose"]
     if strict.digit_match is None or strict.dlength is None:
         return {"success_strict": float(strict.exact_match), "success_loose": float(loose.exact_match)}

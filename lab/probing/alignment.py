@@ -188,7 +188,9 @@ def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int, 
             visible_BKT = visible_BKT & _up_to(part.query_at_BK, seen_LBKHT.shape[-1])
             share_LBKH = (seen_LBKHT * visible_BKT[None, :, :, None]).sum(-1) / visible_BKT.sum(-1)[None, :, :, None]
             for offset in OFFSETS:
+                # ones first, `target_at` has the end's query in the column after the last digit
                 target_BK = target_at(part, number, offset, indexing)[:, :columns]
+                target_BK = torch.where(part.has_digit_BK, target_BK, NOWHERE)
                 by_number["attention"].append(_read(seen_LBKHT, target_BK, target_BK != NOWHERE))
                 there_LBKH = (target_BK != NOWHERE)[None, :, :, None]
                 by_number["uniform"].append(torch.where(there_LBKH, share_LBKH, torch.nan))

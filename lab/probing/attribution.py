@@ -57,6 +57,7 @@ def screen(
     `patching.patch` raises.
     """
     contrast = Contrast(subject, pairs)
+    contrast.check_competence(gradient_batch_size)
     layers, heads = range(subject.layers), range(subject.heads)
     patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]
     patches += [Patch((Component("mlp", layer),), place) for layer, place in product(layers, places)]

@@ -41,6 +41,26 @@ class Subject:
         self.heads: int = bridge.cfg.n_heads
         self.width: int = bridge.cfg.d_model
 
+    @classmethod
+    def from_bridge(cls, opened: TransformerBridge, prompt: str = "{a} + {b} = ", name: str = "") -> "Subject":
+        """Any TransformerBridge that has a tokenizer, such as `TransformerBridge.boot_transformers("gpt2")`.
+
+        `prompt`: a text with {a} and {b} in this order; the answer follows it as it stands, so a model that expects a
+        space before its answer should be given one at the end.
+        Raises ModelError for a bridge without a tokenizer, and TaskError for a prompt that cannot be.
+        """
+        tokenizer: Any = opened.tokenizer
+        if tokenizer is None:
+            raise ModelError("this bridge has no tokenizer; give a writer of your own: Subject(name, bridge, writer)")
+        subject = cls(name or str(opened.cfg.model_name), opened, TextSums(tokenizer, prompt))
+        subject.sums(_EXAMPLES)  # a tokenizer that digits cannot be found in is refused here
+        return subject
+
+    @classmethod
+    def from_name(cls, name: str, prompt: str = "") -> "Subject":
+        """`open_model`: a run directory, or any causal model of Hugging Face by its name or folder."""
+        return open_model(name, prompt)
+
     @property
     def device(self) -> torch.device:
         return next(self.bridge.parameters()).device

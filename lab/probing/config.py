@@ -13,8 +13,10 @@ Instrument = Literal[
     "patching",
     "attribution",
     "path_patching",
+    "edges",
     "probes",
     "interchange",
+    "illusion",
     "logit_lens",
     "logit_attribution",
     "fourier",
@@ -39,6 +41,9 @@ class SumsConfig(Section):
     stratum: Literal["uniform", "carries", "nines_short", "nines"] = "uniform"
     """Of the sums at each length (lab/numbers/additions.py)."""
     per_length: int = Field(default=100, ge=8)
+    probed: int = Field(default=2000, ge=8)
+    """Sums that probes are trained and tested on: many more than the stream is wide, and than there are pairs of
+    digits, or the control on operands alone looks worse than it is."""
     pairs: int = Field(default=100, ge=8)
     """Pairs of sums that differ in the carry into `column`."""
 
@@ -61,12 +66,13 @@ class ProbeConfig(RunConfig):
     SMOKE = (
         "sums.per_length=8",
         "sums.pairs=8",
+        "sums.probed=64",
         "examples=1",
     )
 
     subject: str
     """The model: a run directory, a folder of adapters, a hub name or an embedded model."""
-    instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "surgery"])
+    instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "illusion", "surgery"])
     """What is measured, in this order."""
     sums: SumsConfig = SumsConfig()
     batch_size: int = Field(default=64, ge=1)
@@ -80,3 +86,21 @@ class ProbeConfig(RunConfig):
         if not instruments or len(set(instruments)) < len(instruments):
             raise ValueError("should name one instrument at least, none twice")
         return instruments
+
+
+class BenchmarkConfig(RunConfig):
+    """What a config of `lab.probe benchmark` may say."""
+
+    COMMAND = "probe benchmark"
+    SMOKE = ("adders=[ones first]", "pairs=4", "steps=2", "das_steps=2")
+
+    adders: list[str] = Field(default=[])
+    """By name (lab/probing/benchmark/families); all of them if empty."""
+    seeds: list[int] = Field(default=[1], min_length=1)
+    """Of adders: each turns the stream and shuffles the heads. The lab's instruments were written with 0 in sight."""
+    pairs: int = Field(default=16, ge=4)
+    """Pairs that differ in nothing but the carry; of those with other digits there are four times as many for testing,
+    and eight times as many to learn directions from."""
+    steps: int = Field(default=10, ge=2)
+    """Points of integrated gradients."""
+    das_steps: int = Field(default=30, ge=1)

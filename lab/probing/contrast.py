@@ -9,7 +9,7 @@ ways, and effects stand apart by what becomes of the carry into k.
 
 The denominator is the mean of all pairs of that way, not each pair's own, which may be near 0: effects are ratios of
 means, and intervals are those of the numerator. Where a model does not tell sources from bases, there is nothing to
-bring about, and effects are nan.
+bring about: effects of such a way are nan, and a model that tells them apart neither way is refused before the sweep.
 
 Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, V words.
 """
@@ -99,17 +99,33 @@ class Contrast:
     ) -> Effects:
         """Of margins (B, *axes) after a change, nan where there was none, and those of base and source; the axis
         "carry" comes first."""
-        gap = Measured.mean(
-            "margin of the source - margin of the base", {"carry": WAYS}, self._apart(clean_B - corrupt_B)
-        )
+        gap = self._gap(corrupt_B, clean_B)
         scale_W = np.where(gap.low > 0, gap.value, np.nan)
         wide = (slice(None), *[None] * len(axes))
         samples = self._apart((changed - corrupt_B[wide]) / scale_W[self.way_B][wide])
-        if np.isnan(samples).all():  # of which `Measured.mean` can make no intervals
-            nothing = np.full(samples.shape[1:], np.nan)
-            labels = {axis: list(known) for axis, known in {"carry": WAYS, **axes}.items()}
-            return Effects(Measured(name, labels, nothing, nothing, nothing, np.zeros(nothing.shape, int)), gap)
         return Effects(Measured.mean(name, {"carry": WAYS, **axes}, samples), gap)
+
+    @torch.inference_mode()
+    def check_competence(self, batch_size: int) -> None:
+        """Raises ModelError when neither way of the carry changes what the subject says, since there is then nothing
+        that a patch could bring about: two passes, before the many of a sweep."""
+        starts = range(0, len(self), batch_size)
+        runs = (Runs(self, slice(start, start + batch_size), [], []) for start in starts)
+        margins = [(run.corrupt_B, run.clean_B) for run in runs]
+        gap = self._gap(*(torch.cat(parts).cpu().numpy() for parts in zip(*margins, strict=True)))
+        if not (gap.low > 0).any():
+            shown = ", ".join(
+                f"{way}: {value:.2g} ({low:.2g} to {high:.2g})"
+                for way, value, low, high in zip(WAYS, gap.value, gap.low, gap.high, strict=True)
+            )
+            raise ModelError(
+                f"{self.subject.name}: the carry into column {self.column} changes nothing that it says "
+                f"(logits, {shown}), so no patch can; it should be a model that can add these numbers"
+            )
+
+    def _gap(self, corrupt_B: np.ndarray, clean_B: np.ndarray) -> Measured:
+        name = "margin of the source - margin of the base"
+        return Measured.mean(name, {"carry": WAYS}, self._apart(clean_B - corrupt_B))
 
     @torch.inference_mode()
     def _cut_after_query(self) -> None:

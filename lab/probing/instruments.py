@@ -6,12 +6,15 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from lab.errors import ModelError
 from lab.numbers.additions import addition
 from lab.probing import (
     ablation,
     alignment,
     attribution,
+    edges,
     fourier,
+    illusion,
     interchange,
     lenses,
     patching,
@@ -23,13 +26,19 @@ from lab.probing import (
 from lab.probing.alignment import Aligned
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
-from lab.probing.config import Instrument, ProbeConfig
+from lab.probing.config import ProbeConfig
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums
 
 _STRONGEST = 6
-"""Heads that are patched token by token, and in pairs."""
+"""Heads that are patched token by token and in pairs, and senders of paths."""
+_STEPS = 5
+"""Points of integrated gradients."""
+_EDGE_PAIRS = 16
+"""Pairs that edges are attributed with: gradients of all of a model's edges are kept for each."""
+_NEGLIGIBLE = 0.05
+"""Effect of a head that may be a control."""
 
 
 class Session:
@@ -38,10 +47,10 @@ class Session:
     def __init__(self, subject: Subject, config: ProbeConfig) -> None:
         self.subject, self.config, self.batch_size = subject, config, config.batch_size
 
-    def sums_of(self, length: int) -> Sums:
-        drawn = (
-            addition(self.config.sums.stratum, length, self.config.seed, i) for i in range(self.config.sums.per_length)
-        )
+    def sums_of(self, length: int, count: int | None = None) -> Sums:
+        """`count`: as many as the config says for each length where not given."""
+        asked = self.config.sums
+        drawn = (addition(asked.stratum, length, self.config.seed, i) for i in range(count or asked.per_length))
         return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
 
     @cached_property
@@ -51,6 +60,10 @@ class Session:
     @cached_property
     def trained(self) -> Sums:
         return self.sums_of(self.config.sums.trained)
+
+    @cached_property
+    def probed(self) -> Sums:
+        return self.sums_of(self.config.sums.trained, self.config.sums.probed)
 
     @cached_property
     def same_layout(self) -> Sums:
@@ -64,6 +77,21 @@ class Session:
         """Pairs that differ in nothing but the carry into the column."""
         asked = self.config.sums
         return carry_only(asked.trained, asked.column - 1, asked.pairs, self.config.seed)
+
+    @cached_property
+    def competence(self) -> list[Measured]:
+        """Can the subject add at all? By length; to be read before anything else."""
+        return [*surgery.vanilla(self.subject, self.by_length, self.batch_size)]
+
+    @cached_property
+    def head_effects(self) -> np.ndarray:
+        """Of each head at all tokens, the larger of both ways, (layers, heads)."""
+        effect = patching.patch_heads(self.subject, self.pairs).effect.value[..., 0]
+        return np.nan_to_num(np.abs(effect)).max(0)
+
+    def strongest_heads(self, count: int) -> list[tuple[int, int]]:
+        places = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
+        return [divmod(int(place), self.subject.heads) for place in places]
 
     @cached_property
     def aligned(self) -> list[Aligned]:
@@ -84,12 +112,35 @@ class Session:
         )
 
     @cached_property
-    def carry(self) -> surgery.CarrySite:
-        """The direction of the stream that carries best by interchange, of those that were learned."""
+    def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
+        """Of each kind of learned subspace where it exchanges the carry best."""
         rates, subspaces = self.interchanged
-        hits = {key: float(_target_rate(rates, *key)) for key in subspaces}
-        (place, _), found = max(subspaces.items(), key=lambda item: hits[item[0]])
-        return surgery.CarrySite(place.layer, place.site, found)
+        asked = self.config.sums
+        test = interchange.pairs_for(asked.trained, asked.column, asked.pairs, asked.pairs, self.config.seed)[1]
+        minimal = Pairs(self.pairs.base[:_EDGE_PAIRS], self.pairs.source[:_EDGE_PAIRS], self.pairs.column)
+        found = {}
+        for name in interchange.LEARNED:
+            places = [place for place, other in subspaces if other == name]
+            place = max(places, key=lambda place: float(_target_rate(rates, place, name)))
+            wrote = illusion.read_writes(self.subject, minimal, place)
+            others = {other: subspaces[place, other].basis_DR for other in interchange.LEARNED if other != name}
+            found[place, name] = illusion.examine(
+                self.subject, name, subspaces[place, name].basis_DR, place, test, wrote, compared=others,
+                batch_size=self.batch_size,
+            )  # fmt: skip
+        return found
+
+    @cached_property
+    def carry(self) -> surgery.CarrySite:
+        """Along the subspace that exchanges the carry best; one that holds as the carry goes before any that does not.
+        Of models whose writes do not add up, there is no telling."""
+        rates, subspaces = self.interchanged
+        try:
+            found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
+        except ModelError:
+            found = {key: (False, float(_target_rate(rates, *key))) for key in subspaces}
+        key = max(found, key=lambda key: found[key])
+        return surgery.CarrySite(key[0].layer, key[0].site, subspaces[key])
 
     @property
     def facts(self) -> list[str]:
@@ -148,8 +199,7 @@ def _patching(session: Session) -> list[Measured]:
     """All heads at all tokens at once; token by token only the strongest, as a large model has many of either."""
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
-    anywhere = np.nan_to_num(np.abs(heads.effect.value[..., 0])).max(0)
-    strongest = [divmod(int(place), subject.heads) for place in np.argsort(-anywhere, axis=None)[:_STRONGEST]]
+    strongest = session.strongest_heads(_STRONGEST)
     components = [Component("head", layer, head) for layer, head in strongest]
     axes = {"head": list(map(str, components)), "place": patching.PLACES}
     patches = [patching.Patch((component,), place) for component in components for place in patching.PLACES]
@@ -167,19 +217,36 @@ def _attribution(session: Session) -> list[Measured]:
 
 
 def _path_patching(session: Session) -> list[Measured]:
-    heads = dict.fromkeys(Component("head", one.layer, one.head) for one in session.aligned)
-    into = path_patching.receivers(session.subject)
-    return [*path_patching.patch_paths(session.subject, session.pairs, list(heads), into)] if heads else []
+    """From the heads and MLPs whose patches do most; controls are heads whose patches do nothing to speak of."""
+    subject, pairs = session.subject, session.pairs
+    mlps = np.nan_to_num(np.abs(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value[..., 0])).max(
+        0
+    )
+    effects = {Component("mlp", layer): float(mlps[layer]) for layer in range(subject.layers)}
+    every = [Component("head", layer, head) for layer in range(subject.layers) for head in range(subject.heads)]
+    effects |= {head: float(session.head_effects[head.layer, head.head]) for head in every}
+    senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
+    outside = [head for head in every if effects[head] < _NEGLIGIBLE]
+    return [*path_patching.patch_paths(subject, pairs, senders, path_patching.receivers(subject), outside or None)]
 
 
 def _probes(session: Session) -> list[Measured]:
     columns = range(session.config.sums.trained)
-    found = probes.probe(session.subject, session.trained, columns=columns, batch_size=session.batch_size)
+    found = probes.probe(session.subject, session.probed, columns=columns, batch_size=session.batch_size)
     return [part._replace(name=f"probe: {part.name.replace('_', ' ')}") for part in found]
+
+
+def _competence(session: Session) -> list[Measured]:
+    return session.competence
 
 
 def _interchange(session: Session) -> list[Measured]:
     return [session.interchanged.rates]
+
+
+def _illusion(session: Session) -> list[Measured]:
+    claims = [one.claim for one in session.evidence.values()]
+    return [illusion.as_measured(claims, session.config.sums.pairs)]
 
 
 def _logit_lens(session: Session) -> list[Measured]:
@@ -206,15 +273,25 @@ def _fourier(session: Session) -> list[Measured]:
     return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
 
 
-INSTRUMENTS: Mapping[Instrument, Callable[[Session], list[Measured]]] = {
+def _edges(session: Session) -> list[Measured]:
+    few = Pairs(session.pairs.base[:_EDGE_PAIRS], session.pairs.source[:_EDGE_PAIRS], session.pairs.column)
+    found = edges.attribute(session.subject, few, steps=_STEPS)
+    scores_UR = np.nan_to_num(np.abs(found.value)).max(0)
+    return [found, edges.curve(session.subject, few, scores_UR).faithfulness]
+
+
+INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
+    "competence": _competence,
     "alignment": _alignment,
     "destinations": _destinations,
     "ablation": _ablation,
     "patching": _patching,
     "attribution": _attribution,
     "path_patching": _path_patching,
+    "edges": _edges,
     "probes": _probes,
     "interchange": _interchange,
+    "illusion": _illusion,
     "logit_lens": _logit_lens,
     "logit_attribution": _logit_attribution,
     "fourier": _fourier,

@@ -16,9 +16,10 @@ Subspaces, of which only the last two are learned from the model's own behaviour
     das                     distributed alignment search: V learned by gradient so that pairs for training give their
                             target (Geiger et al. 2023, arXiv 2303.02536)
 
-Controls: `nothing` exchanged (how often the model is right at all), the `whole` stream (should swap the answer), a
-`random` subspace; for each the `placebo`, a change of the same size in a direction drawn for each pair; and all of it
-on a model of the same shape that has learned nothing (`untrained`).
+Controls: `nothing` exchanged (how often the model is right at all), the `whole` stream (should swap the answer),
+`random` subspaces (20, each for a twentieth of the pairs); for each the `placebo`, a change of the same size in a
+direction drawn for each pair; and all of it on a model of the same shape that has learned nothing (`untrained`).
+A rate above all of these does not make a direction the carry: see `illusion`.
 
 Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
 """
@@ -41,12 +42,15 @@ from lab.probing.pairs import Pairs, cross_digit
 from lab.probing.positions import Sums
 from lab.probing.subspaces import Subspace, difference_of_means, probe_direction, random_basis
 
-OUTCOMES = ("target", "swapped answer", "unchanged")
+OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
 """Which digit is the likeliest token: the one that the carry alone would make, the source's own (of pairs whose sums
-have different digits there), the base's own."""
+have different digits there), the base's own, and the one as far from it as the target, on the other side. A change
+without a direction makes neighbours of both sides, and so "target" is worth what it has above "other neighbour"."""
 DIRECTIONS = ("both", "0 to 1", "1 to 0")
 """From the base's carry to the source's."""
 CHANGES = ("interchange", "placebo")
+DRAWS = 20
+"""Random subspaces."""
 LEARNED = ("difference of means", "probe", "das")
 SUBSPACES = ("nothing", "whole", "random", *LEARNED)
 
@@ -98,7 +102,7 @@ def interchange_all(
     shape = (test_pairs, len(layers), len(sites), len(columns), len(subspaces))
     hits = np.full((*shape, len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for j, column in enumerate(columns):
-        train, test = _split(cross_digit(length, column, train_pairs + test_pairs, seed), train_pairs)
+        train, test = pairs_for(length, column, train_pairs, test_pairs, seed)
         known = [subject.sums(side) for side in (train.base, train.source)]
         asked = _Asked.of(subject, test)
         known_GND = torch.cat(
@@ -109,13 +113,16 @@ def interchange_all(
         for i, (layer, site) in enumerate(places):
             place = Place(layer, site, column)
             for m, name in enumerate(subspaces):
+                if name == "random":
+                    hits[:, i // len(sites), i % len(sites), j, m] = _randomly(
+                        subject, asked, place, source_GND[i], rank, batch_size, seed
+                    )
+                    continue
                 match name:
                     case "nothing":
                         basis_DR = torch.zeros(subject.width, 0)
                     case "whole":
                         basis_DR = torch.eye(subject.width)
-                    case "random":
-                        basis_DR = random_basis(subject.width, rank, seed)
                     case "difference of means":
                         basis_DR = difference_of_means(known_GND[i], carry_N)
                     case "probe":
@@ -133,6 +140,13 @@ def interchange_all(
     return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
 
 
+def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
+    """Cross-digit pairs to learn from, and others to test on. Raises what `cross_digit` raises."""
+    base, source, _ = cross_digit(length, column, train_pairs + test_pairs, seed)
+    first, rest = slice(train_pairs), slice(train_pairs, None)
+    return Pairs(base[first], source[first], column), Pairs(base[rest], source[rest], column)
+
+
 def interchange(
     subject: Subject, pairs: Pairs, place: Place, basis_DR: torch.Tensor, *, batch_size: int = 64, seed: int = 0
 ) -> Measured:
@@ -141,6 +155,31 @@ def interchange(
     source_ND = _streams(subject, asked.source, place, batch_size)
     hits = _outcomes(subject, asked, place, source_ND, basis_DR, batch_size, seed)
     return Measured.share("interchange", _OUTCOME_AXES, hits)
+
+
+def random_rates(
+    subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *, batch_size: int = 64, seed: int = 0
+) -> Measured:
+    """Interchange of each of `DRAWS` random subspaces with all pairs: axes (draw, direction, outcome). What a learned
+    subspace has to beat is the best of them."""
+    asked = _Asked.of(subject, pairs)
+    source_ND = _streams(subject, asked.source, place, batch_size)
+    drawn = (random_basis(subject.width, rank, seed + draw) for draw in range(DRAWS))
+    hits = [_outcomes(subject, asked, place, source_ND, basis_DR, batch_size, seed)[:, 0] for basis_DR in drawn]
+    axes = {"draw": list(range(DRAWS)), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
+    return Measured.share("interchange of random subspaces", axes, np.stack(hits, 1))
+
+
+def _randomly(
+    subject: Subject, asked: "_Asked", place: Place, source_ND: torch.Tensor, rank: int, batch_size: int, seed: int
+) -> np.ndarray:
+    """`_outcomes` of random subspaces, each of which has every twentieth pair."""
+    hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
+    for draw in range(min(DRAWS, len(hits))):
+        some = slice(draw, None, DRAWS)
+        basis_DR = random_basis(subject.width, rank, seed + draw)
+        hits[some] = _outcomes(subject, asked.part(some), place, source_ND[some], basis_DR, batch_size, seed + draw)
+    return hits
 
 
 _OUTCOME_AXES = {"change": list(CHANGES), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
@@ -160,10 +199,14 @@ class _Asked(NamedTuple):
         carry_N, theirs_N, own_N = (array[:, pairs.column] for array in (source.columns.carry, source.columns.sum,
                                                                          base.columns.sum))  # fmt: skip
         token_of_digit = np.array(subject.writer.digit_ids())
-        token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N], axis=1)]
+        opposite_N = (2 * own_N - pairs.target) % 10
+        token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N, opposite_N], axis=1)]
         # where both sums have the same digit, it says nothing about whether the answer was taken over
         token_NO[:, 1] = np.where(theirs_N == own_N, _NO_TOKEN, token_NO[:, 1])
         return cls(base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
+
+    def part(self, rows: slice) -> "_Asked":
+        return _Asked(self.base.part(rows), self.source.part(rows), self.token_NO[rows], self.counts_N3[rows])
 
 
 _NO_TOKEN = -1
@@ -259,11 +302,6 @@ def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> 
         return put(stream_NTD, at_N1, (here_ND + change(here_ND.float()).to(here_ND.dtype))[:, None])
 
     return take(subject.logits(base, residual(place.layer, place.site, changed)), at_N1)[:, 0]
-
-
-def _split(pairs: Pairs, first: int) -> tuple[Pairs, Pairs]:
-    base, source, column = pairs
-    return Pairs(base[:first], source[:first], column), Pairs(base[first:], source[first:], column)
 
 
 def _streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:

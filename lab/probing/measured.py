@@ -1,14 +1,20 @@
 """What an instrument returns: an array with named axes, its intervals, and how many samples stand behind it."""
 
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from lab.errors import RunError
 from lab.numbers.statistics import wilson
 
+if TYPE_CHECKING:
+    import pandas
+    import plotly.graph_objects
+
 _RESAMPLES = 1000
+_SHOWN_ROWS = 20
 
 
 class Measured(NamedTuple):
@@ -77,6 +83,34 @@ class Measured(NamedTuple):
         axes = {axis: known for axis, known in self.axes.items() if axis not in labels}
         place = tuple(index)
         return Measured(self.name, axes, self.value[place], self.low[place], self.high[place], self.n[place])
+
+    def __repr__(self) -> str:
+        """Name, axes, and the values with their intervals as a table, of which long ones show the first rows."""
+        from lab.probing.charts import table
+
+        shown = table(self)
+        left_out = len(shown.rows) - _SHOWN_ROWS
+        more = f"... and {left_out} more rows\n" if left_out > 0 else ""
+        axes = ", ".join(f"{axis} ({len(labels)})" for axis, labels in self.axes.items()) or "none"
+        return f"{shown.title}; axes: {axes}\n{shown._replace(rows=shown.rows[:_SHOWN_ROWS]).markdown()}{more}"
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row for each combination of labels: a column for each axis, then value, low, high and n."""
+        import pandas
+
+        names = list(self.axes)
+        rows = list(itertools.product(*self.axes.values()))
+        arrays = {key: getattr(self, key).reshape(-1) for key in ("value", "low", "high", "n")}
+        return pandas.DataFrame(rows, columns=names).assign(**arrays) if names else pandas.DataFrame(arrays)
+
+    def plot(self) -> "plotly.graph_objects.Figure":
+        """The last two axes as a heat map, a single one as points with intervals; a menu chooses among the others."""
+        from plotly.graph_objects import Figure
+
+        from lab.probing.charts import figure
+
+        drawn = figure(self)
+        return Figure(drawn["data"], {**drawn["layout"], "title": {"text": self.name}})
 
     def to_json(self) -> dict[str, Any]:
         """Nested lists, None for nan, so that any language reads it."""

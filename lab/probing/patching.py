@@ -102,6 +102,7 @@ def patch(
     Raises what `Contrast` raises, and ModelError for components that the subject does not have.
     """
     contrast = Contrast(subject, pairs)
+    contrast.check_competence(batch_size)
     changed_BP, corrupt_B, clean_B = margins(contrast, patches, batch_size)
     shape = [len(labels) for labels in axes.values()]
     return contrast.effects(name, axes, changed_BP.reshape(-1, *shape), corrupt_B, clean_B)

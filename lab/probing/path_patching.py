@@ -12,7 +12,8 @@ A receiver is the query, key or value input of a head, an MLP, or the logits. Un
 a group share their keys and values, so k and v receivers are groups there; queries are each head's own. No setting of
 the bridge is touched, and weights are never read: adapters and quantized weights are no obstacle.
 
-The control is another head of the sender's layer, chosen at random.
+The control is another head of the sender's layer, chosen at random among those that the caller knows to be outside of
+the circuit, or among those that are no senders: a head of the circuit would be no control.
 
 Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, H heads, Z width of one.
 """
@@ -33,6 +34,7 @@ from lab.probing.interventions import Site
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.patching import BATCH
+from lab.probing.writes import EMBEDDING
 
 Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 
@@ -49,7 +51,9 @@ class Receiver(NamedTuple):
         return f"L{self.layer} mlp" if self.input == "mlp" else f"L{self.layer}H{self.head}.{self.input}"
 
     def is_after(self, sender: Component) -> bool:
-        """An MLP reads what the heads of its own layer write."""
+        """An MLP reads what the heads of its own layer write, and everything reads the embedding."""
+        if sender == EMBEDDING:
+            return True
         same_layer = self.input == "logits" or (self.input == "mlp" and sender.kind == "head")
         return self.layer > sender.layer or (same_layer and self.layer == sender.layer)
 
@@ -58,7 +62,7 @@ class Paths(NamedTuple):
     effect: Measured
     """Axes carry, sender, receiver; nan where the receiver is not after the sender."""
     control: Measured
-    """The same of other heads, by which the senders are named."""
+    """The same of heads outside of the circuit, by which its senders are named."""
     gap: Measured
 
 
@@ -80,17 +84,21 @@ def patch_paths(
     pairs: Pairs,
     senders: Sequence[Component],
     into: Sequence[Receiver],
+    outside: Sequence[Component] | None = None,
     seed: int = 0,
     batch_size: int = BATCH,
 ) -> Paths:
-    """Effects of the paths from each sender, a head or an MLP, into each receiver; `seed` draws the controls.
+    """Effects of the paths from each sender, a head, an MLP or the embedding, into each receiver; `seed` draws the
+    controls.
 
-    Raises what `Contrast` raises, and ModelError for senders and receivers that the subject does not have, and where
-    layers have one head, so that there is no other to compare with.
+    `outside`: heads that controls are drawn from; where not given, all that are no senders.
+    Raises what `Contrast` raises, and ModelError for senders and receivers that the subject does not have, for a
+    subject that cannot add, and where no sender's layer has a head to compare it with.
     """
     contrast = Contrast(subject, pairs)
+    contrast.check_competence(batch_size)
     _check(subject, senders, into)
-    stand_ins = _others(subject, senders, seed)
+    stand_ins = _others(subject, senders, outside, seed)
     distinct = sorted({*senders, *stand_ins})
     changed, corrupt_B, clean_B = margins(contrast, distinct, into, batch_size)
 
@@ -137,7 +145,7 @@ def margins(
 def _delta(runs: Runs, sender: Component) -> torch.Tensor:
     """(B, T, D). A head's write is measured, not computed from weights, which may be hidden by adapters."""
     name = _written(sender)
-    if sender.kind == "mlp":
+    if sender.kind != "head":
         return runs.source[name] - runs.base[name]
     kept: list[torch.Tensor] = []
 
@@ -218,8 +226,8 @@ def _groups(subject: Subject) -> int:
 
 def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiver]) -> None:
     for sender in senders:
-        if sender.kind not in ("head", "mlp"):
-            raise ModelError(f"{sender} sends nothing of its own; senders should be heads and MLPs")
+        if sender.kind not in ("head", "mlp") and sender != EMBEDDING:
+            raise ModelError(f"{sender} sends nothing of its own; senders should be heads, MLPs and the embedding")
         if not (0 <= sender.layer < subject.layers and 0 <= sender.head < subject.heads):
             raise ModelError(f"{subject.name} has no {sender}, but {subject.layers} layers of {subject.heads} heads")
     known = set(receivers(subject))
@@ -230,13 +238,16 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
         )
 
 
-def _others(subject: Subject, senders: Sequence[Component], seed: int) -> list[Component]:
-    """For each sender a head of its layer, none of the senders if there is one left."""
-    if subject.heads == 1:
-        raise ModelError(f"{subject.name} has one head a layer, and so none to compare a path with")
+def _others(
+    subject: Subject, senders: Sequence[Component], outside: Sequence[Component] | None, seed: int
+) -> list[Component]:
+    """A head of each sender's layer that may be its control; layers that have none are left out."""
+    every = [Component("head", layer, head) for layer in range(subject.layers) for head in range(subject.heads)]
     chosen = []
     for sender in senders:
-        heads = [Component("head", sender.layer, head) for head in range(subject.heads)]
-        left = [head for head in heads if head not in senders] or [head for head in heads if head != sender]
-        chosen.append(left[int(np.random.Generator(philox("control", seed, str(sender))).integers(len(left)))])
-    return chosen
+        free = [head for head in outside or every if head.layer == sender.layer and head not in senders]
+        if free:
+            chosen.append(free[int(np.random.Generator(philox("control", seed, str(sender))).integers(len(free)))])
+    if not chosen:
+        raise ModelError(f"{subject.name}: no head beside {', '.join(map(str, senders))} to compare a path with")
+    return list(dict.fromkeys(chosen))

@@ -47,7 +47,29 @@ class Written(NamedTuple):
 
 
 class SumWriter(Protocol):
-    """How a model is asked for a sum."""
+    """How a model is asked for a sum: all that instruments know of a model's prompt and tokens.
+
+    `TextSums` and `NotatedSums` are writers of text models and of models from scratch; a model with a vocabulary of its
+    own takes a class with these four members, as for "12+9=21" with digits 0 to 9, "+" 10, "=" 11, end 12, padding 13:
+
+        class Plain:
+            pad = 13
+
+            def write(self, a, b):
+                a_text, b_text, answer = str(a), str(b), str(a + b)
+                ids = [*map(int, a_text), 10, *map(int, b_text), 11, *map(int, answer), 12]
+                plus, equals = len(a_text), len(a_text) + 1 + len(b_text)
+                a_at = list(range(plus))[::-1]                      # from the ones up
+                b_at = list(range(plus + 1, equals))[::-1]
+                answer_at = list(range(equals + 1, len(ids) - 1))[::-1]
+                return Written(ids, a_at, b_at, answer_at, plus, equals)
+
+            def words(self, ids):
+                return ["0123456789+=$."[token] for token in ids]
+
+            def digit_ids(self):
+                return list(range(10))
+    """
 
     pad: int
 
@@ -112,7 +134,9 @@ class TextSums:
             raise TaskError(f"{what}, not in {format!r}")
         self._ones_first = bool(format) and format.reverse in ("integer", "each", "total")
         self._tokenizer = tokenizer
-        self.pad = int(tokenizer.pad_token_id)  # type: ignore[arg-type]
+        # many base models have none; padding is never looked at, so any token will do
+        pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.pad = int(pad)  # type: ignore[arg-type]
         self._around = _around_fields(template) if template else prompts.around_operands(_addition(0, 0))
 
     def write(self, a: int, b: int) -> Written:

@@ -76,6 +76,17 @@ def surgery(
     return Recovery(joined("length", exact), joined("length", digits))
 
 
+@torch.inference_mode()
+def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> tuple[Measured, Measured]:
+    """Share of sums that the subject gets wholly right, and of their digits, by length; axes length."""
+    read = {length: _read(subject, sums, lambda sums: [], batch_size) for length, sums in lengths.items()}
+    exact = {length: Measured.share("exact match of the subject", {}, exact_B) for length, (exact_B, _) in read.items()}
+    digits = {
+        length: Measured.mean("digits right of the subject", {}, right_B) for length, (_, right_B) in read.items()
+    }
+    return joined("length", exact), joined("length", digits)
+
+
 def operations(
     subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | None, seed: int
 ) -> dict[str, Operation]:

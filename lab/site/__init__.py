@@ -1,1 +1,1 @@
-"""One static site of many runs: records in, a folder of pages and side files out. No model is opened, no torch."""
+"""Makes one static site from many runs: records in, a folder of pages and side files out. No model, no torch."""

@@ -1,93 +1,140 @@
-"""The log of experiments (experiments/README.md) as entries: each row of its tables, with the files that it names."""
+"""The findings: pages below experiments/findings/, each with front matter that says what was found, and on what.
+
+experiments/findings/<slug>/README.md      front matter between two lines of ---, then the page
+"""
 
 import re
 import shutil
+from datetime import date
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
+import yaml
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from pydantic import AfterValidator, Field, ValidationError
 
-_NAMED = re.compile(r"results/([\w-]+\.(?:png|md|py))")
+from lab.config.schema import Section
+from lab.errors import RunError
+
+_PAGE = re.compile(r"\A---\n(.*?\n)---\n(.*)\Z", re.DOTALL)
+_TITLE_OR_IMAGE = re.compile(r"^(?:# F-|!\[).*$", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)[^)]*\)")
+_HEADING = re.compile(r"^##(?= )", re.MULTILINE)
 _TEXT = MarkdownIt("js-default", {"html": False, "linkify": False})
+
+Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules", "adders", "speed", "negative"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+
+LONGEST_CLAIM = 25
+"""Words."""
+
+
+def _short(claim: str) -> str:
+    if len(claim.split()) > LONGEST_CLAIM:
+        raise ValueError(f"should have at most {LONGEST_CLAIM} words")
+    return claim
+
+
+class Finding(Section):
+    """The front matter of a finding."""
+
+    id: Annotated[str, Field(pattern=r"^F-\d{3}$")]
+    """What the finding is cited as; it never changes."""
+    claim: Annotated[str, AfterValidator(_short)]
+    status: Literal["holds", "negative", "open", "superseded"]
+    """negative: what was hoped for did not happen. open: the evidence does not decide it."""
+    group: Group
+    models: list[str]
+    seeds: Annotated[int, Field(ge=0)]
+    """Trained models that the headline rests on; 0 if nothing was trained."""
+    n: str
+    """What was counted, and how many."""
+    device: str
+    date: date
+    commands: Annotated[list[str], Field(min_length=1)]
+    artefacts: Annotated[list[str], Field(min_length=1)]
+    """Files of the repository that hold the evidence or make it, relative to its root."""
+    headline: str
+    """The key figure."""
+
+
+class Page(NamedTuple):
+    path: Path
+    finding: Finding
+    body: str
+    """Markdown below the front matter."""
+
+
+def read(path: Path) -> Page:
+    """The page at `path`. Raises `RunError` with a line for each problem if its front matter cannot be used."""
+    try:
+        parts = _PAGE.match(path.read_text(encoding="utf-8"))
+        if not parts:
+            raise RunError(f"{path}: should begin with front matter between two lines of ---")
+        return Page(path, Finding.model_validate(yaml.safe_load(parts[1])), parts[2])
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RunError(f"{path}: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        wrong = [f"{path}: {'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()]
+        raise RunError("\n".join(wrong)) from None
+
+
+def findings(folder: Path) -> list[Page]:
+    """The findings below `folder`, by group and id; none if there are none. Raises `RunError` as `read`."""
+    pages = [read(path) for path in folder.glob("findings/*/README.md")]
+    return sorted(pages, key=lambda page: (GROUPS.index(page.finding.group), page.finding.id))
 
 
 class Entry(NamedTuple):
-    section: str
-    title: str
-    cells: list[tuple[str, str]]
-    """(column, HTML) of each further column."""
+    """A finding as the report shows it."""
+
+    finding: Finding
+    text: str
+    """HTML of the page, without its heading and images."""
     figures: list[str]
-    """File names below experiments/ of the site."""
+    """File names in the site's folder experiments/."""
     tables: list[tuple[str, str]]
-    """(file name, HTML) of result tables that the row names."""
+    """(file name, HTML) for each result table among its artefacts."""
     sources: list[tuple[str, str]]
-    """(file name, text) of programs that it names."""
+    """(file name, text) for each program among them."""
 
 
 def entries(folder: Path, site: Path) -> list[Entry]:
-    """Entries of `folder`/README.md; the figures that they name are copied below `site`/experiments.
+    """The findings below `folder`, whose figures are copied to `site`/experiments. HTML in a page is shown as text.
 
-    Nothing where there is no such log. HTML in the log is text.
+    Raises `RunError` as `read`.
     """
-    log = folder / "README.md"
-    if not log.is_file():
-        return []
-    found = []
-    section, columns = "", []
-    tokens = _TEXT.parse(log.read_text(encoding="utf-8", errors="replace"))
-    row: list[Token] = []
-    for place, token in enumerate(tokens):
-        if token.type == "heading_open":
-            section = tokens[place + 1].content
-        elif token.type == "tr_open":
-            row = []
-        elif token.type in ("th_open", "td_open"):
-            row.append(tokens[place + 1])
-        elif token.type == "tr_close":
-            if tokens[place - 1].type == "th_close":
-                columns = [cell.content for cell in row]
-            else:
-                found.append(_entry(section, columns, row, folder, site))
-    return found
+    return [_entry(page, folder.parent, site) for page in findings(folder)]
 
 
-def _entry(section: str, columns: list[str], row: list[Token], folder: Path, site: Path) -> Entry:
-    text = " ".join(cell.content for cell in row)
-    named = [folder / "results" / name for name in dict.fromkeys(_NAMED.findall(text))]
-    named = [path for path in named if path.is_file()]
-    figures = [path for path in named if path.suffix == ".png"]
+def _entry(page: Page, root: Path, site: Path) -> Entry:
+    results = [root / name for name in page.finding.artefacts if "/results/" in name]
+    results = [path for path in results if path.is_file()]
+    figures = [path for path in results if path.suffix == ".png"]
     for path in figures:
         (site / "experiments").mkdir(exist_ok=True)
         shutil.copyfile(path, site / "experiments" / path.name)
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in named if path.suffix != ".png"}
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in results if path.suffix != ".png"}
     return Entry(
-        section,
-        _inline(row[0]),
-        [(column, _inline(cell)) for column, cell in zip(columns[1:], row[1:], strict=False)],
+        page.finding,
+        _named(page.finding.id, _rendered(page.body)),
         [quote(path.name) for path in figures],
-        [(path.name, _tables(path.name, text)) for path, text in texts.items() if path.suffix == ".md"],
+        [(path.name, _named(path.name, _TEXT.render(text))) for path, text in texts.items() if path.suffix == ".md"],
         [(path.name, text) for path, text in texts.items() if path.suffix == ".py"],
     )
 
 
-def _tables(name: str, text: str) -> str:
-    """A result file's HTML, its tables with the headings that a screen reader needs."""
-    named = re.sub(r"<th(?=[ >])", '<th scope="col"', _TEXT.render(text))
-    return named.replace("<table>", f'<table><caption class="hidden">{escape(name)}</caption>')
+def _named(name: str, html: str) -> str:
+    """HTML whose tables scroll if they are wide, and have the headings and the name that a screen reader needs."""
+    wide = f'<div class="wide" tabindex="0" role="region" aria-label="{escape(name)}">'
+    html = re.sub(r"<th(?=[ >])", '<th scope="col"', html)
+    html = html.replace("<table>", f'{wide}<table><caption class="hidden">{escape(name)}</caption>')
+    return html.replace("</table>", "</table></div>")
 
 
-def _inline(cell: Token) -> str:
-    """A cell's HTML without its images, which stand below, and without links to files that do not travel along."""
-    kept: list[Token] = []
-    dropped = False
-    for token in cell.children or []:
-        if token.type == "link_open":
-            dropped = not str(token.attrGet("href")).startswith(("http://", "https://"))
-        if token.type == "image" or (dropped and token.type in ("link_open", "link_close")):
-            continue
-        kept.append(token)
-    renderer: Any = _TEXT.renderer  # typed by what all renderers have
-    return renderer.renderInline(kept, _TEXT.options, {})
+def _rendered(body: str) -> str:
+    """A page's HTML: headings two levels deeper; its title, images and links to files are left out."""
+    text = _LINK.sub(r"\1", _TITLE_OR_IMAGE.sub("", body))
+    return _TEXT.render(_HEADING.sub("####", text))

@@ -1,4 +1,4 @@
-"""What run directories say of themselves, as plain records: finished, unfinished and damaged ones alike."""
+"""Reads run directories into plain records, whether finished, unfinished or damaged."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ KINDS = {
     "group": "adder",
     "command": "sweep",
 }
-"""What runs are called: the first of these top-level keys that a config has tells the commands apart."""
+"""The kinds of runs: the first of these top-level keys that a config has tells which command made the run."""
 
 
 @dataclass
 class Record:
-    """One run directory. What could not be read of it is said in `notes`, and the rest stands."""
+    """One run directory. `notes` say what could not be read; everything else is kept."""
 
     run: Run
     name: str
@@ -40,7 +40,7 @@ class Record:
 
     @contextmanager
     def noting(self, what: str) -> Iterator[None]:
-        """Whatever a damaged file holds, it becomes a note and never stops the rest."""
+        """Turns any error from a damaged file into a note, so that it never stops the rest."""
         try:
             yield
         except LabError as error:
@@ -51,7 +51,7 @@ class Record:
 
 
 def gather(paths: Iterable[Path]) -> list[Record]:
-    """The runs at and below the paths, by name. Raises RunError where there is no such folder, or no run in any."""
+    """The runs at and below the paths. Raises RunError if a folder does not exist, or if there is no run in any."""
     paths = list(paths)
     for path in paths:
         if not path.is_dir():
@@ -69,13 +69,13 @@ def gather(paths: Iterable[Path]) -> list[Record]:
 
 def _runs_below(folder: Path) -> Iterator[Path]:
     seen: set[str] = set()
-    # runs may be links to another disk, and links may go round in circles
+    # runs may be links to another disk, and links may form circles
     for place, folders, files in os.walk(folder, followlinks=True):
         again = (real := os.path.realpath(place)) in seen
         seen.add(real)
         if not again and {"status", "config.yaml"} & set(files):
             yield Path(place)
-        # what stands hidden beside a run is one that is being written or thrown away
+        # a hidden folder beside a run is one that is being written or thrown away
         below = [] if again or "status" in files or "config.yaml" in files else folders
         folders[:] = sorted(name for name in below if not name.startswith("."))
 

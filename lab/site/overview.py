@@ -1,7 +1,7 @@
-"""The first page: what each run scored, when, and by which command, with the seeds of a setting folded into one row.
+"""The first page: what each run scored, when, and by which command; the seeds of a setting share one row.
 
-A score is the share of right answers (exact match, strict reading) among all problems of a part of a run: its trained
-lengths, the lengths beyond, before or after a fine-tuning.
+A score is the share of right answers (exact match, strict reading) among all problems of one part of a run: its trained
+lengths, the lengths beyond, or the answers before or after fine-tuning.
 """
 
 import json
@@ -26,11 +26,11 @@ MOSTLY = 0.5
 
 class Row(NamedTuple):
     number: int
-    """Of the run, in the order of the records."""
+    """The index of the run, in the order of the records."""
     record: Record
     ended: str
     minutes: float | None
-    """Of training, all starts together; None if the run trained nothing."""
+    """Minutes of training, over all starts; None if the run trained nothing."""
     scores: Scores
 
 
@@ -43,7 +43,7 @@ class Fold(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The run that gets furthest in a family of tasks, and how it does there."""
+    """The run that masters the longest numbers in a family of tasks, and its score there."""
 
     family: str
     number: int
@@ -58,7 +58,7 @@ def row(number: int, record: Record, found: Sequence[Series]) -> Row:
 
 
 def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
-    """By what was scored, the latest first."""
+    """The scores of a run, by the name of what was scored, latest first."""
     if record.kind == "adder" and isinstance(estimate := record.summary.get("exact_match"), dict):
         return {"": Estimate(**estimate)}
     parts = {}
@@ -71,7 +71,7 @@ def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
 
 
 def fold(rows: Sequence[Row]) -> list[Fold]:
-    """Rows whose configs differ in the seed alone become one, where the first of them stands."""
+    """Folds rows whose configs differ only in the seed into one, at the position of the first."""
     groups: dict[str, list[Row]] = {}
     for one in rows:
         setting = {key: value for key, value in one.record.config.items() if key not in _OF_ONE_RUN}
@@ -88,7 +88,10 @@ def fold(rows: Sequence[Row]) -> list[Fold]:
 
 
 def best(found: Iterable[tuple[Row, Sequence[Series]]]) -> list[Best]:
-    """Of each family of tasks the greatest length that a run masters; if none masters any, its surest share."""
+    """For each family of tasks, the run that masters the greatest length.
+
+    If no run masters any length, it is the one whose exact match at some length has the highest lower bound.
+    """
     entries = [entry for one, series in found if one.record.status != "damaged" for entry in _entries(one, series)]
     leading: dict[str, Best] = {}
     for entry in entries:
@@ -115,7 +118,7 @@ def _family(task: str) -> str:
 
 
 def _parts(one: Series) -> dict[str, list[dict[str, Any]]]:
-    """The cells of each part, by length; those of ranges for what was scored by range alone."""
+    """The cells of each part of a run, by length, or by range if there are no scores by length."""
     cells = [one.lengths.get(task) or one.ranges.get(task, {}) for task in {**one.ranges, **one.lengths}]
     if not one.trained:
         return {"": cells}
@@ -148,7 +151,7 @@ def _shared_name(names: Sequence[str]) -> str:
 
 
 def _ended(record: Record) -> str:
-    """When the status was last written, by the file's date, which a copy may have lost."""
+    """When the status was last written, according to the file's date, which copying may have changed."""
     path = record.run.path / "status"
     written = path.stat().st_mtime if path.is_file() else 0
     return datetime.fromtimestamp(written, UTC).strftime("%Y-%m-%d %H:%M") if written else ""

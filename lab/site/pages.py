@@ -1,10 +1,11 @@
-"""The site: one page with its scripts, styles and aggregates in it, and side files beside it, written at once or not.
+"""Writes the site: one page that contains its scripts, styles and aggregates, and side files. It is written as a whole
+or not at all.
 
-index.html            everything but what is loaded on demand
-runs/<n>/*.js         of run n: how it was run, its tables, its training, scores by length, its samples
-runs/<n>/figures/     its figures
-probing/<n>.html      the page of a probing run, figures and attention patterns
-experiments/*.png     the figures of the log
+index.html            everything except what is loaded on demand
+runs/<n>/*.js         how run n was run, its tables, its training, scores by length, its samples
+runs/<n>/figures/     the figures of run n
+probing/<n>.html      the page of a probing run: figures and attention patterns
+experiments/*.png     the figures of the findings
 """
 
 import secrets
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.nupa.tables import RANGES
+from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
@@ -25,9 +27,10 @@ from lab.site.gather import Record
 from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
 from lab.smallest_adder import leaderboard as adders
+from lab.smallest_adder.stored import known
 
 MARK = '<meta name="generator" content="the number lab">'
-"""What tells a site of ours, which may be replaced, from a folder that is not to be touched."""
+"""Marks a site of the lab, which may be replaced; a folder without this mark is never touched."""
 
 SCRIPTS = ("data", "elements", "text", "charts", "choosers", "performance", "heatmap", "errors", "samples", "training")
 SCRIPTS += ("runs", "main")
@@ -36,7 +39,7 @@ METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dle
 
 
 class Shown(NamedTuple):
-    """What the page itself holds: data for its charts, and tables as they stand."""
+    """The content of the page itself: data for its charts, and finished tables."""
 
     data: dict[str, Any]
     records: list[Record]
@@ -45,14 +48,20 @@ class Shown(NamedTuple):
     costs: list[tuple[str, list[Table]]]
     boards: list[tuple[Table, str]]
     probing: list[Record]
-    log: list[experiments.Entry]
+    findings: list[experiments.Entry]
 
 
 def write(records: Sequence[Record], out: Path, log: Path) -> Path:
-    """Write the site to `out` and return its page; `log` is the folder of experiments.
+    """Writes the site and returns the path of its page.
 
-    It is made beside `out` and moved there whole. Raises RunError, having written nothing, where `out` is neither
-    free nor a site of ours.
+    The site is made beside `out` and then moved there as a whole.
+
+    Args:
+        records: the runs to show.
+        out: the folder of the site.
+        log: the folder of experiments.
+
+    Raises RunError, without writing anything, if `out` is neither free nor a site of the lab.
     """
     check(out)
     out = out.resolve()
@@ -77,11 +86,11 @@ def write(records: Sequence[Record], out: Path, log: Path) -> Path:
 
 
 def check(out: Path) -> None:
-    """Raises RunError where a site may not be written."""
+    """Raises RunError if `out` is neither free nor a site of the lab."""
     if not out.exists():
         return
     if not out.is_dir():
-        raise RunError(f"{out}: is a file; give the folder of a site, or a name that is free")
+        raise RunError(f"{out}: is a file; give the folder of a site, or a name that is not in use")
     try:
         page = out / "index.html"
         ours = page.is_file() and MARK in page.read_text(encoding="utf-8", errors="replace")[:1000]
@@ -89,11 +98,11 @@ def check(out: Path) -> None:
     except OSError as error:
         raise RunError(f"{out}: {error.strerror}") from error
     if not free:
-        raise RunError(f"{out}: is not a site of the lab (no such index.html), so it is left alone")
+        raise RunError(f"{out}: is not a site of the lab (its index.html is missing or different), so it is left alone")
 
 
 def collect(records: Sequence[Record], log: Path, folder: Path) -> Shown:
-    """Write the side files below `folder`, and return what the page itself shows."""
+    """Writes the side files below `folder`, and returns what the page itself shows."""
     data: dict[str, Any] = {"runs": [], "series": [], "sets": []}
     shown = Shown(data, list(records), [], [], [], _boards(records, log), [], experiments.entries(log, folder))
     scored = [(record, _write_run(number, record, shown, folder)) for number, record in enumerate(records)]
@@ -133,7 +142,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def plain(text: object) -> str:
-    """Text on a page of which nothing is hidden: what cannot be seen is written as its code."""
+    """The text with every invisible character replaced by its code."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in str(text))
 
 
@@ -153,7 +162,9 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[
         data["series"].append({**_entry(one, number), "file": file, "set": sets.get(one.samples)})
     if record.kind == "cost" and record.summary:
         with record.noting("summary.json"):
-            shown.costs.append((record.name, list(cost.all_tables(record.summary).values())))
+            shown.costs.append(
+                (record.name, list(cost.all_tables(CostSummary.model_validate(record.summary)).values()))
+            )
     page = record.run.path / "page.html"
     if record.kind == "probing" and page.is_file():
         (folder / "probing").mkdir(exist_ok=True)
@@ -167,7 +178,10 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[
 
 
 def _write_samples(number: int, record: Record, into: list[dict[str, Any]], folder: Path) -> dict[str, int]:
-    """Side files of each file of samples; what the page should know goes `into` its list, and its place is returned."""
+    """Writes side files for each file of samples, and appends what the page should know about it to `into`.
+
+    Returns the index in `into` for each file, by its name.
+    """
     benchmark = (record.config.get("benchmark") or {}).get("kind", "")
     places = {}
     for path in sorted(record.run.path.glob("samples*.jsonl")):
@@ -185,7 +199,7 @@ def _write_samples(number: int, record: Record, into: list[dict[str, Any]], fold
 
 
 def _write_training(number: int, record: Record, folder: Path) -> bool:
-    """Whether there is anything to draw."""
+    """Writes the training curves of a run; returns whether there are any."""
     curves: dict[str, Any] = {}
     with record.noting("metrics.jsonl"):
         curves["metrics"] = training.curves(record.run.read("metrics"))
@@ -203,15 +217,15 @@ def _entry(found: series.Series, run: int | None) -> dict[str, Any]:
 
 
 def _boards(records: Sequence[Record], log: Path) -> list[tuple[Table, str]]:
-    """Of the runs' submissions, and of those that lie in the folder of the log."""
+    """The leaderboard of the runs' submissions and of those in the folder of experiments, each table with its note."""
+    places = [(record, record.name, record.run.path / "submission.py") for record in records]
     its_own = Record(Run(log), "experiments")
-    places = [(record, record.name, "submission.verdict") for record in records]
-    places += [(its_own, path.stem.removesuffix(".verdict"), path.stem) for path in sorted(log.glob("*.verdict.json"))]
+    places += [(its_own, path.stem, path) for path in sorted(log.glob("*.py"))]
     verdicts = {}
-    for record, name, stored in places:
-        if (record.run.path / f"{stored}.json").is_file():
-            with record.noting(f"{stored}.json"):
-                verdict = record.run.read_json(stored)
-                adders.board({name: verdict})  # a stored one may hold anything
+    for record, name, path in places:
+        verdict = known(path) if path.is_file() else None
+        if verdict:
+            with record.noting(path.name):
+                adders.board({name: verdict})  # raises if the stored verdict is damaged
                 verdicts[name] = verdict
     return [(adders.board(verdicts), adders.NOTE), (adders.published(), adders.SOURCE)] if verdicts else []

@@ -1,4 +1,4 @@
-"""What the page of one run shows: its result, tables, figures and error, then how it was run."""
+"""The page of one run: its result, tables, figures and error, and how it was run."""
 
 import shutil
 from pathlib import Path
@@ -13,15 +13,15 @@ from lab.site.scripts import write_script
 from lab.sweeping.processes import last_lines
 
 _TABLES = MarkdownIt("zero").enable("table")
-"""Tables and nothing else: links, images and HTML are text."""
+"""Renders tables only: links, images and HTML stay text."""
 
 LARGEST_TABLE = 200_000
-"""Characters: what is longer is only on disk."""
+"""The most characters of a table that is shown; longer ones are only on disk."""
 PICTURES = (".png", ".svg")
 
 
 def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
-    """Write the side file `folder`/<name>/run.js, and copy the run's figures below it."""
+    """Writes the side file `folder`/<name>/run.js, and copies the run's figures to `folder`/<name>/figures."""
     said = {
         "scores": [[label, str(percent(found)), found.n] for label, found in scores.items()],
         "error": _error(record),
@@ -47,14 +47,14 @@ def _error(record: Record) -> str:
 
 
 def _tables(record: Record) -> list[tuple[str, str]]:
-    """(file name, HTML) of the run's Markdown files."""
+    """(file name, HTML) for each of the run's Markdown files."""
     files = [*sorted(record.run.path.glob("*.md")), *sorted(record.run.path.glob("tables/*.md"))]
     texts = [(path.relative_to(record.run.path).as_posix(), _text(path)) for path in files]
     return [(name, _TABLES.render(text)) for name, text in texts if len(text) <= LARGEST_TABLE]
 
 
 def _figures(name: str, record: Record, folder: Path) -> list[str]:
-    """Addresses of the copies."""
+    """Copies the run's figures, and returns the addresses of the copies."""
     pictures = [path for path in sorted((record.run.path / "figures").glob("*")) if path.suffix in PICTURES]
     for path in pictures:
         (folder / name / "figures").mkdir(parents=True, exist_ok=True)

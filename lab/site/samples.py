@@ -1,7 +1,8 @@
-"""The samples of a run as side files: a directory of all of them, and chunks of a few hundred, loaded on demand.
+"""Writes the samples of a run as side files: a directory of all samples, and chunks of up to 200, loaded on demand.
 
-The directory says of each sample its task, length and outcome, a character each, so that hundreds of thousands can be
-filtered without loading one of them. A text beyond LONG characters is cut in its chunk and whole in a file of its own.
+The directory gives the task, length and outcome of each sample; an outcome takes one character, so that hundreds of
+thousands of samples can be filtered without loading them. A text of more than LONG characters is shortened in its chunk
+and complete in a file of its own.
 """
 
 from collections import Counter
@@ -37,9 +38,9 @@ CHUNK = 200
 CHUNK_CHARACTERS = 1_000_000
 LONG = 10_000
 KEPT = 2_000
-"""Characters of a text beyond LONG that its chunk holds."""
+"""How many characters of such a long text its chunk contains."""
 FACT = 300
-"""Characters of a short fact, such as an operand."""
+"""The most characters of a short fact, such as an operand."""
 
 _READINGS = ("strict", "loose", "final")
 _TOLD = {
@@ -56,21 +57,26 @@ _TOLD = {
     "outcome",
 }
 _TOLD |= {*_READINGS, "given", "exact_match", "digit_match", "dlength", "api_error", "error", "model"}
-"""Fields that a card shows in a place of their own; the others are its facts."""
+"""Fields that have their own place on a card; the other fields are its facts."""
 
 
 class Alignment(NamedTuple):
-    """The digits of the truth and of an answer in columns, blank where one of them has none."""
+    """The digits of the truth and of an answer, aligned in columns; a blank stands for a digit that one lacks."""
 
     truth: str
     given: str
 
 
 def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") -> dict[str, Any] | None:
-    """Write the samples below `folder`/`name`; returns what the page should know, None where there are none.
+    """Writes the samples below `folder`/`name`, and returns what the page should know; None if there are no samples.
 
-    That is n, outcomes by task and length, and how many records were no samples at all. `benchmark` stands for the
-    task of samples that name none.
+    The page should know n, the outcomes by task and length, and how many records were not samples.
+
+    Args:
+        name: the name of the side files.
+        samples: the records of a samples file.
+        folder: the folder of the site.
+        benchmark: stands in for the task of samples that do not name one.
     """
     records = list(samples)
     kept = [_with_task(record, benchmark) for record in records if _is_sample(record)]
@@ -105,7 +111,7 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
 
 
 def by_length(samples: Sequence[Sample], outcomes: Sequence[str]) -> dict[str, dict[int, dict[str, int]]]:
-    """How often each outcome came, by task and length."""
+    """How often each outcome occurred, by task and length."""
     counts: dict[str, dict[int, Counter[str]]] = {}
     for sample, ended in zip(samples, outcomes, strict=True):
         task, length = place(sample)
@@ -114,14 +120,15 @@ def by_length(samples: Sequence[Sample], outcomes: Sequence[str]) -> dict[str, d
 
 
 def place(sample: Sample) -> tuple[str, int]:
-    """Task and length."""
+    """The task and the length of a sample."""
     return sample["task_key"], sample["length"]
 
 
 def outcome(sample: Sample) -> str:
-    """One of OUTCOMES, by the strict reading: the class of a sum's error (lab/numbers/taxonomy.py), else right or not.
+    """The outcome of a sample in the strict reading, one of OUTCOMES.
 
-    A sum whose value is right and whose text is not, such as 007, is no exact match and has a class of its own.
+    For integer sums it is the class of the error (lab/numbers/taxonomy.py); for other tasks it is right or wrong. A sum
+    with the right value but another text, such as 007, is not an exact match and has its own outcome.
     """
     if sample.get("api_error"):
         return "api_error"
@@ -141,7 +148,7 @@ def outcome(sample: Sample) -> str:
 
 
 def card(sample: Sample, ended: str) -> dict[str, Any]:
-    """What is shown of one sample, texts whole."""
+    """What is shown of one sample, with complete texts."""
     read = {name: sample[name] for name in _READINGS if isinstance(sample.get(name), dict)} or {"strict": sample}
     given = {name: found.get("given") for name, found in read.items()}
     reading = next((name for name, text in given.items() if text is not None), None)
@@ -166,16 +173,16 @@ def card(sample: Sample, ended: str) -> dict[str, Any]:
 
 
 def align(given: str, truth: str, form: Representation) -> Alignment | None:
-    """Part by part as digit match aligns them (lab/numbers/metrics.py); None where one is not of the form.
+    """Aligns two numbers part by part, as digit match does (lab/numbers/metrics.py); None if one has another form.
 
-    A sign, which no form has, stands in a column before an integer.
+    A sign, which no form allows, gets its own column before an integer.
     """
     signs = [text[:1] if form is Integer and text[:1] in "+-" else "" for text in (truth, given)]
     try:
         parts = [split_parts(text[len(sign) :], form) for text, sign in zip((truth, given), signs, strict=True)]
     except ValueError:
         return None
-    # whichever text it is taken from: both have the same separators
+    # both texts have the same separators
     separators = [character for character in truth if character in "./e"]
     columns: list[str] = [sign.rjust(max(map(len, signs))) for sign in signs]
     for number, (true, got) in enumerate(zip(*parts, strict=True)):
@@ -193,14 +200,14 @@ def _answer_form(sample: Sample) -> Representation:
 
 
 def _with_task(sample: Sample, benchmark: str) -> dict[str, Any]:
-    """With the task's whole name; the benchmarks of sums name none, and call its length digits."""
+    """The sample with its task's full name. Samples of the sums benchmarks name no task, and call the length digits."""
     if "task" in sample:
         return {**sample, "task_key": f"{sample['task']}_{sample['representation']}"}
     return {**sample, "task_key": benchmark, "length": sample["digits"]}
 
 
 def _is_sample(record: Any) -> bool:
-    """Whether a record has what every sample has; a file on disk may hold anything."""
+    """Whether a record has the fields of a sample; a file on disk may contain anything."""
     if not isinstance(record, dict) or not isinstance(record.get("index"), int) or "answer" not in record:
         return False
     size = record.get("length" if "task" in record else "digits")

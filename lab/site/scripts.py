@@ -1,7 +1,8 @@
-"""Side files of the page. A page that was opened from disk may not fetch, but it may add a script: so each is one.
+"""Writes side files of the page. A page opened from disk may not fetch files, but it may add scripts, so each side file
+is a script.
 
-What is written is ASCII and holds no "<": no text ends the script that it stands in, and half a surrogate pair, which
-UTF-8 cannot hold, stays what it is.
+Files are ASCII and contain no "<". So no text can end the script that contains it, and half a surrogate pair, which
+UTF-8 cannot encode, is preserved.
 """
 
 import json
@@ -11,12 +12,18 @@ from typing import Any
 
 
 def as_json(value: Any) -> str:
-    """JSON that may stand in a script element or a script file; what is not finite becomes null."""
+    """JSON that is safe in a script element or a script file; numbers that are not finite become null."""
     return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def write_script(name: str, value: Any, folder: Path) -> None:
-    """Write `folder`/<name>.js, which hands the value to the page (templates/site/data.js)."""
+    """Writes `folder`/<name>.js, which hands a value to the page (templates/data.js).
+
+    Args:
+        name: the name by which the page asks for the value.
+        value: anything that JSON can hold.
+        folder: the folder of the site.
+    """
     path = folder / f"{name}.js"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"receive({as_json(name)},{as_json(value)})\n", encoding="ascii")

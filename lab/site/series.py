@@ -1,8 +1,8 @@
-"""What each model scored, in the one form that all charts are drawn from.
+"""What each model scored, in the form from which all charts are drawn.
 
-A series is a model in a setting: {task: {range: cell}} and {task: {length: cell}}. A cell holds a triple of estimates
-for each reading (strict, then loose if it differs), in the order of METRICS; an estimate is [value, low, high, n], and
-None where it was not measured. The sums of two benchmarks stand beside NUPA's tasks, with an exact match alone.
+A series is one model in one setting: {task: {range: cell}} and {task: {length: cell}}. For each reading (strict, then
+loose if it differs), a cell contains three estimates in the order of METRICS. An estimate is [value, low, high, n], or
+None if it was not measured. The two benchmarks of sums are treated like NUPA's tasks, but have only an exact match.
 """
 
 import math
@@ -29,15 +29,15 @@ class Series:
     label: str
     benchmark: str
     samples: str = "samples"
-    """The file of the run that holds the answers."""
+    """The name of the run's file of answers."""
     trained: list[int] | None = None
-    """Shortest and longest numbers of the training, where one pair says it."""
+    """The shortest and longest trained length in digits; None if that is unknown or differs between tasks."""
     ranges: Cells = field(default_factory=dict)
     lengths: Cells = field(default_factory=dict)
 
 
 def task_rows() -> list[dict[str, Any]]:
-    """What a chooser of tasks shows: key, name, representation, bounds of the ranges."""
+    """The tasks that the page lets its reader choose: key, name, representation, bounds of the ranges."""
     rows = [
         {
             "key": task.key,
@@ -51,12 +51,12 @@ def task_rows() -> list[dict[str, Any]]:
 
 
 def of_record(record: Record) -> list[Series]:
-    """The series of a run, none where it scored nothing. Raises RunError for a summary of another version."""
+    """The series of a run; empty if it has no scores. Raises RunError if the summary is from another version."""
     summary, name = record.summary, record.name
     if not summary or record.kind in ("adder", "cost", "probing"):
         return []
     if summary.get("version") != VERSION:
-        raise RunError("summary.json: of another version of the lab; run its command again with resume=true")
+        raise RunError("summary.json: from another version of the lab; run its command again with resume=true")
     if "before" in summary:
         return [
             _nupa(Series(f"{name}, {part}", "nupa", f"samples_{part}"), summary[part]) for part in ("before", "after")
@@ -68,7 +68,7 @@ def of_record(record: Record) -> list[Series]:
 
 
 def published() -> list[Series]:
-    """The paper's own figures by range: means without an interval, of an n that it does not give."""
+    """The paper's own figures by range: means without an interval or n, which the paper does not give."""
     found: dict[str, Series] = {}
     for row in PUBLISHED:
         if row.ranges:
@@ -86,7 +86,7 @@ def published() -> list[Series]:
 
 
 def estimate(found: Mapping[str, Any] | None) -> list[float | int | None] | None:
-    """[value, low, high, n], rounded to what a chart can show; None where there is no finite value."""
+    """[value, low, high, n], rounded to what a chart can show; None if there is no finite value."""
     if not found or not math.isfinite(found["value"]):
         return None
     parts = [found[key] for key in ("value", "low", "high")]

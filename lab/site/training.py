@@ -1,4 +1,4 @@
-"""Training curves: what metrics.jsonl and curve.jsonl of a run hold, as points that a chart can be drawn from."""
+"""Training curves: the records of a run's metrics.jsonl and curve.jsonl as points for charts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -15,11 +15,11 @@ QUANTITIES = {
     "grad_norm": "gradient norm",
 }
 POINTS = 400
-"""Of a curve at most: beyond that a chart shows no more."""
+"""The most points of a curve; more would not be visible in a chart."""
 
 
 def curves(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Points]:
-    """[step, value] of each quantity that was recorded; of a group of seeds the best one's at that step."""
+    """[step, value] for each recorded quantity; for a group of seeds, the value of the best seed at each step."""
     found: dict[str, Points] = {}
     for row in metrics:
         for name in QUANTITIES:
@@ -32,7 +32,7 @@ def curves(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Points]:
 
 
 def exact_match(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]:
-    """[samples seen, estimate] by task and length, measured on the way (Figures 4 and 9)."""
+    """[samples seen, estimate] by task and length, measured during training (Figures 4 and 9)."""
     found: dict[str, dict[str, Points]] = {}
     for row in rows:
         points = found.setdefault(row["task"], {}).setdefault(str(row["length"]), [])
@@ -41,6 +41,6 @@ def exact_match(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points
 
 
 def _thinned(points: Points) -> Points:
-    """Spread evenly, the last one kept."""
+    """At most POINTS of the points, evenly spread; the last point is kept."""
     step = -(-len(points) // POINTS)
     return [point for number, point in enumerate(reversed(points)) if number % step == 0][::-1]

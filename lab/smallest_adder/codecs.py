@@ -1,25 +1,33 @@
-"""Whether `encode` only writes digits down and `decode` only reads them: no arithmetic is done in either.
+"""`encode` and `decode` as tables: what they do is learned from problems for practice; the lab does it from then on.
 
-Both are judged by what they did on all problems. A token of the prompt must be a function of at most two of the twenty
-digits, one to one, so that no sum and no carry is in it; a decimal place of the answer, of one generated token.
+A token of the prompt must be a function of at most two of the twenty digits, one to one, so that no sum and no carry is
+in it; a decimal place of the answer, of one generated token. Both functions of the submission are gone after that: they
+never see a problem that counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from lab.smallest_adder.contract import DIGITS
-from lab.smallest_adder.harness import Pair
+from lab.smallest_adder.problems import Pair
 
 PLACES = DIGITS + 2
 """Decimal places of an answer that are looked at; a right one has at most eleven."""
 
+BASES = 24
+"""Rows whose tokens are exchanged one by one."""
+
+
+class NotCopied(ValueError):  # noqa: N818
+    """Something is worked out where digits may only be written down or read."""
+
 
 def digits_of(pairs: Sequence[Pair]) -> np.ndarray:
     """(problems, 20): the digits of a, from the ones up, then those of b."""
-    powers = 10 ** np.arange(DIGITS)
     numbers = np.array(pairs, dtype=np.int64)
-    return (numbers[:, :, None] // powers % 10).reshape(len(pairs), 2 * DIGITS)
+    return (numbers[:, :, None] // 10 ** np.arange(DIGITS) % 10).reshape(len(pairs), 2 * DIGITS)
 
 
 def digit_name(place: int) -> str:
@@ -41,6 +49,44 @@ def neighbours(pairs: Sequence[Pair]) -> list[tuple[int, int, Pair]]:
     return changed
 
 
+class Writing(NamedTuple):
+    """`encode`: for each token of the prompt, the digits that it is made of, and its value for each of theirs."""
+
+    places: list[tuple[int, ...]]
+    tokens: list[dict[int, int]]
+
+    @classmethod
+    def learned(cls, pairs: Sequence[Pair], prompts: np.ndarray, reach: Sequence[set[int]]) -> "Writing":
+        """From prompts (problems, tokens), and the digits that were seen to change each token. Raises NotCopied."""
+        digits, places, tables = digits_of(pairs), [], []
+        for position, found in enumerate(reach):
+            if len(found) > 2:
+                raise NotCopied(f"token {position} depends on {len(found)} digits; digits are copied one or two to one")
+            places.append(tuple(sorted(found)))
+            key = _key(digits, places[-1])
+            named = " and ".join(map(digit_name, places[-1])) or "no digit"
+            tables.append(dict(zip(key.tolist(), prompts[:, position].tolist(), strict=True)))
+            if any(
+                tables[-1][k] != token for k, token in zip(key.tolist(), prompts[:, position].tolist(), strict=True)
+            ):
+                raise NotCopied(f"token {position} is not a function of {named} alone")
+            if places[-1] and len(set(tables[-1].values())) < len(tables[-1]):
+                raise NotCopied(f"token {position} does not tell {named}: it is made of them, not a copy")
+        missing = set(range(2 * DIGITS)).difference(*places)
+        if missing:
+            raise NotCopied(f"no token depends on {digit_name(min(missing))}")
+        return cls(places, tables)
+
+    def of(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """The prompts (problems, tokens)."""
+        digits = digits_of(pairs)
+        columns = [
+            [table[key] for key in _key(digits, places).tolist()]
+            for places, table in zip(self.places, self.tokens, strict=True)
+        ]
+        return np.array(columns, dtype=np.int64).T
+
+
 def reach(prompts: np.ndarray, changed: Sequence[tuple[int, int, Pair]], after: np.ndarray) -> list[set[int]]:
     """Of each token of the prompt, the digits that were seen to change it."""
     found: list[set[int]] = [set() for _ in range(prompts.shape[1])]
@@ -50,56 +96,135 @@ def reach(prompts: np.ndarray, changed: Sequence[tuple[int, int, Pair]], after: 
     return found
 
 
-def prompt_objection(pairs: Sequence[Pair], prompts: np.ndarray, depends: Sequence[set[int]]) -> str:
-    """Why the prompts hold more than their digits, or nothing."""
-    digits = digits_of(pairs)
-    for position, places in enumerate(depends):
-        if len(places) > 2:
-            return f"token {position} depends on {len(places)} digits; digits are copied one or two to a token"
-        key = sum((digits[:, place] * 10**k for k, place in enumerate(sorted(places))), np.zeros(len(pairs), int))
-        tokens = prompts[:, position]
-        by_key = np.unique(np.stack([key, tokens], 1), axis=0)
-        named = " and ".join(digit_name(place) for place in sorted(places)) or "no digit"
-        if len(np.unique(by_key[:, 0])) < len(by_key):
-            return f"token {position} is not a function of {named} alone"
-        if places and len(np.unique(by_key[:, 1])) < len(by_key):
-            return f"token {position} does not tell {named}: it is made of them, not a copy"
-    seen = set().union(*depends) if depends else set()
-    missing = [place for place in range(2 * DIGITS) if place not in seen]
-    return f"no token depends on {digit_name(missing[0])}" if missing else ""
+Decode = Callable[[list[list[int]]], list[int | str]]
 
 
-def places_of(answers: Sequence[int]) -> np.ndarray:
+class Reading(NamedTuple):
+    """`decode`: for each decimal place, the generated token that it is read from, and the digit for each token.
+
+    What follows a stop token is not read.
+    """
+
+    positions: list[int | None]
+    digits: list[dict[int, int]]
+    stops: set[int]
+
+    @classmethod
+    def learned(cls, outputs: np.ndarray, decode: Decode, seed: int) -> "Reading":
+        """From what a model has written (problems, tokens). Raises NotCopied."""
+        drawn = np.random.default_rng(seed)
+        stops = _stops(outputs, decode, drawn)
+        rows = up_to_stop(outputs, stops)
+        bases = rows[drawn.permutation(len(rows))[:BASES]]
+        swaps = [(which, *swap) for which, base in enumerate(bases) for swap in _swaps(base, rows, stops)]
+        answers, before = decode(rows.tolist()), decode(bases.tolist())
+        after = decode([row for *_, row in swaps])
+        found: list[set[int]] = [set() for _ in range(PLACES)]
+        for (which, position, _), answer in zip(swaps, after, strict=True):
+            if type(answer) is int and type(before[which]) is int:
+                for place in np.flatnonzero(places_of([answer]) != places_of([before[which]])):
+                    found[place].add(position)
+        positions, tables = [], []
+        seen = [
+            *zip(rows.tolist(), answers, strict=True),
+            *((swap[2], answer) for swap, answer in zip(swaps, after, strict=True)),
+        ]
+        for place, several in enumerate(found):
+            if len(several) > 1:
+                needed = ", ".join(map(str, sorted(several)))
+                raise NotCopied(f"decimal place {place} of the answer depends on the generated tokens {needed}; on one")
+            # a place that no swap has changed is the same everywhere, or zero after a stop
+            position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
+            positions.append(position)
+            tables.append(dict.fromkeys(stops, 0) | table)
+        return cls(positions, tables, stops)
+
+    def answers(self, outputs: np.ndarray) -> np.ndarray:
+        """The sums (problems,); -1 where a token was never seen in its place."""
+        rows = up_to_stop(outputs, self.stops)
+        total, unknown = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
+        for place, (position, table) in enumerate(zip(self.positions, self.digits, strict=True)):
+            tokens = rows[:, position] if position is not None else np.zeros(len(rows), dtype=np.int64)
+            digits = np.array([table.get(token, -1) for token in tokens.tolist()])
+            unknown |= digits < 0
+            total += digits * 10**place
+        return np.where(unknown, -1, total)
+
+    def drafts(self, sums: np.ndarray, written: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+        """What would be written for the sums (problems, tokens), from what was written (problems, tokens) for `right`.
+
+        None if it cannot be told.
+        """
+        digits, wanted = places_of(right.tolist()), places_of(sums.tolist())
+        columns = []
+        for position in range(written.shape[1]):
+            places = [place for place, source in enumerate(self.positions) if source == position]
+            key, asked = _key(digits, places), _key(wanted, places)
+            table = dict(zip(key.tolist(), written[:, position].tolist(), strict=True))
+            if not set(asked.tolist()) <= table.keys():
+                return None
+            columns.append([table[k] for k in asked.tolist()])
+        return np.array(columns, dtype=np.int64).T
+
+
+def places_of(answers: Sequence[int | str]) -> np.ndarray:
     """(answers, PLACES): decimal places from the ones up; the last is all that lies above."""
-    values = np.array([min(max(answer, -1), 10**15) for answer in answers], dtype=np.int64)
+    values = np.array([min(max(int(answer), -1), 10**15) for answer in answers], dtype=np.int64)
     low = values[:, None] // 10 ** np.arange(PLACES - 1) % 10
     return np.concatenate([low, (values // 10 ** (PLACES - 1))[:, None]], axis=1)
 
 
-def substitutions(outputs: np.ndarray, bases: int, seed: int) -> list[tuple[int, int, list[int]]]:
-    """(which row, which token, the row with that token changed) to every token that was generated in its place."""
-    changed = []
-    drawn = np.random.default_rng(seed).permutation(len(outputs))[:bases]
-    for which in drawn:
-        for position in range(outputs.shape[1]):
-            for token in np.unique(outputs[:, position]):
-                if token != outputs[which, position]:
-                    row = outputs[which].tolist()
-                    row[position] = int(token)
-                    changed.append((int(which), position, row))
-    return changed
+def up_to_stop(outputs: np.ndarray, stops: set[int]) -> np.ndarray:
+    """The rows with all that follows a stop token made that token."""
+    rows = outputs.copy()
+    for position in range(1, rows.shape[1]):
+        stopped = np.isin(rows[:, position - 1], list(stops))
+        rows[stopped, position] = rows[stopped, position - 1]
+    return rows
 
 
-def answer_objection(outputs: np.ndarray, answers: Sequence[int], depends: Sequence[set[int]]) -> str:
-    """Why the answers hold more than the generated tokens; `depends` has the tokens that change each place."""
-    values = places_of(answers)
-    for place, positions in enumerate(depends):
-        if len(positions) > 1:
-            needed = ", ".join(map(str, sorted(positions)))
-            return f"decimal place {place} of the answer depends on the generated tokens {needed}; one is allowed"
-        tokens = outputs[:, min(positions)] if positions else np.zeros(len(outputs), int)
-        by_token = np.unique(np.stack([tokens, values[:, place]], 1), axis=0)
-        if len(np.unique(by_token[:, 0])) < len(by_token):
-            source = f"generated token {min(positions)}" if positions else "nothing"
-            return f"decimal place {place} of the answer is not a function of {source} alone"
-    return ""
+def _key(digits: np.ndarray, places: Sequence[int]) -> np.ndarray:
+    return sum((digits[:, place] * 10**k for k, place in enumerate(places)), np.zeros(len(digits), dtype=np.int64))
+
+
+def _stops(outputs: np.ndarray, decode: Decode, drawn: np.random.Generator) -> set[int]:
+    """Tokens after which nothing changes the answer."""
+    found = set()
+    for token in np.unique(outputs).tolist():
+        rows = outputs[drawn.integers(0, len(outputs), 6)].copy()
+        rows[:, 0] = token
+        answers = decode(rows.tolist())
+        if len(set(map(str, answers))) == 1 and outputs.shape[1] > 1 and len(np.unique(rows, axis=0)) > 1:
+            found.add(token)
+    return found if len(found) < len(np.unique(outputs)) else set()
+
+
+def _swaps(base: np.ndarray, rows: np.ndarray, stops: set[int]) -> list[tuple[int, list[int]]]:
+    """(position, the row with another token there), with each token that was written there and stops nothing."""
+    swaps = []
+    for position in range(len(base)):
+        if base[position] in stops:
+            break
+        for token in np.unique(rows[:, position]).tolist():
+            if token != base[position] and token not in stops:
+                row = base.tolist()
+                row[position] = token
+                swaps.append((position, row))
+    return swaps
+
+
+def _table(
+    place: int, positions: Sequence[int | None], seen: Sequence[tuple[list[int], int | str]]
+) -> tuple[int | None, dict[int, int]]:
+    """The first of the positions whose token tells the digit of a place, and the digit for each token.
+
+    Raises NotCopied if there is none.
+    """
+    rows = [(row, answer) for row, answer in seen if type(answer) is int]
+    digits = places_of([answer for _, answer in rows])[:, place].tolist()
+    for position in positions:
+        tokens = [row[position] if position is not None else 0 for row, _ in rows]
+        table = dict(zip(tokens, digits, strict=True))
+        if all(table[token] == digit for token, digit in zip(tokens, digits, strict=True)):
+            return position, table
+    raise NotCopied(f"decimal place {place} of the answer is not a function of one generated token")

@@ -6,6 +6,17 @@
     VOCAB_SIZE        an int, at most 256
     MAX_OUTPUT_LEN    an int, at most 30
 
+What is judged is what build_model()'s module computes: one pass over one sequence, written down as a graph. Beside the
+challenge's rules (self-attention, causal, 99 % right) these bounds hold:
+
+    numbers in its code              at most LITERALS different ones, beside those that everybody knows
+    an attention carries             at most CARRIED numbers to a position, and one more for every four parameters
+    after an attention follow        at most BENDS activations and norms in a row, STEPS operations of arithmetic
+    in the other precision           as many answers stay right (a float32 model in float64, a float64 one in float32)
+
+Self-attention is a softmax over the tokens, or exponentials that are divided by their sum; linear attention counts if
+it is written with its weights (queries times keys, then times values), not as a running sum.
+
 This file reads the source alone; nothing of a submission is run here.
 """
 
@@ -19,6 +30,13 @@ LARGEST_VOCABULARY = 256
 LONGEST_OUTPUT = 30
 LONGEST_PROMPT = 35
 DIGITS = 10
+
+LITERALS = 10
+CARRIED = 2
+PARAMETERS_FOR_ONE_MORE = 4
+BENDS = 8
+STEPS = 64
+RIGHT_IN_OTHER_PRECISION = 0.9
 
 CATEGORIES = ("trained", "hand-coded")
 
@@ -65,6 +83,13 @@ def category(source: str) -> str:
 
 def _names_category(line: str) -> bool:
     return line.strip().lower().startswith("category:")
+
+
+def seeds(source: str) -> int | None:
+    """Out of how many seeds the best was taken, as a line "Seeds: 40" of the docstring says."""
+    lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
+    said = [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith("seeds:")]
+    return int(said[-1]) if said and said[-1].isdecimal() and len(said[-1]) < 10 else None
 
 
 def exported(tree: ast.Module) -> set[str]:

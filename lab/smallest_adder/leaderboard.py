@@ -1,7 +1,7 @@
 """The leaderboard of small adders, from verdicts on disk: Markdown, and one HTML file that needs nothing else.
 
-A verdict is what lab/smallest_adder/stored.py writes beside a submission. Names and reasons come from
-untrusted files: they are squeezed into a line and escaped.
+A verdict is what lab/smallest_adder/stored.py keeps. Names and reasons come from untrusted files: they are squeezed
+into a line and escaped.
 """
 
 import csv
@@ -16,9 +16,12 @@ from lab.numbers.statistics import wilson
 Verdict = Mapping[str, Any]
 
 NOTE = (
-    "Parameters: distinct storage elements of all parameters and of non-boolean buffers. Papers: with buffers free. "
-    "Literals: numbers in the source, which the rule does not count; a hand-coded model has its fixed choices there. "
-    "In front are those that qualify, smallest first, then earliest."
+    "Parameters: distinct storage elements of all parameters and of non-boolean buffers, the challenge's rule. "
+    "Literals: different numbers in the code of a pass, less those that everybody knows; they do not rank. "
+    "Tokens: the most that a weight of attention changes from one problem to another; at 0 it looks by position "
+    "alone, a fixed causal convolution. Seeds: from how many the file says that it was chosen. "
+    "Papers: parameters with buffers free. In front are those that qualify, smallest first, then earliest. "
+    "A verdict does not say that numbers were learned."
 )
 SOURCE = (
     "Counts as their authors published them, collected by hand in 2026; nothing of it was verified here. Several of 57 "
@@ -43,25 +46,47 @@ p { color: var(--soft); }
 
 def board(verdicts: Mapping[str, Verdict]) -> Table:
     """Verdicts by name; those that qualify first, by parameters and by date."""
-    columns = ("rank", "name", "category", "layers", "parameters", "right, % (95 %)", "n", "papers", "trainable")
-    columns += ("bits", "literals", "by data_ptr", "verified")
+    columns = (
+        "rank",
+        "name",
+        "category",
+        "layers",
+        "parameters",
+        "literals",
+        "right, % (95 %)",
+        "n",
+        "tokens",
+        "seeds",
+    )
+    columns += ("papers", "trainable", "bits", "by data_ptr", "verified")
     rows = []
     for rank, (name, verdict) in enumerate(sorted(verdicts.items(), key=_order), start=1):
         counts = verdict["counts"] or {}
-        sizes = (f"{counts[key]:,}" if counts else "" for key in ("buffers_free", "trainable", "bits", "literals"))
+        size, literals, *others = (
+            f"{counts[key]:,}" if counts else ""
+            for key in ("parameters", "literals", "buffers_free", "trainable", "bits", "by_data_ptr")
+        )
+        content = verdict["content"]
+        looks = "" if content is None else f"{content:.4f}"
+        figures = (
+            size,
+            literals,
+            _share(verdict),
+            f"{verdict['problems']:,}",
+            looks,
+            str(verdict["seeds"] or ""),
+            *others,
+        )
         first = str(rank) if verdict["qualified"] else "-"
-        size = f"{counts['parameters']:,}" if counts else ""
-        pointer = f"{counts['by_data_ptr']:,}" if counts else ""
-        figures = (size, _share(verdict), f"{verdict['problems']:,}", *sizes, pointer, verdict["verified"])
-        rows.append((first, _line(name), verdict["category"], _layers(verdict), *figures))
+        rows.append((first, _line(name), verdict["category"], _layers(verdict), *figures, verdict["verified"]))
     good = frozenset(place for place, row in enumerate(rows) if row[0] != "-")
     return Table("The smallest transformer that adds two 10-digit integers", columns, rows, 4, good)
 
 
 def published() -> Table:
     with Path(__file__).with_name("published.csv").open(newline="") as file:
-        rows = [(row["category"], row["note"], row["parameters"]) for row in csv.DictReader(file)]
-    return Table("Published records", ("category", "note", "parameters"), rows, 2)
+        rows = [(row["category"], row["status"], row["source"], row["parameters"]) for row in csv.DictReader(file)]
+    return Table("Published records", ("category", "status", "source", "parameters"), rows, 3)
 
 
 def write(verdicts: Mapping[str, Verdict], folder: Path) -> Table:

@@ -1,6 +1,6 @@
-"""Verdicts on disk: <name>.verdict.json beside a submission, good as long as neither it nor the verifier changes.
+"""Verdicts on disk, in the lab's cache: what lies beside a submission came with it, and could be forged.
 
-A stored verdict is believed as it stands, like any result on disk; remove it to have the submission tried again.
+A verdict is found by the text that it is about and by the verifier's version: it is good as long as neither changes.
 """
 
 import hashlib
@@ -9,18 +9,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.errors import TaskError
-from lab.smallest_adder.contract import category, read_submission
-from lab.smallest_adder.sandbox import Limits
-from lab.smallest_adder.verify import VERSION, Verification, verify
+from lab.models.sources import cache_folder
+from lab.smallest_adder.contract import category, read_submission, seeds
+from lab.smallest_adder.verdict import VERSION, Verification
+
+if TYPE_CHECKING:
+    from lab.smallest_adder.trace.child import Limits
 
 
 def submissions(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
     """(name, file) of every Python file below the folders that has the five exports; other files are passed over.
 
-    A run's submission.py goes by the name of its folder. Raises TaskError where there is no such folder.
+    A run's submission.py goes by the name of its folder. Raises TaskError if there is no such folder.
     """
     for folder in folders:
         if not folder.is_dir():
@@ -34,42 +37,44 @@ def submissions(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
             yield str(named.parent if named.name == "submission" and named.parent.name else named), path
 
 
-def verdict_of(path: Path, limits: Limits) -> dict[str, Any]:
+def verdict_of(path: Path, limits: "Limits") -> dict[str, Any]:
     """The stored verdict of a submission, or a new one, which is stored."""
-    source = read_submission(path)
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    kept = path.with_suffix(".verdict.json")
-    stored = _read(kept)
-    if stored.get("sha256") == digest and stored.get("version") == VERSION:
+    stored = known(path)
+    if stored is not None:
         return stored
-    verdict = {"version": VERSION, "sha256": digest, "category": category(source)} | _plainly(
-        verify(source, limits=limits)
-    )
-    with suppress(OSError):  # a folder that cannot be written to: tried again the next time
-        fresh = kept.with_name(f".{kept.name}.new")
+    from lab.smallest_adder.verify import verify  # what only reads verdicts needs no torch
+
+    source = read_submission(path)
+    verdict = {"category": category(source), "seeds": seeds(source)} | _plainly(verify(source, limits=limits))
+    kept = _place(path)
+    with suppress(OSError):  # a cache that cannot be written to: tried again the next time
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.with_suffix(".new")
         fresh.write_text(json.dumps(verdict, indent=2) + "\n", encoding="utf-8")
         fresh.replace(kept)
     return verdict
 
 
+def known(path: Path) -> dict[str, Any] | None:
+    """The stored verdict of a submission, if there is one."""
+    try:
+        stored = json.loads(_place(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return stored if isinstance(stored, dict) and "verdicts" in stored else None
+
+
+def _place(path: Path) -> Path:
+    digest = hashlib.sha256(f"{VERSION}\n".encode() + path.read_bytes()).hexdigest()
+    return cache_folder() / "verdicts" / f"{digest}.json"
+
+
 def _plainly(verification: Verification) -> dict[str, Any]:
     counts = verification.counts
-    return {
+    return verification._asdict() | {
         "verified": datetime.now(UTC).date().isoformat(),
         "qualified": verification.qualified,
-        "right": verification.right,
-        "problems": verification.problems,
-        "seed": verification.seed,
         "counts": counts and counts._asdict(),
         "additions_per_second": round(verification.additions_per_second, 1),
-        "confinement": verification.confinement,
         "verdicts": [verdict._asdict() for verdict in verification.verdicts],
     }
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return stored if isinstance(stored, dict) else {}

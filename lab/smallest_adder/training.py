@@ -8,8 +8,8 @@ import torch
 from lab.numbers.statistics import Estimate, wilson
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.groups import Batch, Group, train_group
-from lab.smallest_adder.harness import PUBLIC_SEED, problems
 from lab.smallest_adder.models import build
+from lab.smallest_adder.problems import PUBLIC_SEED, problems
 from lab.smallest_adder.rows import digits_of, rows
 from lab.smallest_adder.submission import submission
 
@@ -47,5 +47,6 @@ def describe(config: AdderConfig, group: Group, parameters: int) -> str:
         f"AdamW, {group.step} steps of {training.batch_size} problems, learning rate {training.learning_rate};\n"
         f"{seeds} seeds side by side{went_on};\n"
         f"these are the weights of seed {group.best['seed']} at step {group.best['step']}, "
-        "the best of all by validation."
+        "the best of all by validation.\n\n"
+        f"Seeds: {seeds}"
     )

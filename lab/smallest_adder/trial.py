@@ -1,19 +1,28 @@
-"""One submission on trial: its processes, the problems it is tried on, and what has come of it so far.
+"""One submission on trial: its process, its model as a graph, its codecs as tables, and what has come of them so far.
 
-Shapes: B sequences, T tokens, V tokens in the vocabulary.
+Shapes: B sequences, T tokens, A positions with logits, V tokens in the vocabulary.
 """
 
-import random
-from functools import cached_property
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from lab.smallest_adder.counting import Counts, Tensor, count
-from lab.smallest_adder.harness import Pair, generate, right
-from lab.smallest_adder.sandbox import Child, Limits, Misbehaved, integers, plain
+from lab.smallest_adder.codecs import Reading, Writing
+from lab.smallest_adder.graph.flow import Flow
+from lab.smallest_adder.graph.graph import Graph
+from lab.smallest_adder.graph.program import Program, confirmed, written_after
+from lab.smallest_adder.problems import Pair, practice
+from lab.smallest_adder.trace.child import Child, Clock, Limits, Misbehaved, integers, plain
+from lab.smallest_adder.verdict import Counts
+
+PRACTICE = 1_000
 
 COLLAPSED = 0.1
 """The largest share of right answers that is left of a model whose weights, or whose attention, were taken away."""
+
+FEW = 128
+"""Problems for a look at a changed model."""
 
 
 class Objection(Exception):  # noqa: N818
@@ -25,113 +34,89 @@ class Unusable(Objection):
 
 
 class Trial:
-    """One submission, the problems it is tried on, and what has come of it so far.
-
-    Three processes hold it, one for each function, so that nothing but tokens goes from one function to another; each
-    sees the problems in another order. A fourth has a model that has seen none of the others' tokens.
-    """
+    """The process that holds the submission is asked for practice alone; problems that count stay in this one."""
 
     def __init__(self, text: str, pairs: list[Pair], seed: int, limits: Limits, plain_loop: bool = False) -> None:
-        self.text = text
-        self.pairs = pairs
-        self.seed = seed
-        self.limits = limits
-        self.plain_loop = plain_loop
-        self.causal = False
-        self.shuffled = random.Random(seed)
-        self._children: list[Child] = []
-        self.confinement: list[str] = []
-        self.vocabulary = 0
-        self.length = 0
+        self.text, self.pairs, self.seed, self.plain_loop = text, pairs, seed, plain_loop
+        self.clock = Clock(limits.seconds)
+        self.child = Child(limits, self.clock)
+        self.practice = practice(seed, PRACTICE)
+        self.sums = np.array([a + b for a, b in self.practice])
+        self.vocabulary = self.length = 0
+        self.writing: Writing | None = None
         self.prompts = np.empty((0, 0), dtype=np.int64)
+        """Of practice, as `outputs` and `good` are: what is written after them, and whether that is right."""
         self.outputs = np.empty((0, 0), dtype=np.int64)
-        self.answers: list[int | str] = []
-        self.tensors: list[Tensor] = []
-        self.extra_keys: list[int] = []
-        """How many keys attention has beyond the tokens: [0], or [1] with a learned first key."""
+        self.good = np.zeros(0, dtype=bool)
+        self.graphs: list[Graph] = []
+        """One of the full length, or one for each length of a model that gives the last position's logits alone."""
+        self.flows: list[Flow] = []
+        self.programs: list[Program] = []
+        self.counts: Counts | None = None
+        self.reading: Reading | None = None
+        self.answers = np.empty(0, dtype=np.int64)
+        self.content: float | None = None
+        """The most that a weight of attention changes from one problem to another."""
+        self.seconds = 0.0
+        """That the problems took."""
 
-    @cached_property
-    def encoder(self) -> Child:
-        return self._start()
+    def encode(self, pairs: Sequence[Pair]) -> list[Sequence[int]]:
+        """Raises Misbehaved."""
+        return [integers(prompt) for prompt in _rows(self.child.ask("encode", pairs=list(pairs)), len(pairs))]
 
-    @cached_property
-    def model(self) -> Child:
-        return self._start()
+    def decode(self, outputs: list[list[int]]) -> list[int | str]:
+        """An int, or why there is none. Raises Misbehaved."""
+        sent = _rows(self.child.ask("decode", outputs=outputs), len(outputs))
+        return [answer if type(answer) is int else plain(answer) for answer in sent]
 
-    @cached_property
-    def decoder(self) -> Child:
-        return self._start()
+    def changed(self, **how: Any) -> list[Program]:
+        """The programs with something exchanged, as Program says."""
+        return [Program(graph, tick=self._tick, **how) for graph in self.graphs]
 
-    @cached_property
-    def witness(self) -> Child:
-        child = self._start()
-        child.ask("build")
-        child.ask("probe", prompt=self.prompts[0].tolist())
-        return child
+    def _tick(self) -> float:
+        return self.clock.left
 
-    def _start(self) -> Child:
-        child = Child(self.limits)
-        self._children.append(child)
-        self.confinement = child.confinement
-        child.load(self.text)
-        return child
+    def accuracy(self, programs: Sequence[Program]) -> float:
+        """Of other programs, on some practice that the model has right."""
+        if self.reading is None:
+            return 0.0
+        some = np.flatnonzero(self.good)[:FEW]
+        outputs = written_after(programs, self.prompts[some], self.length)
+        return float((self.reading.answers(outputs) == self.sums[some]).mean())
 
-    def close(self) -> None:
-        for child in self._children:
-            child.close()
+    def written(self, prompts: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """What the model writes after prompts (problems, length).
 
-    @property
-    def counts(self) -> Counts | None:
-        return count(self.tensors, self.text) if self.tensors else None
+        A model that gives logits at all positions takes one pass over the answer that is to be expected: it is causal,
+        so if it confirms each token of that after those before, the greedy loop would write them (as in speculative
+        decoding, Leviathan et al. 2023, arXiv 2211.17192). What is not confirmed goes through the loop.
+        """
+        drafts = self.drafts(sums)
+        if drafts is None:
+            return written_after(self.programs, prompts, self.length)
+        left = ~self.confirmed(prompts, drafts)
+        if left.any():
+            drafts[left] = written_after(self.programs, prompts[left], self.length)
+        return drafts
+
+    def drafts(self, sums: np.ndarray) -> np.ndarray | None:
+        if self.reading is None or self.plain_loop or len(self.programs) > 1:
+            return None
+        return self.reading.drafts(sums, self.outputs[self.good], self.sums[self.good])
+
+    def confirmed(self, prompts: np.ndarray, drafts: np.ndarray) -> np.ndarray:
+        return np.all(confirmed(self.programs[0], prompts, drafts), axis=-1)
 
     @property
     def right(self) -> int:
-        return right(self.pairs, self.answers) if self.answers else 0
+        return sum(int(answer) == a + b for (a, b), answer in zip(self.pairs, self.answers, strict=False))
 
-    def encode(self, pairs: list[Pair]) -> list[list[int]]:
-        """In an order of its own. Raises Misbehaved."""
-        order = list(range(len(pairs)))
-        self.shuffled.shuffle(order)
-        sent = self.encoder.ask("encode", pairs=[pairs[place] for place in order])
-        prompts: list[list[int]] = [[] for _ in pairs]
-        for place, prompt in zip(order, _rows(sent, len(pairs)), strict=True):
-            prompts[place] = [*integers(prompt)]
-        return prompts
-
-    def decode(self, outputs: list[list[int]]) -> list[int | str]:
-        """In an order of its own: an int, or why there is none. Raises Misbehaved."""
-        order = list(range(len(outputs)))
-        self.shuffled.shuffle(order)
-        sent = self.decoder.ask("decode", outputs=[outputs[place] for place in order])
-        answers: list[int | str] = ["" for _ in outputs]
-        for place, answer in zip(order, _rows(sent, len(outputs)), strict=True):
-            answers[place] = answer if type(answer) is int else plain(answer)
-        return answers
-
-    def generate(self, problems: np.ndarray) -> np.ndarray:
-        """What the greedy loop writes after the given prompts (problems, length). Raises Misbehaved."""
-        return generate(self.model, self.prompts[problems], self.length, self.vocabulary)
-
-    def accuracy(self, problems: np.ndarray) -> float:
-        """Of the model as it now stands, on the given places among the problems; nan counts as wrong."""
-        try:
-            outputs = self.generate(problems)
-        except Misbehaved as error:
-            if "nan" in str(error):
-                return 0.0
-            raise
-        answers = self.decode(outputs.tolist())
-        return right([self.pairs[place] for place in problems], answers) / len(problems)
-
-    def some(self, count: int) -> np.ndarray:
-        """Places of `count` problems, drawn."""
-        return np.array(self.shuffled.sample(range(len(self.pairs)), min(count, len(self.pairs))))
-
-    def is_right(self, place: int) -> bool:
-        return right([self.pairs[place]], [self.answers[place]]) == 1
+    def sequence(self, place: int) -> np.ndarray:
+        """A practice prompt and what was written after it, as long as the model is ever given (T,)."""
+        return np.concatenate([self.prompts[place], self.outputs[place, :-1]])
 
 
-def _rows(sent: object, count: int) -> list:
+def _rows(sent: Any, count: int) -> list:
     if type(sent) is not list or len(sent) != count:
         raise Misbehaved(f"sent no list of {count} answers")
     return sent

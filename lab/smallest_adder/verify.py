@@ -1,39 +1,14 @@
 """A submission tried by every layer: the verdicts, the score, the size."""
 
 import secrets
-import time
-from typing import NamedTuple
+from collections.abc import Callable
 
-from lab.smallest_adder.counting import Counts
-from lab.smallest_adder.harness import problems
+from lab.errors import LabError
 from lab.smallest_adder.layers.table import LAYERS
-from lab.smallest_adder.sandbox import Limits, Misbehaved, plain
+from lab.smallest_adder.problems import problems
+from lab.smallest_adder.trace.child import Limits, Misbehaved, plain
 from lab.smallest_adder.trial import Objection, Trial, Unusable
-
-VERSION = 2
-"""Of the verifier; raised when it could judge a submission otherwise than before."""
-
-
-class Verdict(NamedTuple):
-    layer: str
-    passed: bool | None
-    """None where the trial ended before it."""
-    reason: str
-
-
-class Verification(NamedTuple):
-    verdicts: list[Verdict]
-    right: int
-    problems: int
-    seed: int
-    counts: Counts | None
-    additions_per_second: float
-    confinement: list[str]
-    """What kept the submission from harm."""
-
-    @property
-    def qualified(self) -> bool:
-        return all(verdict.passed for verdict in self.verdicts)
+from lab.smallest_adder.verdict import Verdict, Verification
 
 
 def verify(
@@ -41,35 +16,34 @@ def verify(
 ) -> Verification:
     """Try the source of a submission on the 10 edge cases and `count` random pairs.
 
-    The pairs are of a seed that nobody knows before, unless one is given; with `plain_loop` each is worked out
-    token by token. Raises TaskError where this system cannot
-    confine untrusted code.
+    The pairs are of a seed that nobody knows before, unless one is given; with `plain_loop` each is worked out token by
+    token. Raises TaskError if this system cannot confine untrusted code.
     """
     seed = secrets.randbits(63) if seed is None else seed
     trial = Trial(source, problems(seed, count), seed, limits or Limits(), plain_loop)
     verdicts: list[Verdict] = []
-    speed = 0.0
     ended = False
     try:
         for name, layer in LAYERS:
-            if ended:
-                verdicts.append(Verdict(name, None, "not reached"))
-                continue
-            start = time.perf_counter()
-            try:
-                verdicts.append(Verdict(name, True, layer(trial)))
-            except Objection as error:
-                verdicts.append(Verdict(name, False, plain(error)))
-                ended = isinstance(error, Unusable)
-            except Misbehaved as error:
-                verdicts.append(Verdict(name, False, str(error)))
-                ended = True
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-                # Its process sent what no process of an honest submission sends.
-                verdicts.append(Verdict(name, False, plain(f"sent nonsense ({error})")))
-                ended = True
-            if name == "generation":
-                speed = len(trial.pairs) / (time.perf_counter() - start)
+            verdict, ended = (Verdict(name, None, "not reached"), True) if ended else judged(name, layer, trial)
+            verdicts.append(verdict)
     finally:
-        trial.close()
-    return Verification(verdicts, trial.right, len(trial.pairs), seed, trial.counts, speed, trial.confinement)
+        trial.child.close()
+    speed = len(trial.pairs) / trial.seconds if trial.seconds else 0.0
+    return Verification(
+        verdicts, trial.right, len(trial.pairs), seed, trial.counts, trial.content, speed, trial.child.confinement
+    )
+
+
+def judged(name: str, layer: Callable[[Trial], str], trial: Trial) -> tuple[Verdict, bool]:
+    """What a layer says, and whether the trial ends with it."""
+    try:
+        return Verdict(name, True, layer(trial)), False
+    except Objection as error:
+        return Verdict(name, False, plain(error)), isinstance(error, Unusable)
+    except Misbehaved as error:
+        return Verdict(name, False, str(error)), True
+    except LabError:
+        raise
+    except Exception as error:  # its process may have sent anything
+        return Verdict(name, False, plain(f"sent nonsense ({type(error).__name__}: {error})")), True

@@ -1,1 +1,1 @@
-"""Runs of a command, many of one config: which they are, and what starts them."""
+"""Many runs of one command, made from a single config: which runs there are, and how they are started."""

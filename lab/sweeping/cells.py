@@ -1,4 +1,4 @@
-"""Which runs a sweep is made of: every cell with every seed, each a validated config of the command."""
+"""The runs of a sweep: every cell with every seed, each with a validated config of the command."""
 
 import itertools
 import json
@@ -16,15 +16,15 @@ from lab.sweeping.config import COMMANDS, SweepConfig
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting of a sweep, whatever the seed."""
+    """One setting of a sweep; it has a run for each seed."""
 
     labels: Mapping[str, str]
-    """What the cell is, by what is tried: by key of the grid, and "cell" for the name of one of `cells`."""
+    """What the cell tries: a value for each key of the grid, and under "cell" its name if it is one of `cells`."""
     changes: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        """As it stands in the names of runs: words as they are, numbers after the last part of their key."""
+        """The cell's part of the names of runs: words as they are, numbers after the last part of their key."""
         parts = []
         for key, label in self.labels.items():
             says_itself = key == "cell" or _is_of_words(self.changes[key])
@@ -43,7 +43,7 @@ class Trial:
     cell: Cell
     config: RunConfig
     command: tuple[str, ...]
-    """What starts it, or takes it up."""
+    """The command that starts the run, or resumes it."""
     free: tuple[str, ...]
 
     @property
@@ -52,15 +52,15 @@ class Trial:
 
     @property
     def finished(self) -> bool:
-        """Whether its run directory holds all of it. Raises `RunError` if something else is there."""
+        """Whether its run directory is complete. Raises `RunError` if the directory contains something else."""
         return self.config.run_status(self.free) == "finished"
 
 
 def trials(sweep: SweepConfig) -> list[Trial]:
-    """All cells of a seed before the next seed: a sweep that is cut short compares like with like.
+    """The trials of a sweep, all cells of one seed before the next seed, so that a sweep cut short is still balanced.
 
-    Raises `ConfigError` before anything runs: a line for each thing that is wrong in any cell, for two cells of one
-    name, and for a run directory that is another's.
+    Raises `ConfigError` before anything runs, with one line for each problem: a wrong config, two cells with the same
+    name, or a run directory that belongs to another run.
     """
     complaints: dict[str, list[str]] = {}
     cells: dict[str, Cell] = {}
@@ -82,7 +82,7 @@ def trials(sweep: SweepConfig) -> list[Trial]:
 
 
 def _seeded(sweep: SweepConfig, cell: Cell) -> dict[int, Trial]:
-    """The trials of a cell by seed. Raises `LabError` if its config is wrong, or a run directory another's."""
+    """The trials of a cell, by seed. Raises `LabError` if its config is wrong, or a run directory is another run's."""
     command = COMMANDS[sweep.command]
     changes = [f"{key}={_yaml(value)}" for key, value in cell.changes.items()]
     found: dict[int, Trial] = {}
@@ -90,12 +90,12 @@ def _seeded(sweep: SweepConfig, cell: Cell) -> dict[int, Trial]:
     for seed in sweep.seeds:
         name = f"{sweep.run_prefix or sweep.name}_{cell.name}_{seed}"
         own = [f"name={_yaml(name)}", f"seed={seed}", f"output={_yaml(str(sweep.output))}", "resume=true"]
-        # What a seed changes is known to be right: one reading of the files is enough.
+        # A seed changes nothing that could be wrong, so it is enough to read the files once.
         checked = checked or load(command.schema, sweep.config, [*changes, *own])
         config = checked.model_copy(update={"name": name, "seed": seed})
         words = (sys.executable, "-m", *command.words, str(sweep.config), *changes, *own)
         found[seed] = Trial(cell, config, words, command.free)
-        _ = found[seed].finished  # or another's, which raises
+        _ = found[seed].finished  # raises if the directory belongs to another run
     return found
 
 
@@ -129,7 +129,7 @@ def _label(value: Any) -> str:
 
 
 def _yaml(value: Any) -> str:
-    """As an override says it, plain where it can be. JSON is YAML too."""
+    """A value as an override writes it, without quotes if possible. (JSON is also YAML.)"""
     is_plain = isinstance(value, str) and re.fullmatch(
         r"(?!true$|false$|null$)[A-Za-z/][\w./+-]*", value, re.IGNORECASE
     )

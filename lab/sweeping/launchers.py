@@ -1,4 +1,4 @@
-"""Where the runs of a sweep go: processes of this machine, or jobs of SLURM (lab/sweeping/slurm.py)."""
+"""Where the runs of a sweep are started: as processes on this machine, or as SLURM jobs (lab/sweeping/slurm.py)."""
 
 import os
 import shutil
@@ -16,17 +16,17 @@ class Job(Protocol):
     """A run that was started."""
 
     def failure(self) -> str | None:
-        """Why it ended without success; empty where it succeeded, None while it goes on."""
+        """Why the run failed; empty if it succeeded, None while it is going on."""
         ...
 
     def stop(self) -> None:
-        """Called of a job that goes on when the sweep is interrupted."""
+        """Called for a job that is still going on when the sweep is interrupted."""
         ...
 
 
 class Launcher(Protocol):
     at_once: int
-    """Jobs that may go on at a time."""
+    """How many jobs may go on at a time."""
 
     def start(self, trial: Trial) -> Job: ...
 
@@ -42,11 +42,11 @@ def open_launcher(sweep: SweepConfig, run: Run) -> Launcher:
 
 
 def check_launcher(settings: LocalLauncherConfig | SlurmLauncherConfig) -> None:
-    """Raises `ConfigError` where the machine has not what it takes."""
+    """Raises `ConfigError` if the machine lacks what the launcher needs."""
     if isinstance(settings, LocalLauncherConfig) or settings.cluster == "local":
         return
     if missing := [program for program in ("sbatch", "srun", "sacct") if not shutil.which(program)]:
-        here = "launcher={kind: local} runs here, launcher.cluster=local rehearses"
+        here = "launcher={kind: local} runs on this machine, launcher.cluster=local rehearses"
         raise ConfigError(f"launcher.kind=slurm: there is no {missing[0]} on the path of this machine; {here}")
 
 
@@ -81,6 +81,6 @@ class LocalJob:
         return ended(status)
 
     def stop(self) -> None:
-        # A run may be killed at any moment (lab/runs.py), and one that was asked to end may take minutes.
+        # A run may be killed at any moment (lab/runs.py); if it were asked to end, it might take minutes.
         self._process.kill()
         self._process.wait()

@@ -1,9 +1,10 @@
-"""Start a command that does not outlive the process that asks for it, however that one ends.
+"""Starts a command that does not outlive its parent process, however the parent ends.
 
     python -m lab.sweeping.mortal PARENT COMMAND ...
 
-A run that went on without its sweep would hold its run directory against the next start. The kernel keeps the promise
-over exec (Linux, PR_SET_PDEATHSIG); on another system a run is ended only by a sweep that can still say so.
+A run that went on without its sweep would block its run directory for the next start. On Linux, the kernel kills the
+command when the parent dies, also after exec (PR_SET_PDEATHSIG). On other systems, a run ends only if the sweep can
+still end it.
 """
 
 import ctypes
@@ -17,7 +18,7 @@ PR_SET_PDEATHSIG = 1
 def main(parent: int, command: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    # It may have died before the promise was made.
+    # The parent may have died before the request was made.
     if os.getppid() == parent:
         os.execv(command[0], command)
 

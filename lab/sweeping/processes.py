@@ -1,4 +1,4 @@
-"""A command as a process that ends with the one that started it, and whose words are kept in a log."""
+"""Starts a command as a process that ends with its parent and writes its output to a log."""
 
 import os
 import shlex
@@ -17,7 +17,13 @@ def log_of(run: Run, name: str) -> Path:
 
 
 def start_logged(command: tuple[str, ...], log: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """The command as a process that ends with this one and appends all it says to `log`."""
+    """Starts a command as a process that ends with this one and appends its output to `log`.
+
+    Args:
+        command: the program and its arguments.
+        log: the file to append to.
+        environment: environment variables, besides those of this process.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         file.write(f"$ {shlex.join(command)}\n".encode())
@@ -28,15 +34,16 @@ def start_logged(command: tuple[str, ...], log: Path, environment: Mapping[str, 
 
 
 def ended(status: int) -> str:
-    """What was wrong with a process of this exit status; empty where nothing was."""
+    """How a process with this exit status failed; empty if it did not fail."""
     if status == 0:
         return ""
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 
 def last_lines(log: Path, count: int = LAST_LINES) -> str:
-    """Of what a command has said, indented; of a line in which a bar was redrawn, its last state. Where they tell what
-    the user can put right, that alone.
+    """The last lines of a log, indented. If they contain lines that begin with "error: ", only those are returned.
+
+    Of a line in which a progress bar was redrawn, only the last state is kept.
     """
     lines = log.read_bytes()[-100_000:].decode(errors="replace").split("\n") if log.exists() else ["(no log)"]
     shown = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]

@@ -1,4 +1,4 @@
-"""What came of a sweep: one table and one figure of many runs, each figure a mean over the seeds of a cell."""
+"""The results of a sweep: one table and one figure for many runs; each value is a mean over the seeds of a cell."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +9,12 @@ import yaml
 
 from lab.benchmarks.length_curves import tables as length_curves
 from lab.benchmarks.length_curves.figures import length_curves as draw_length_curves
+from lab.benchmarks.results import Curves
 from lab.drawing.figures import by_cell
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import BOUNDS
-from lab.numbers.statistics import seeds_proportion, student_mean, wilson
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean, wilson
 from lab.runs import Run
 from lab.sweeping.config import LengthCurvesResults, ValuesResults
 
@@ -22,15 +23,22 @@ class Row(NamedTuple):
     """The finished runs of a cell."""
 
     labels: Mapping[str, str]
-    """What is tried, and what of it this cell is."""
+    """What is tried, and the value of this cell, as in `Cell`."""
     runs: Sequence[Run]
-    """One a seed."""
+    """One run for each seed."""
 
 
 def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], title: str, run: Run) -> Table | None:
-    """Write table.md, results.csv and figures/results.png into the sweep's `run`; None where no cell has a run yet.
+    """Writes table.md, results.csv and figures/results.png into the sweep's directory.
 
-    Raises `RunError` where a path of the config leads nowhere in a run that is finished.
+    Args:
+        results: what to show.
+        rows: the finished runs of each cell.
+        title: the title of the table and the figure.
+        run: the sweep's run directory.
+
+    Returns the table, or None if no cell has a finished run yet. Raises `RunError` if a finished run has nothing at a
+    path of the config.
     """
     seeds = {len(row.runs) for row in rows}
     if seeds == {0}:
@@ -49,7 +57,7 @@ def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], tit
 
 
 def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
-    curves: dict[str, length_curves.Curves] = {}
+    curves: dict[str, Curves] = {}
     for row in rows:
         label = ", ".join(text for key, text in row.labels.items() if key != "data.tasks") or "all"
         found = length_curves.across_seeds([length_curves.of_run(run) for run in row.runs])
@@ -74,24 +82,30 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
     return Table(title, (*columns, "seeds", *estimates), shown, len(columns))
 
 
-def across_seeds(runs: Sequence[Run], path: str, share: bool) -> dict[str, Any] | None:
-    """Mean over the runs with its 95 % interval: of a share the wider of Student's over the runs and Wilson's over
-    their problems, of another number Student's, cut to what its metric can be; of one run the interval that it has.
-    None of no runs.
+def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None:
+    """The mean over runs with its 95 % interval; None if there are no runs.
+
+    The interval of a share covers Student's over the runs and Wilson's over all their problems. The interval of any
+    other number is Student's, cut to the bounds of its metric. A single run keeps its own interval.
+
+    Args:
+        runs: the runs of one cell, one for each seed.
+        path: the keys of the value (see `ValuesResults`).
+        share: whether the value is a proportion of problems.
     """
     if not runs:
         return None
     found = [_pooled(run, path, share) for run in runs]
     if share:
-        return seeds_proportion([part["value"] for part in found], min(part["n"] for part in found))._asdict()
+        return seeds_proportion([part.value for part in found], min(part.n for part in found))
     if len(found) == 1:
         return found[0]
     bounds = BOUNDS.get(path.rpartition(".")[2], (-math.inf, math.inf))
-    return student_mean([part["value"] for part in found], *bounds)._asdict()
+    return student_mean([part.value for part in found], *bounds)
 
 
-def _pooled(run: Run, path: str, share: bool) -> dict[str, Any]:
-    """All that `path` matches in a run, as one estimate: of shares those of all problems together, else the mean."""
+def _pooled(run: Run, path: str, share: bool) -> Estimate:
+    """All that `path` matches in a run, as one estimate: shares are pooled over problems, other numbers averaged."""
     file, _, keys = path.rpartition(":")
     tree = run.read_json(file or "summary")
     found = [part for part in _at(tree, keys.split(".")) if _is_estimate(part) or (_is_number(part) and not share)]
@@ -100,15 +114,15 @@ def _pooled(run: Run, path: str, share: bool) -> dict[str, Any]:
         raise RunError(f"{run.path}: results: there is no {what} at {path}{_there_is(tree, keys.split('.'))}")
     if share:
         right = sum(part["value"] * part["n"] for part in found)
-        return wilson(round(right), sum(part["n"] for part in found))._asdict()
+        return wilson(round(right), sum(part["n"] for part in found))
     if len(found) == 1 and _is_estimate(found[0]):
-        return found[0]
+        return Estimate.from_json(found[0])
     values = [part["value"] if _is_estimate(part) else float(part) for part in found]
-    return student_mean([sum(values) / len(values)])._asdict()
+    return student_mean([sum(values) / len(values)])
 
 
 def _at(tree: Any, keys: Sequence[str]) -> Iterator[Any]:
-    """All that stands at `keys` in a tree of mappings and lists."""
+    """All values at `keys` in a tree of mappings and lists."""
     if not keys:
         yield tree
         return
@@ -123,7 +137,7 @@ def _children(tree: Any) -> dict[str, Any]:
 
 
 def _there_is(tree: Any, keys: Sequence[str]) -> str:
-    """Where the path ends, and what it could go on with."""
+    """For an error: how far the path leads, and how it could continue."""
     for place in range(len(keys), -1, -1):
         if reached := list(_at(tree, keys[:place])):
             there = ", ".join(list(_children(reached[0]))[:12])
@@ -139,7 +153,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _cell(estimate: Mapping[str, Any] | None, share: bool) -> Cell:
+def _cell(estimate: Estimate | None, share: bool) -> Cell:
     if estimate is None:
         return NOT_MEASURED
     if share:

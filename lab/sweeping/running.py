@@ -1,4 +1,4 @@
-"""Run the trials of a sweep, so many at a time, and say how it goes."""
+"""Runs the trials of a sweep, several at a time, and reports progress."""
 
 import time
 from collections import deque
@@ -19,7 +19,15 @@ _POLL_SECONDS = 0.2
 
 
 def run_trials(trials: Iterable[Trial], launcher: Launcher, run: Run) -> list[str]:
-    """Run all that are not finished, in order; one that fails stops no other. Gives the names of those that failed."""
+    """Runs all trials that are not finished, in order; a failure does not stop the others.
+
+    Args:
+        trials: the trials of the sweep.
+        launcher: what starts them.
+        run: the sweep's run directory, where logs are kept.
+
+    Returns the names of the trials that failed.
+    """
     todo = deque(trial for trial in trials if not trial.finished)
     going: dict[Trial, tuple[Job, float]] = {}
     failed: list[str] = []
@@ -59,7 +67,7 @@ def run_trials(trials: Iterable[Trial], launcher: Launcher, run: Run) -> list[st
 
 
 def _unfinished(trial: Trial) -> str:
-    """What is wrong with a run whose process says that all is well; empty where nothing is."""
+    """What is wrong with a run whose process succeeded; empty if nothing is."""
     try:
         return "" if trial.finished else "its run directory is not finished"
     except RunError as error:
@@ -73,5 +81,5 @@ def _progress() -> Progress:
         TimeRemainingColumn(),
         TextColumn("left"),
         speed_estimate_period=float("inf"),  # a run may take hours
-        console=Console(),  # rich's own may have been made silent by a library
+        console=Console(),  # a library may have silenced rich's default console
     )

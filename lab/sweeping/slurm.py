@@ -1,4 +1,4 @@
-"""Runs of a sweep as jobs of SLURM, by submitit: it writes the batch scripts and asks for the states."""
+"""Runs of a sweep as SLURM jobs, through submitit, which writes the batch scripts and queries their states."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from lab.sweeping.processes import ended, log_of, start_logged
 
 
 class LoggedCommand:
-    """What a job of submitit does: the command, and once more, from where it was, when it ran out of time."""
+    """What a submitit job does: it runs the command, and if it runs out of time, it resumes it in another job."""
 
     def __init__(self, command: tuple[str, ...], log: Path) -> None:
         self.command, self.log = command, log
@@ -31,7 +31,10 @@ class LoggedCommand:
 
 
 class SlurmLauncher:
-    """Which job a run is, is on record (jobs.jsonl): a sweep that is started again waits for those that still go on."""
+    """Starts runs as SLURM jobs, and records which job each run is (jobs.jsonl).
+
+    A sweep that is started again waits for jobs that are still going on.
+    """
 
     def __init__(self, settings: SlurmLauncherConfig, run: Run) -> None:
         self.at_once, self._run = settings.jobs, run
@@ -63,12 +66,16 @@ class SlurmLauncher:
 
 class SlurmJob:
     def __init__(self, job: submitit.Job[int], taken_up: bool = False) -> None:
-        """`taken_up`: an earlier process submitted it."""
+        """
+        Args:
+            job: submitit's job.
+            taken_up: whether an earlier process submitted it.
+        """
         self._job, self._taken_up = job, taken_up
 
     def goes_on(self) -> bool:
         if self._taken_up and isinstance(self._job, submitit.LocalJob):
-            # submitit knows of jobs on this machine only while the process that submitted them lives.
+            # submitit knows about jobs on this machine only while the process that submitted them lives.
             return not self._job.paths.result_pickle.exists() and _is_alive(int(self._job.job_id))
         return not self._job.done()
 
@@ -81,11 +88,13 @@ class SlurmJob:
             return f"job {self._job.job_id} {self._job.state.lower()}, see also {self._job.paths.stderr}"
 
     def stop(self) -> None:
-        """It goes on: to wait for the queue once is enough."""
+        """Does nothing: the job goes on, so that it need not wait in the queue again."""
 
 
 def _is_alive(process: int) -> bool:
-    """Not so of one that is dead and has not been collected yet, nor of one of somebody else, who got its number."""
+    """Whether a process is running. A dead one that has not been collected yet does not count, nor does another user's
+    process that has since got its number.
+    """
     try:
         return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
     except psutil.Error:

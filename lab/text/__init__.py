@@ -1,1 +1,1 @@
-"""Problems to strings to tokens, and back."""
+"""Turns problems into strings and tokens, and reads answers back."""

@@ -1,9 +1,9 @@
-"""Which digits of a problem have the same place value, and where they are in its tokens.
+"""Finds the digits of a problem that have the same place value, and their positions in its tokens.
 
-    1234 + 89 = 1323        the answer's 2 is of tens, as the 3 of 1234 and the 8 of 89
-    1.5e3 + 2.5e2 = 1.75e3  the answer's 7 is of hundreds, as the 5 of 1.5e3 and the 2 of 2.5e2
+    1234 + 89 = 1323        the answer's 2 counts tens, like the 3 of 1234 and the 8 of 89
+    1.5e3 + 2.5e2 = 1.75e3  the answer's 7 counts hundreds, like the 5 of 1.5e3 and the 2 of 2.5e2
 
-Fractions have no such places, nor have exponents.
+The digits of fractions and of exponents have no such places.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,14 +20,19 @@ NOWHERE = -1
 
 
 class AlignedDigits(NamedTuple):
-    """For every token of the completion, and the end, a token of the prompt; NOWHERE where none has its place."""
+    """For every token of the completion, and for the end token, the prompt token with the same place value.
+
+    The entry is NOWHERE if the prompt has no digit of that place.
+    """
 
     first: list[int]
+    """Tokens of the first operand."""
     second: list[int]
+    """Tokens of the second operand."""
 
 
 def place_values(number: str, representation: Representation) -> list[int | None]:
-    """Of every character the power of ten that it counts, None of those that are no digit of a value."""
+    """The power of ten that each character of `number` counts; None for characters that are not digits of its value."""
     if representation is Fraction:
         return [None] * len(number)
     parts = split_parts(number, representation)
@@ -39,12 +44,12 @@ def place_values(number: str, representation: Representation) -> list[int | None
 
 
 def aligned_digits(item: Example, tokenizer: "Tokenizer") -> AlignedDigits:
-    """Of a problem with plain numbers and a tokenizer with one token a digit."""
+    """Aligns the digits of a problem whose numbers are written plainly, for a tokenizer with one token per digit."""
     problem, task = item.problem, task_of(item.problem)
     before, between, _ = around_operands(problem)
     prompt_ids = encode_prompt(item.prompt, tokenizer)
     prompt, completion = (_tokens_of_characters(text, tokenizer) for text in (item.prompt, item.completion))
-    added = len(prompt_ids) - 1 - max(prompt.values())  # what the tokenizer begins a text with
+    added = len(prompt_ids) - 1 - max(prompt.values())  # tokens that the tokenizer puts before a text
     starts = len(before), len(before) + len(problem.a) + len(between)
     digits = [
         {

@@ -1,11 +1,11 @@
-"""The answer in what a model wrote: two readings, reported as two figures.
+"""Extracts the answer from what a model wrote. There are two readings, and each is reported as its own figure.
 
-strict  the completion, stripped, must start with the answer (the released code's reading)
-loose   the first match anywhere (the paper's reading, A.2)
+strict  the completion, stripped of white space, must start with the answer (the reading of the released code)
+loose   the first match anywhere in the completion counts (the reading of the paper, A.2)
 
-A match is as long as the grammar allows. Digits are ASCII; a signed exponent is not in the grammar, so 1.5e-8 is no
-scientific number (the released code drops the sign). What else a wording looks at, such as the words "The answer is",
-it says itself (lab/text/wording.py).
+A match is as long as the grammar allows. Digits are ASCII. The grammar has no signed exponents, so 1.5e-8 is not a
+scientific number (the released code drops the sign). A wording may look for more, such as the words "The answer is"
+(lab/text/wording.py).
 """
 
 import functools
@@ -21,7 +21,13 @@ READINGS: tuple[Reading, ...] = ("strict", "loose")
 
 
 def extract(text: str, representation: Representation, reading: Reading) -> str | None:
-    """The answer as written, or None if there is none."""
+    """The answer as the model wrote it, or None if there is none.
+
+    Args:
+        text: what the model wrote.
+        representation: the representation of the answer.
+        reading: "strict" or "loose".
+    """
     if reading == "strict":
         match = representation.pattern.match(text.strip())
     else:
@@ -30,16 +36,17 @@ def extract(text: str, representation: Representation, reading: Reading) -> str 
 
 
 def decided(text: str, representation: Representation) -> bool:
-    """Whether nothing that could follow changes either reading: an answer has come, and something after it."""
+    """Whether both readings are final, whatever follows: the text has an answer, and something after the answer."""
     text, _ = without_thoughts(text)
     match = _anywhere(representation).search(text)
     return match is not None and match.end() < len(text)
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """The text after the thoughts that it begins with, and those thoughts; thoughts that never end take it all.
+    """Splits a text into (what follows the opening thoughts, the thoughts).
 
-    Many chat templates open the thoughts themselves, so that only </think> is in the text.
+    If the thoughts never end, the whole text is thoughts. Many chat templates write <think> themselves, so that the
+    text may contain only </think>.
     """
     before, closed, after = text.partition("</think>")
     opened = before.lstrip().startswith("<think>")

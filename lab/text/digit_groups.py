@@ -1,16 +1,16 @@
-"""How the digits of one part of a number are cut into groups, one token each (Number Cookbook, section 3.1).
+"""Cuts the digits of one part of a number into groups, each of which is one token (Number Cookbook, section 3.1).
 
            1234567 as an integer   .1234567 as decimals    groups of at most 3 digits
     aligned     1 234 567               123 456 7          counted from the ones digit, or from the point
     left        123 456 7               123 456 7          counted from the left
-    random      12 3 456 7              1 23 4 567         of lengths drawn anew each time
-    mixed       12 345 67               12 345 67          as byte pairs merge that were learned from numbers
+    random      12 3 456 7              1 23 4 567         lengths are drawn anew each time
+    mixed       12 345 67               12 345 67          byte pairs, learned from numbers
 
-Reversed digits are cut as they are written, from 7654321 to 765 432 1 by groups from the left; aligned groups alone
-keep their places (lab/text/notation.py).
+Reversed digits are cut in the order in which they are written: groups from the left cut 7654321 into 765 432 1. Only
+aligned groups keep the places that they have in the number (lab/text/notation.py).
 
-aligned is how the paper's own tokenizers cut, left how Llama 3's does. random is the paper's random tokenizer, mixed
-stands for GPT-2's, whose groups are irregular.
+The paper's own tokenizers cut aligned groups; Llama 3's tokenizer cuts groups from the left. `random` is the paper's
+random tokenizer. `mixed` stands for GPT-2's tokenizer, whose groups are irregular.
 """
 
 import functools
@@ -26,15 +26,21 @@ Kind = Literal["aligned", "left", "mixed", "random"]
 
 _NUMBERS = 20_000
 _LONGEST = 8
-"""How many numbers byte pairs are learned from, and their digits at most."""
+"""How many numbers the byte pairs are learned from, and the most digits that one has."""
 
 
 def groups(digits: str, kind: Kind, size: int, alignment: str, words: Iterator[int] | None = None) -> list[str]:
-    """The groups from left to right; joined, they are `digits` again.
+    """The groups from left to right; joined, they give `digits` again.
 
-    `size`: digits of a group at most. `alignment`: of the part, "right" if it is counted from its ones digit, "left" if
-    from the point (`Representation.alignment`); only aligned groups depend on it. `words`: random integers, one for a
-    group; only random groups need them, and raise ValueError without.
+    Args:
+        digits: the digits of one part.
+        kind: how to cut them (see above).
+        size: the most digits that a group has.
+        alignment: "right" if the part is counted from its ones digit, "left" if it is counted from the point
+            (`Representation.alignment`). Only aligned groups depend on it.
+        words: random integers, one for each group. Only random groups need them.
+
+    Raises ValueError for random groups without `words`.
     """
     if size == 1:
         return list(digits)
@@ -48,7 +54,7 @@ def groups(digits: str, kind: Kind, size: int, alignment: str, words: Iterator[i
 
 
 def vocabulary(kind: Kind, size: int) -> list[str]:
-    """Every group that there can be, shortest first: all strings of 1 to `size` digits, of mixed the learned ones."""
+    """Every possible group, shortest first: all strings of 1 to `size` digits, or the learned groups if mixed."""
     if kind == "mixed" and size > 1:
         return sorted(_byte_pairs(size).get_vocab(), key=lambda group: (len(group), group))
     return [f"{number:0{length}d}" for length in range(1, size + 1) for number in range(10**length)]
@@ -68,11 +74,12 @@ def _random(digits: str, size: int, words: Iterator[int] | None) -> list[str]:
 
 @functools.cache
 def _byte_pairs(size: int) -> "Tokenizer":
-    """Byte pairs (Sennrich et al. 2016) that merge up to `size` digits, learned from numbers that are always the same.
+    """Byte pairs (Sennrich et al. 2016) that merge up to `size` digits, learned from a fixed set of numbers.
 
-    Half as many groups are learned as there are strings of `size` digits: most numbers then hold groups of all lengths.
+    The vocabulary has half as many groups as there are strings of `size` digits, so that most numbers contain groups of
+    all lengths.
     """
-    from tokenizers import Tokenizer, models, trainers  # a tenth of a second that the other kinds need not wait
+    from tokenizers import Tokenizer, models, trainers  # takes a tenth of a second, and the other kinds do not need it
 
     words = philox("byte pairs", size).random_raw(2 * _NUMBERS).tolist()
     lengths, values = words[:_NUMBERS], words[_NUMBERS:]
@@ -80,7 +87,7 @@ def _byte_pairs(size: int) -> "Tokenizer":
     tokenizer = Tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(
         vocab_size=10 + 10**size // 2,
-        max_token_length=size + 1,  # tokenizers 0.23 takes the bound itself as too long
+        max_token_length=size + 1,  # tokenizers 0.23 excludes the bound itself
         initial_alphabet=list("0123456789"),
         show_progress=False,
     )

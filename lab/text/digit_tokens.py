@@ -1,11 +1,11 @@
-"""A pretrained tokenizer that cuts runs of digits otherwise, and all other text as before.
+"""Changes how a pretrained tokenizer cuts runs of digits; all other text is cut as before.
 
                  left         right (decimals from the point)
     1234567      123 456 7    1 234 567
     1234.1234    123 4 . 123 4    1 234 . 123 4
 
-Digits are split off before the tokenizer's own rules come to them; what was split stays whole where the vocabulary has
-it. Groups that it lacks become new tokens at its end.
+Groups of digits are split off before the tokenizer's own rules apply. A group that the vocabulary contains is one
+token; groups that it lacks are added as new tokens at its end.
 """
 
 import copy
@@ -20,22 +20,27 @@ from lab.config.finetuning import DigitTokensConfig
 from lab.errors import ModelError
 
 _LONGEST = 200
-"""Digits of a run that groups are counted in; the look-behind has an alternative for each group."""
+"""Groups are counted within the first so many digits of a run: the look-behind needs an alternative for each group."""
 
 
 class DigitTokens(NamedTuple):
     tokenizer: PreTrainedTokenizerBase
     new: dict[int, list[int]]
-    """Of each new token the tokens that it begins as the mean of."""
+    """For each new token, the tokens whose mean initializes its embedding."""
     forbidden: list[int]
-    """Tokens of the vocabulary that have more digits in a row than a group; the tokenizer writes none of them."""
+    """Tokens of the vocabulary with more digits in a row than a group may have; the tokenizer never produces them."""
 
 
 def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, hints: list[str]) -> DigitTokens:
     """A copy of the tokenizer that cuts digits as the config says and has a token for each hint.
 
-    Raises ModelError for a tokenizer that is not byte pairs of the library `tokenizers`, or that has no token for a
-    digit alone.
+    Args:
+        tokenizer: a pretrained tokenizer; it is not changed.
+        config: how digits are cut.
+        hints: words that become tokens, such as <0.3>.
+
+    Raises ModelError if the tokenizer is not a byte-pair tokenizer of the library `tokenizers`, or if it lacks a token
+    for a single digit.
     """
     own: Any = tokenizer
     state = json.loads(own.backend_tokenizer.to_str()) if tokenizer.is_fast else None
@@ -56,7 +61,7 @@ def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, h
                 new[size] = [vocabulary[digit] for digit in group]
                 size += 1
         forbidden = [number for word, number in vocabulary.items() if re.search(rf"[0-9]{{{most + 1}}}", word)]
-        state["model"]["ignore_merges"] = True  # a group that is a token needs no merges that lead to it
+        state["model"]["ignore_merges"] = True  # a group that is a token needs no merges
         state["pre_tokenizer"] = _before(state["pre_tokenizer"], _split(most, config.align))
     swapped = copy.deepcopy(tokenizer)
     swapped._tokenizer = Tokenizer.from_str(json.dumps(state))  # type: ignore[attr-defined]
@@ -70,16 +75,16 @@ def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, h
 
 
 def _split(most: int, align: str) -> dict[str, Any]:
-    """A pre-tokenizer that makes every group of digits a piece of its own."""
+    """A pre-tokenizer that splits off every group of digits."""
     pattern = rf"[0-9]{{1,{most}}}"
     if most > 1 and align == "right":
-        # of different lengths, so that a group of decimals begins whole groups after the point
+        # one alternative per length, so that a group of decimals starts a whole number of groups after the point
         whole = "|".join(rf"\.[0-9]{{{length}}}" if length else r"\." for length in range(0, _LONGEST, most))
         pattern = rf"(?<={whole}){pattern}|{pattern}(?=(?:[0-9]{{{most}}})*(?![0-9]))"
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
 def _before(own: dict[str, Any] | None, split: dict[str, Any]) -> dict[str, Any]:
-    """The split, and then the tokenizer's own rules, but for those that cut every digit off."""
+    """The split, followed by the tokenizer's own rules except those that separate every digit."""
     steps = [] if own is None else own["pretokenizers"] if own["type"] == "Sequence" else [own]
     return {"type": "Sequence", "pretokenizers": [split, *(step for step in steps if step["type"] != "Digits")]}

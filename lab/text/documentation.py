@@ -1,4 +1,4 @@
-"""Ordinary text that every machine has: docstrings of Python's own library."""
+"""Ordinary text that every machine has: the docstrings of Python's standard library."""
 
 import importlib
 import inspect
@@ -19,13 +19,13 @@ HELD_OUT = (
     "argparse", "asyncio.events", "collections", "csv", "datetime", "difflib", "email.message", "functools", "inspect",
     "json", "pathlib", "random", "re", "shutil", "statistics", "string", "textwrap", "threading", "unittest.mock",
 )  # fmt: skip
-"""Modules whose docstrings are text to train on, and to test on."""
+"""TRAINING names the modules whose docstrings are trained on, HELD_OUT those that are only tested on."""
 _SHORTEST = 200
-"""Characters; shorter docstrings say little."""
+"""The fewest characters of a docstring that is used; shorter ones say little."""
 
 
 def documentation(modules: Sequence[str]) -> str:
-    """The docstrings of the classes, methods and functions of modules, each once."""
+    """The docstrings of the classes, methods and functions of these modules, each of them once."""
     found = (text for name in modules for text in _docstrings(name))
     return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(found) if len(text) > _SHORTEST)
 
@@ -33,7 +33,7 @@ def documentation(modules: Sequence[str]) -> str:
 def _docstrings(name: str) -> Iterator[str]:
     try:
         module = importlib.import_module(name)
-    except ImportError:  # not in every version of Python
+    except ImportError:  # some versions of Python lack the module
         return
     for _, item in sorted(inspect.getmembers(module, lambda item: inspect.isclass(item) or inspect.isfunction(item))):
         if (item.__module__ or "").partition(".")[0] == name.partition(".")[0]:

@@ -1,9 +1,9 @@
-"""What of a trace is needed no more, and what it costs to read it without that (as in PENCIL, Yang et al. 2025).
+"""Which lines of a trace are no longer needed, and what reading costs without them (as in PENCIL, Yang et al. 2025).
 
-A name's value is needed while the name is live: while some statement may still read it before it is set again. A line
-of a trace is needed while it is the last to show a name whose value is needed; a change such as `a=a[:-1]` needs the
-line of the value before it too. Who writes the trace forgets the other lines, and what is left to read does not grow
-with every turn of a loop.
+A name's value is needed while the name is live, that is, while some statement may still read it before it is set again.
+A line of a trace is needed while it is the last line that shows a value that is needed. A change such as `a=a[:-1]`
+also needs the line with the previous value. A model that forgets all other lines has a context that does not grow with
+every turn of a loop.
 """
 
 import ast
@@ -21,13 +21,13 @@ from lab.text.tracing import writer
 
 
 class Written(NamedTuple):
-    """A line of a trace, and what of the trace is left to read when it comes."""
+    """A line of a trace, and the part of the trace that is still needed when the line is written."""
 
     text: str
     kept: tuple[str, ...]
-    """Earlier lines that are needed, in their order."""
+    """The earlier lines that are needed, in order."""
     dead: Live
-    """Names of its function whose values nothing will read, once it stands."""
+    """The names of its function whose values nothing reads after this line."""
 
 
 @dataclass
@@ -37,11 +37,11 @@ class _Frame:
     calling: ast.stmt | None = None
     returned: bool = False
     lines: dict[str, list[int]] = field(default_factory=dict)
-    """For each name, the lines that say its value."""
+    """For each name, the numbers of the lines that give its value."""
 
 
 def erased(rule: Rule, operands: Sequence[str], detail: Detail) -> list[Written]:
-    """The lines of a trace, each with what is left of those before it. Raises RuleError as `trace` does."""
+    """The lines of a trace, each with the earlier lines that are still needed. Raises RuleError as `trace` does."""
     eraser = _Eraser(rule, detail)
     execute(rule, operands, eraser.watch)
     return eraser.written
@@ -74,7 +74,7 @@ class _Eraser:
                 frame.lines[name] = [*before, len(self.written)]
         self.written.append(Written(written(line), kept, frozenset(values) - needed))
         frame.needed = needed
-        # arguments have been handed over, and what was returned has been taken
+        # arguments have now been passed, and returned values assigned
         self.frames = [other for other in self.frames if not other.returned]
         for caller in self.frames[: self.frames.index(frame)]:
             caller.needed = _after_call(caller)
@@ -84,7 +84,7 @@ class _Eraser:
 
 
 def _needed(live: Liveness, step: Step) -> Live:
-    """Names that may still be read when a step is done."""
+    """The names that may still be read after a step."""
     node: Any = step.node
     match step.did:
         case "enter":
@@ -105,24 +105,25 @@ def _after_call(caller: _Frame) -> Live:
 
 
 class Reading(NamedTuple):
-    """Tokens of a trace, and those that are read to write it: for each token, all that it can attend to."""
+    """How many tokens a trace has, and how many are read to write it."""
 
     written: int
     read: int
+    """The sum over written tokens of the number of tokens that each can attend to."""
     most: int
-    """The most tokens that any one attends to."""
+    """The most tokens that any one token attends to."""
     again: int
-    """Kept tokens that stand behind forgotten ones: computed once more, unless their keys may be kept as they were."""
+    """Kept tokens that follow forgotten ones; they are computed again, unless their keys may be kept unchanged."""
 
 
 def tokens_read(lines: Sequence[Written], prompt: int, tokens: Callable[[str], int], forgetting: bool) -> Reading:
-    """What it takes to write a trace after a prompt.
+    """Counts the tokens that are written and read when a trace is written after a prompt.
 
     Args:
-        lines: the trace, with what is needed before each of its lines.
-        prompt: tokens of the prompt, which is read throughout.
-        tokens: counts the tokens of a line, its line break included.
-        forgetting: whether only the needed lines are read.
+        lines: the trace; each line comes with the earlier lines that it needs.
+        prompt: number of tokens of the prompt, which is never forgotten.
+        tokens: counts the tokens of a line, including its line break.
+        forgetting: whether only the needed lines are read; if False, all earlier lines are.
     """
     count = read = most = again = 0
     before: tuple[str, ...] = ()

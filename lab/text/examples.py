@@ -1,4 +1,4 @@
-"""Questions and answers as text and as tokens."""
+"""Questions and answers, as text and as tokens."""
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none o
 
 
 IGNORED = -100
-"""The label of a token whose continuation is not trained on."""
+"""The label of a position that is not trained on."""
 
 
 class Message(NamedTuple):
@@ -19,7 +19,7 @@ class Message(NamedTuple):
 
 
 Prompt: TypeAlias = str | tuple[Message, ...]
-"""Raw text, or the messages of a chat."""
+"""Either raw text or the messages of a chat."""
 
 
 class Example(NamedTuple):
@@ -31,36 +31,38 @@ class Example(NamedTuple):
 class EncodedExample(NamedTuple):
     prompt_ids: list[int]
     completion_ids: list[int]
-    """The answer and the end-of-sequence token: the only part that the loss sees."""
+    """The completion and the end-of-sequence token, the only tokens that count in the loss."""
 
 
 def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
-    """The same tokens in training and in generation: a text with whatever the tokenizer starts one with, messages in
-    its chat template. Raises ModelError when there is none, or when it refuses them (some know no system message).
+    """The token ids of a prompt, the same in training and in generation.
+
+    A text gets the special tokens that the tokenizer puts first; messages go through its chat template. Raises
+    ModelError if there is no chat template, or if it refuses the messages (some accept no system message).
     """
     if isinstance(prompt, str):
         return tokenizer.encode(prompt, add_special_tokens=True)
     messages = [message._asdict() for message in prompt]
     try:
         text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    except Exception as error:  # of jinja, and what a template raises itself
+    except Exception as error:  # errors of jinja, and those that a template raises itself
         reason = " ".join(str(error).split())[:160]
         raise ModelError(f"the model's chat template: {reason}; use benchmark.setting=base, or a chat model") from error
     return tokenizer.encode(str(text), add_special_tokens=False)
 
 
 def opens_thoughts(prompt_ids: list[int], tokenizer: "Tokenizer") -> bool:
-    """Whether a chat template has begun the model's thoughts for it, so that its text begins in their midst."""
+    """Whether the chat template ends in <think>, so that what the model writes begins within its thoughts."""
     return str(tokenizer.decode(prompt_ids[-16:])).rstrip().endswith("<think>")
 
 
 def tokens_needed(item: Example, tokenizer: "Tokenizer") -> int:
-    """What a window must hold: prompt, completion and the end."""
+    """How many tokens a window must hold: the prompt, the completion and the end token."""
     prompt_ids, completion_ids = encode(item, tokenizer)
     return len(prompt_ids) + len(completion_ids)
 
 
 def encode(item: Example, tokenizer: "Tokenizer") -> EncodedExample:
-    """Prompt and completion are tokenized apart, as they are in generation, where the prompt comes alone."""
+    """Tokenizes prompt and completion separately, because in generation the prompt comes alone."""
     answer = tokenizer.encode(item.completion, add_special_tokens=False)
     return EncodedExample(encode_prompt(item.prompt, tokenizer), [*answer, tokenizer.eos_token_id])  # type: ignore[list-item]

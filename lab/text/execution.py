@@ -1,4 +1,4 @@
-"""Runs a rule by walking its syntax tree: every step that it takes, with the values of names before and after it."""
+"""Runs a rule by walking its syntax tree, and records every step with the values of all names before and after it."""
 
 import ast
 import builtins
@@ -10,11 +10,11 @@ from lab.errors import RuleError
 from lab.text.rulebook import CALLS, Rule, calls_rule
 
 MOST_STEPS = 100_000
-"""Statements after which a rule is taken not to end; the longest problem of the lab takes an eighth of it."""
+"""A rule that runs more statements than this is assumed never to end; the lab's longest problem takes an eighth."""
 DEEPEST = 100
-"""Calls within calls."""
+"""The most calls nested within each other."""
 MOST_DIGITS = 4000
-"""Of a value, or characters of a text; Python itself refuses to print numbers of more than 4,300 digits."""
+"""The most digits of a value, or characters of a text; Python by default prints no numbers over 4,300 digits."""
 
 Names: TypeAlias = dict[str, Any]
 
@@ -25,27 +25,36 @@ Did: TypeAlias = Literal[
 
 class Step(NamedTuple):
     did: Did
-    """enter: a function, with its parameters. call: a statement that calls a function of the rule begins; its assign or
-    return follows when the function has returned. test: the condition of an if or a while. loop, each, end: a for loop
-    begins, takes a value, ends; a while loop that is left by break ends too. pause: before a call, a return and every
-    turn of a loop, when a stretch of statements is done."""
+    """What happened:
+
+    enter: a function begins, with its parameters set.
+    call: a statement that calls a function of the rule begins; its assign or return follows when the function returns.
+    test: the condition of an if or a while was evaluated.
+    loop, each, end: a for loop begins, takes a value, or ends. A while loop that is left by break also has an end.
+    pause: a stretch of statements is complete; it comes before a call, a return and every turn of a loop.
+    assign, return, pass, break, continue: the statement of that name."""
     node: ast.FunctionDef | ast.stmt
     depth: int
-    """Of the calls within each other; 1 in the rule itself."""
+    """How many calls are nested; 1 in the rule itself."""
     before: Names
     value: Any
-    """What was assigned or returned, or whether the condition holds."""
+    """The value that was assigned or returned, or whether the condition holds."""
     after: Names
 
 
 Watch: TypeAlias = Callable[[Step, Names], None]
-"""Sees each step as it is taken, and the names themselves; what it changes there, the rule goes on with."""
+"""Called with each step and the live dictionary of names; the rule continues with whatever it changes there."""
 
 
 def execute(rule: Rule, operands: Sequence[str], watch: Watch | None = None) -> list[Step]:
-    """Every step up to the return of the rule's answer, which is the last one.
+    """Every step of a run; the last one returns the rule's answer.
 
-    Raises RuleError, naming the rule, when it takes other operands, fails on these, or does not end.
+    Args:
+        rule: the rule to run.
+        operands: the values of its parameters, as text.
+        watch: called at each step.
+
+    Raises RuleError, naming the rule, if it takes another number of operands, fails on these, or does not end.
     """
     run = Interpreter(rule, watch)
     run.call(rule.entry, operands)
@@ -53,7 +62,7 @@ def execute(rule: Rule, operands: Sequence[str], watch: Watch | None = None) -> 
 
 
 def literal(value: object) -> str:
-    """A value as Python would read it, strings in double quotes."""
+    """A value as a Python literal, with strings in double quotes."""
     if isinstance(value, str):
         return f'"{value}"' if value.isprintable() and '"' not in value and "\\" not in value else repr(value)
     if isinstance(value, tuple):
@@ -64,18 +73,18 @@ def literal(value: object) -> str:
 
 
 def unpacked(value: object, target: ast.expr | None = None) -> str:
-    """What is assigned, or returned: several values stand side by side, without parentheses."""
+    """The value that is assigned or returned; several values are written side by side, without parentheses."""
     several = isinstance(value, tuple) or (isinstance(value, list) and isinstance(target, ast.Tuple))
     return ", ".join(map(literal, value)) if several and len(value) > 1 else literal(value)  # type: ignore[arg-type]
 
 
 def target_of(statement: ast.stmt) -> ast.expr | None:
-    """What a statement assigns to, if it does."""
+    """The target that a statement assigns to, or None."""
     return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
 
 
 def computed(statement: ast.Assign | ast.AugAssign | ast.Return) -> ast.expr:
-    """The expression whose value is assigned or returned: of `a += b`, it is a + b."""
+    """The expression whose value is assigned or returned; for `a += b` it is a + b."""
     if not isinstance(statement, ast.AugAssign):
         return statement.value  # type: ignore[return-value]
     name = ast.Name(statement.target.id, ast.Load())  # type: ignore[union-attr]
@@ -84,7 +93,7 @@ def computed(statement: ast.Assign | ast.AugAssign | ast.Return) -> ast.expr:
 
 
 class _Bounded(ast.NodeTransformer):
-    """What can make a text of any length in one step asks first: `a * b`, and padding to a width."""
+    """Adds a length check to the operations that can make a huge text in one step: `a * b`, and padding to a width."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -114,7 +123,7 @@ def _padded(text: Any, method: str, width: Any, *fill: Any) -> Any:
 
 
 _KNOWN = {name: getattr(builtins, name) for name in CALLS} | {"*times": _times, "*padded": _padded}
-"""What an expression of a rule may call; the last two under names that no rule can write."""
+"""The functions that an expression of a rule may call. No rule can write the names of the last two."""
 
 
 def _too_long(value: object) -> bool:
@@ -126,7 +135,7 @@ def _too_long(value: object) -> bool:
 
 
 class Evaluator:
-    """Values of a rule's expressions, given those of its names."""
+    """Evaluates a rule's expressions, given the values of its names."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -149,14 +158,14 @@ class Evaluator:
         raise RuleError(f"rule {self.rule.name}: {why}")
 
     def text(self, node: ast.expr | ast.stmt) -> str:
-        """As the prompt shows it, on one line."""
+        """The source of a node as the prompt shows it, on one line."""
         rows = self.source[node.lineno - 1 : node.end_lineno]
         rows[-1] = rows[-1][: node.end_col_offset]
         rows[0] = rows[0][node.col_offset :]
         return " ".join(row.strip().removesuffix("\\").strip() for row in rows)
 
     def head(self, statement: ast.If | ast.While | ast.For) -> str:
-        """A compound statement up to its colon."""
+        """The head of a compound statement, up to its colon."""
         return " ".join(row.strip() for row in self.source[statement.lineno - 1 : statement.body[0].lineno - 1])
 
 
@@ -188,7 +197,7 @@ class Interpreter(Evaluator):
         self.depth += 1
         self.take("enter", function, {}, names)
         if self.depth > DEEPEST:
-            self.fail(f"more than {DEEPEST} calls within each other: {function.name} calls itself without an end")
+            self.fail(f"more than {DEEPEST} nested calls: {function.name} calls itself without end")
         try:
             self.block(function.body, names)
         except _ReturnSignal as result:
@@ -277,7 +286,7 @@ class Interpreter(Evaluator):
     def for_loop(self, statement: ast.For, names: Names) -> None:
         values = self.value(statement.iter, names)
         if not isinstance(values, (str, tuple, list, range)):
-            self.fail(f"{self.text(statement.iter)} is {literal(values)}, of which a loop cannot take one at a time")
+            self.fail(f"{self.text(statement.iter)} is {literal(values)}, which a loop cannot run over")
         self.seen("loop", statement, names)
         for value in values:
             self.seen("pause", statement, names)
@@ -289,7 +298,7 @@ class Interpreter(Evaluator):
         self.seen("end", statement, names)
 
     def turn(self, loop: ast.While | ast.For, names: Names) -> bool:
-        """Once through the body; whether the loop may go on."""
+        """Runs the body once; returns whether the loop may go on."""
         try:
             self.block(loop.body, names)
         except _ContinueSignal:

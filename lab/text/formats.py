@@ -5,7 +5,7 @@
     padded      Add two numbers: 1234 + 0089 =                   1323
     hinted      Add two numbers: <0.3>1<0.2>2 ... =              <0.3>1<0.2>3 ...
 
-Numbers are those of the notation of models from scratch, its words written without spaces.
+Numbers are written as models from scratch write them (lab/text/notation.py), but without spaces between the words.
 """
 
 import functools
@@ -29,23 +29,23 @@ _WORD = re.compile(rf"{_HINT}|[0-9./e]")
 
 class TextFormat(Wording):
     def __init__(self, config: FormatConfig, tasks: Sequence[Task]) -> None:
-        """Raises TaskError for tasks whose answers the format cannot carry (see `Notation`)."""
+        """Raises TaskError if the format cannot write the answers of some task (see `Notation`)."""
         super().__init__()
         self.config = config
         self._notation = Notation(TokenizerConfig(), config, tasks)
 
     @property
     def hints(self) -> list[str]:
-        """Words that stand before digits, which a tokenizer should know; none without index hints."""
+        """The words that stand before digits, which a tokenizer should know; empty without index hints."""
         return [word for word in self._notation.vocabulary if re.fullmatch(_HINT, word)]
 
     @property
     def ones_first(self) -> bool:
-        """Whether integers are written from the ones digit up."""
+        """Whether integers are written with the ones digit first."""
         return self._notation.ones_first
 
     def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
-        """See `Wording`; `luck` draws the first places of hints. Raises what `Notation.question` raises."""
+        """See `Wording`. `luck` decides at which place hints start. Raises TaskError as `Notation.question` does."""
         before, between, after = around_operands(problem)
         words = self._notation.question(problem, luck)
         operator = words.index(f"<{task_of(problem).key}>")
@@ -57,14 +57,14 @@ class TextFormat(Wording):
         return " " + "".join(self._notation.answer(problem, luck))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        """The answer, digits in their natural order, as `lab.text.answers.extract` has it, or None if there is none."""
+        """The answer with its digits in natural order, as in `lab.text.answers.extract`, or None if there is none."""
         written = self._written(representation)
         match = written.number.match(text.strip()) if reading == "strict" else written.search(text)
         read = match and self._notation.read(_WORD.findall(match.group()), representation)
         return read if read and representation.pattern.fullmatch(read) else None
 
     def decided(self, text: str, representation: Representation) -> bool:
-        """Whether nothing that could follow changes either reading."""
+        """Whether both readings are final, whatever follows."""
         match = self._written(representation).search(text)
         return match is not None and match.end() < len(text)
 
@@ -73,7 +73,7 @@ class TextFormat(Wording):
 
 
 def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
-    """The wording of a format: raw text if it leaves numbers as they are. Raises TaskError as `TextFormat` does."""
+    """The wording for a format; plain raw text if the format changes nothing. Raises TaskError as `TextFormat` does."""
     return Wording() if config == FormatConfig() else TextFormat(config, tasks)
 
 

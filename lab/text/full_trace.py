@@ -1,15 +1,16 @@
-"""A trace with every statement, what it saw and what it made of it (Number Cookbook, A.5.1):
+"""A trace that shows every statement, the values that it used and its result (Number Cookbook, A.5.1):
 
     total = int(a[-3:] or 0) + int(b[-3:] or 0) + carry
     total = 28 + 35 + 0 = 63
 
-Arithmetic, comparisons, max and min are shown on values; what only looks something up or changes its type (a slice, a
-method, int), and what is within it, is shown by its value alone. Loops are entered and ended, functions entered and
-exited. Every `=` between two expressions is true in Python.
+Arithmetic, comparisons, max and min are shown with the values of their operands. An expression that only looks
+something up or changes its type (a slice, a method, int) is shown by its value alone, and so is everything inside it.
+Lines say where loops are entered and ended, and where functions are entered and exited. Every `=` between two
+expressions is true in Python.
 
-Two lines of A.5.1 are left out, since a window of tokens is what rules run short of: "check the stop criterion" before
-"enter the loop", and what a called function returns, where it is not computed on that line: it stands again where it is
-assigned.
+Two lines of A.5.1 are left out, because long traces do not fit into the window: "check the stop criterion" before
+"enter the loop", and the value that a called function returns, unless it is computed on that line: the value appears
+again where it is assigned.
 """
 
 import ast
@@ -53,7 +54,7 @@ class FullTrace(Evaluator):
                 return [(step.did,)]
 
     def evaluated(self, step: Step) -> list[Line]:
-        """The statement, and a line with the values in it."""
+        """The statement, followed by a line that shows it with values."""
         statement: Any = step.node
         text, target, node = self.text(statement), target_of(statement), computed(statement)
         called = calls_rule(node, self.rule.functions)
@@ -63,7 +64,7 @@ class FullTrace(Evaluator):
         computed_here = steps and steps not in (result, literal(step.value))
         before = f"{steps} = " if computed_here else ""
         if target is None:
-            # What a called function returns stands after its exit, where it is assigned; how it was computed is news.
+            # The value that a called function returns appears again after its exit, so only its computation is shown.
             known = step.depth > 1 and not computed_here
             line = f"return {before}{result}"
             return [(first,)] if known or line == text else [(first,), (line,)]
@@ -73,9 +74,9 @@ class FullTrace(Evaluator):
         return [(first,)] if called else [line]
 
     def chosen(self, statement: ast.If | ast.While, seen: str, holds: bool) -> list[str]:
-        """What a condition saw, and where it leads."""
+        """The values that a condition used, and the branch that is taken."""
         if isinstance(statement, ast.While):
-            # that strings are not empty has just been seen
+            # the line above has just shown that the strings are not empty
             known = holds and self.only_names(statement.test)
             return [*([] if known else [seen]), "enter the loop" if holds else "end the loop"]
         if holds:
@@ -86,7 +87,7 @@ class FullTrace(Evaluator):
         return [seen] if follows else [seen, "else:"]
 
     def shown(self, node: ast.expr, names: Names, within: int = 0) -> str:
-        """The expression with values for its operands; `within` is how tightly what surrounds it binds."""
+        """The expression with values for its operands; `within` is the precedence of the surrounding expression."""
         match node:
             case ast.BinOp(left=left, op=op, right=right):
                 binds = 1 if isinstance(op, (ast.Add, ast.Sub)) else 2
@@ -114,13 +115,13 @@ class FullTrace(Evaluator):
                 return literal(self.value(node, names))
 
     def side_by_side(self, node: ast.expr, names: Names) -> str:
-        """As `shown`, but for the parentheses of several values."""
+        """Like `shown`, but several values are written without parentheses."""
         if isinstance(node, ast.Tuple) and len(node.elts) > 1:
             return ", ".join(self.shown(part, names) for part in node.elts)
         return self.shown(node, names)
 
     def condition(self, test: ast.expr, names: Names) -> str:
-        """The names that a condition consists of with their values, or the comparison with values, and its own."""
+        """The condition with its values: each name with its value, or the comparison of values and its result."""
         if self.only_names(test):
             return " and ".join(
                 f"{self.text(part)} = {literal(self.value(part, names))}" for part in self.seen(test, names)
@@ -132,7 +133,7 @@ class FullTrace(Evaluator):
         return shown if shown == result else f"{shown} = {result}"
 
     def seen(self, test: ast.expr, names: Names) -> list[ast.expr]:
-        """The parts of a condition that are looked at before it is decided."""
+        """The parts of a condition that are evaluated before its result is known."""
         match test:
             case ast.BoolOp(op=op, values=parts):
                 looked_at = []

@@ -1,4 +1,4 @@
-"""Which names of a function are still needed: the live variables of its statements (Aho et al., Compilers, 9.2.5)."""
+"""Finds the names of a function that are still needed: its live variables (Aho et al., Compilers, 9.2.5)."""
 
 import ast
 from collections.abc import Sequence
@@ -8,23 +8,24 @@ Live: TypeAlias = frozenset[str]
 
 
 class Leads(NamedTuple):
-    """What is live where a block may go on."""
+    """The names that are live at each point to which a block may lead."""
 
     end: Live
+    """At the end of the block."""
     broken: Live
-    """After the innermost loop."""
+    """After the innermost loop, where break leads."""
     continued: Live
-    """At its next turn."""
+    """At the next turn of that loop, where continue leads."""
 
 
 class Liveness:
     def __init__(self, function: ast.FunctionDef) -> None:
         self.before: dict[ast.stmt, Live] = {}
-        """Names whose value may still be read when a statement begins."""
+        """The names whose values may still be read when a statement begins."""
         self.after: dict[ast.stmt, Live] = {}
-        """When it is done."""
+        """Those when the statement is done."""
         self.turn: dict[ast.stmt, Live] = {}
-        """When a turn of a loop begins, or the loop ends."""
+        """Those when a turn of a loop begins, or when the loop ends."""
         self.entry = self._block(function.body, Leads(frozenset(), frozenset(), frozenset()))
 
     def _block(self, statements: Sequence[ast.stmt], leads: Leads) -> Live:
@@ -55,7 +56,7 @@ class Liveness:
         return leads.end
 
     def _loop(self, loop: ast.While | ast.For, live: Live, given: Live, leads: Leads) -> Live:
-        """What is live when a turn begins, where at least `live` is and each turn is `given` names."""
+        """The names that are live when a turn begins: at least `live`. Each turn itself sets the names `given`."""
         while True:
             more = live | (self._block(loop.body, Leads(live, leads.end, live)) - given)
             if more == live:
@@ -65,7 +66,7 @@ class Liveness:
 
 
 def names(node: ast.AST | None) -> Live:
-    """Those in an expression, but for functions that it calls."""
+    """The names in an expression, without those of the functions that it calls."""
     if node is None:
         return frozenset()
     called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}

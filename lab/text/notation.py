@@ -1,17 +1,18 @@
-"""How a model from scratch writes numbers: a problem as words, one token each, and words back to a number's text.
+"""How models from scratch write numbers: turns a problem into words, one token each, and words back into a number.
 
     <begin> 1 2 3 <add_integer> 4 5 = 1 6 8 <end>
     <begin> 1 . 5 e 8 <to_float_scientific> = 1 5 0 0 0 0 0 0 0 . 0 <end>
 
-Number Cookbook (arXiv 2411.03766), section 3.3 and appendix A.4: digits may go into groups, be reversed, be padded with
-zeros and have their places before them. What its released code does otherwise:
+Number Cookbook (arXiv 2411.03766), section 3.3 and appendix A.4: digits may be grouped, reversed, padded with zeros, or
+preceded by hints of their places. This differs from the paper's released code:
 
-- Aligned groups are cut at their true places first, and then reversed. The released code reversed first, so that they
-  were counted from the wrong end. The other kinds know no places: they cut the digits as they are written.
-- A part is read back by joining its groups and reversing the whole. The released code reversed decimals once more for
-  each token, which scrambled those of three tokens and more; Table 16 shows it for every reversal of decimals.
-- One operator a task, and separators that tell ".", "/" and "e" apart. The released code had one token for each.
-- A decimal's place counts from the point, in floats too, so that equal places of two numbers have equal hints.
+- Aligned groups are cut at their true places first and then reversed. The released code reversed first, so that groups
+  were counted from the wrong end. The other kinds ignore places: they cut the digits as they are written.
+- A part is read back by joining its groups and reversing the whole. The released code reversed decimals again for each
+  token, which scrambled decimals of three or more tokens; Table 16 shows this for every reversal of decimals.
+- Each task has its own operator, and ".", "/" and "e" are different separators. The released code had one token for
+  all operators and one for all separators.
+- The place of a decimal counts from the point, in floats too, so that equal places of two numbers have equal hints.
 """
 
 import functools
@@ -30,7 +31,7 @@ PAD, BEGIN, END, EQUALS = "<pad>", "<begin>", "<end>", "="
 
 SEPARATORS: dict[Representation, str] = {Integer: "", Float: ".", Fraction: "/", Scientific: ".e"}
 _PARTS = 3
-"""Of a number at most."""
+"""The most parts that a number has."""
 
 _REVERSED: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -40,19 +41,19 @@ _REVERSED: dict[str, tuple[str, ...]] = {
     "total": ("right", "left"),
     "answer": ("right", "left"),
 }
-"""Alignments of the parts whose digits are reversed, by `format.reverse`."""
+"""The alignments of the parts whose digits are reversed, for each value of `format.reverse`."""
 
 
 class Notation:
     """How one tokenizer and format write the problems of some tasks.
 
-    `luck` names the draw, such as a sample's index in training: random groups, and the places that hints begin at, are
-    a function of it and of the problem. Without luck places begin at 0, and groups depend on the problem
-    alone.
+    `luck` is the seed of what is random, such as a sample's index in training: random groups, and the place at which
+    hints start, are a function of it and of the problem. Without luck, hints start at 0 and groups depend on the
+    problem alone.
     """
 
     def __init__(self, tokenizer: TokenizerConfig, format: FormatConfig, tasks: Sequence[Task]) -> None:
-        """Raises TaskError for tasks of which one needs its answer's trailing zeros kept and another stripped."""
+        """Raises TaskError if one task needs the trailing zeros of its answers kept and another needs them stripped."""
         self._tokenizer, self._format = tokenizer, format
         self._tasks = {(task.name, task.representation.name): task for task in tasks}
         self._stripped = {task.answer for task in tasks if self._pads_answer(task)}
@@ -69,26 +70,26 @@ class Notation:
 
     @property
     def vocabulary(self) -> list[str]:
-        """Every word that there can be: specials, operators, separators, hints if there are any, groups of digits."""
+        """Every possible word: special words, operators, separators, hints if the format has them, groups of digits."""
         operators = [f"<{task.key}>" for task in self._tasks.values()]
         hints = [hint for hints in self._hints for hint in hints] if self._hinted_question else []
         return [PAD, BEGIN, END, EQUALS, *operators, ".", "/", "e", *hints, *self._digit_groups]
 
     @property
     def words_a_digit(self) -> int:
-        """Of an answer at most: the digit, and the hint before it where there are any."""
+        """The most words that a digit of an answer takes: the digit itself, and its hint if answers have hints."""
         return 1 + self._hinted_answer
 
     @property
     def ones_first(self) -> bool:
-        """Whether integers of answers are written from the ones digit up."""
+        """Whether the integers of answers are written with the ones digit first."""
         return "right" in self._reversed
 
     def question(self, problem: Problem, luck: int | None = None) -> list[str]:
         """The words after <begin>, up to and including "=".
 
-        Raises TaskError for a problem of another task, and for one whose places are more than there are hints; so does
-        `answer`.
+        Like `answer`, it raises TaskError for a problem of another task, and for one with more places than there are
+        hints.
         """
         task = self._task(problem)
         operands = self._operands(problem, task)
@@ -103,7 +104,7 @@ class Notation:
         return written
 
     def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The words between "=" and <end>; with the question's luck, hints begin where they do there."""
+        """The words between "=" and <end>. With the same luck, hints start at the same place as in the question."""
         task = self._task(problem)
         operands = self._operands(problem, task)
         starts = self._starts(problem, task, operands, luck) if self._hinted_answer else None
@@ -111,16 +112,16 @@ class Notation:
         return self._write(self._answer_parts(problem, task, operands), task.answer, starts, words)
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
-        """The number that `words` (without <end>) write, its digits in natural order; None where they write none.
+        """The number that `words` (without <end>) write, with its digits in natural order; None if they write none.
 
-        The text has the digits that were written: 0 7 is 07, which is not the answer 7. Only where the format pads
-        answers (pad=all, and a task whose answers are of this representation is padded) are padding zeros taken off:
-        leading ones of parts counted from the ones digit, trailing ones of decimals, but no part's last digit, and not
-        the leading digit of scientific notation, which is never padded.
+        The text keeps the digits that were written: 0 7 is 07, which is not the answer 7. Padding zeros are removed
+        only if the format pads answers of this representation (pad=all, and a task with such answers is padded). Then
+        leading zeros of parts counted from the ones digit and trailing zeros of decimals are removed, but never the
+        only digit left of a part, nor the leading digit of scientific notation, which is never padded.
 
-        The digits count, not how they were cut: groups may be other than the notation would make. Hints must stand
-        before every group if answers have them, and nowhere otherwise, and must name the right part; their places are
-        not looked at, since they say where a digit belongs but the digits' order decides.
+        Only the digits matter, not the groups: a model may cut them differently. If answers have hints, one must stand
+        before every group and name the right part; if they have none, no hint may appear. The places in hints are
+        ignored, because the order of the digits decides.
         """
         parts: list[list[str]] = [[]]
         separators = ""
@@ -188,7 +189,7 @@ class Notation:
         return words
 
     def _hints_of(self, cut: list[str], part: int, alignment: str, start: int) -> list[str]:
-        """The hint of each group: the place of its digit that is nearest to the ones digit, or to the point."""
+        """The hint of each group: the place of its digit nearest to the ones digit, or to the point for decimals."""
         hints = self._hints[part]
         place = start
         found: list[str] = []
@@ -198,17 +199,17 @@ class Notation:
         return found[::-1] if alignment == "right" else found
 
     def _starts(self, problem: Problem, task: Task, operands: list[list[str]], luck: int | None) -> list[int]:
-        """The place that each part's ones digit or first decimal has, the same in all of a problem's numbers.
+        """The place of each part's ones digit or first decimal; it is the same in all numbers of a problem.
 
-        Places are counted in digits, whatever the groups: whether a problem can be written is no matter of luck.
+        Places count digits, not groups, so that luck does not decide whether a problem can be written.
         """
         numbers = [*operands, self._answer_parts(problem, task, operands)] if self._hinted_answer else operands
         widths = [max(map(len, same)) for same in itertools.zip_longest(*numbers, fillvalue="")]
         most = self._format.largest_hint
         if max(widths) > most:
             raise TaskError(
-                f"a problem of {task.key} has {max(widths)} digits in a part (answers too if index_hints=both); places "
-                f"go to {most} digits: raise format.largest_hint"
+                f"a problem of {task.key} has {max(widths)} digits in a part (answers too if index_hints=both), but "
+                f"hints end at {most} digits: raise format.largest_hint"
             )
         if luck is None:
             return [0] * len(widths)
@@ -224,7 +225,7 @@ class Notation:
         return found
 
     def _operands(self, problem: Problem, task: Task) -> list[list[str]]:
-        """Digits of the parts of one or two operands, padded if the format says so."""
+        """The digits of the parts of each operand, padded if the format says so."""
         first = split_parts(problem.a, task.representation)
         if task.second is None or problem.b is None:
             return [first]
@@ -238,14 +239,16 @@ class Notation:
         return _padded(parts, operands[0], task.answer) if self._pads_answer(task) else parts
 
     def _pads_operands(self, task: Task) -> bool:
-        # a parameter is nothing to line up with the first number
+        # a parameter is not a number to align with the first
         return self._format.pad != "none" and task.second is task.representation and not task.has_parameter
 
     def _pads_answer(self, task: Task) -> bool:
         return self._format.pad == "all" and self._pads_operands(task) and task.answer is task.representation
 
     def _check_that_zeros_have_one_meaning(self, tasks: Sequence[Task]) -> None:
-        """Answers of sig end in zeros that are figures, and only a representation tells `read` what is padding."""
+        """Refuses sig next to padded scientific answers: in answers of sig, trailing zeros are significant figures, and
+        `read`, which knows only the representation, would remove them as padding.
+        """
         padded = [task.key for task in tasks if self._pads_answer(task) and task.answer is Scientific]
         figures = [task.key for task in tasks if task.name == "sig"]
         if padded and figures:
@@ -256,7 +259,7 @@ class Notation:
 
 
 def _padded(parts: list[str], others: list[str], representation: Representation) -> list[str]:
-    """Parts with zeros where those of the other number have more digits: before the ones, after the decimals."""
+    """The parts, padded with zeros to the widths of the other number's parts: before integers, after decimals."""
     return [
         part.rjust(len(other), "0") if alignment == "right" else part.ljust(len(other), "0")
         for part, other, alignment in zip(parts, others, representation.alignment, strict=True)
@@ -268,11 +271,11 @@ def _mirrored(cut: list[str]) -> list[str]:
 
 
 def _random_words(purpose: str, problem: Problem, luck: int | None) -> Iterator[int]:
-    """Without an end."""
+    """An endless stream of random integers for one purpose, problem and luck."""
     generator = philox(purpose, luck, problem.task, problem.representation, problem.a, problem.b)
     return iter(generator.random_raw, None)
 
 
-@functools.lru_cache(maxsize=1)  # the question and the answer of a sample need the same
+@functools.lru_cache(maxsize=1)  # the question and the answer of a sample use the same words
 def _words_of_starts(problem: Problem, luck: int) -> list[int]:
     return list(itertools.islice(_random_words("hints", problem, luck), _PARTS))

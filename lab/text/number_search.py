@@ -1,8 +1,8 @@
-r"""The first number of a form in a text, in time that grows with the length of the text and no faster.
+r"""Finds the first number of a given form in a text, in time linear in the length of the text.
 
-`re` looks for [0-9]+\.[0-9]+ from each digit of a run of digits, and reads the rest of the run each time: steps that
-grow with the square of its length, seconds for 40,000 digits. Here a run is looked at from its last digit, which is
-where the rest of the number must follow, and its first digit is then found backwards.
+`re` tries [0-9]+\.[0-9]+ from each digit of a run of digits, and reads the rest of the run each time. Its time grows
+with the square of the run's length: seconds for 40,000 digits. This search first finds the last digit of a run, which
+the rest of the number must follow, and then goes backwards to the first digit.
 """
 
 import re
@@ -10,17 +10,20 @@ import re
 
 class NumberSearch:
     def __init__(self, digit: str, rest: str = "", backwards: str = "") -> None:
-        """Of numbers of the form (digit)+rest, both regular expressions.
+        """Searches for numbers of the form (digit)+rest.
 
-        `rest` is empty, or begins with what no digit does. `backwards` matches a digit whose characters stand in
-        reverse; it may be left out for a digit of one character.
+        Args:
+            digit: regular expression of one digit.
+            rest: regular expression of what follows the digits: empty, or something that cannot begin with a digit.
+            backwards: regular expression of a digit whose characters are in reverse order; not needed if a digit is
+                a single character.
         """
         self.number = re.compile(f"(?:{digit})+{rest}")
         self._last_digit_on = re.compile(digit + rest)
         self._digits_before = re.compile(f"(?:{backwards or digit})*")
 
     def search(self, text: str) -> re.Match[str] | None:
-        """What `self.number.search` finds."""
+        """Finds the same match as `self.number.search`, but in linear time."""
         found = self._last_digit_on.search(text)
         if found is None:
             return None

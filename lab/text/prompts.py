@@ -1,7 +1,7 @@
-"""The text of a question: format hint, instruction, the numbers, and "=" (Number Cookbook, A.2).
+"""The text of a question: a format hint, an instruction, the numbers, and "=" (Number Cookbook, A.2).
 
-Spacing follows the text of the published test set ("like 123 . "), so that figures can be compared; the paper prints
-the hints without the space. The instruction of min is spelled as the paper spells it.
+The spacing is that of the published test set ("like 123 . "), so that results can be compared; the paper prints the
+hints without the space. The instruction of min is spelled as in the paper.
 """
 
 import re
@@ -46,7 +46,7 @@ INSTRUCTIONS = {
 def _pieces(key: str) -> tuple[str, str, str]:
     task = TASKS[key]
     instruction = INSTRUCTIONS.get(task.name) or INSTRUCTIONS[task.name.removesuffix("_easy").removesuffix("_hard")]
-    if key == "truediv_fraction":  # "/" is the division too (A.1.1)
+    if key == "truediv_fraction":  # "/" is also the sign of division (A.1.1)
         instruction = instruction.replace("{a}", "({a})").replace("{b}", "({b})")
     before, _, rest = (FORMAT_HINTS[task.answer.name] + instruction).partition("{a}")
     between, _, after = rest.partition("{b}")
@@ -57,13 +57,13 @@ _PIECES = {(task.name, task.representation.name): _pieces(key) for key, task in 
 
 
 def prompt(problem: Problem) -> str:
-    """What the model is asked; it ends in "=" without a space."""
+    """The question that the model is asked; it ends in "=" without a space."""
     before, between, after = around_operands(problem)
     return f"{before}{problem.a}{between}{problem.b or ''}{after}"
 
 
 def around_operands(problem: Problem) -> tuple[str, str, str]:
-    """What stands before the first number, between the two, and after the second."""
+    """The text before the first number, between the two numbers, and after the second."""
     return _PIECES[problem[:2]]
 
 
@@ -73,9 +73,14 @@ def completion(problem: Problem) -> str:
 
 
 def parse(text: str, task: Task, length: int) -> Problem | None:
-    """The problem of `task` that a text asks, whatever follows its "="; None if it asks none.
+    """The problem of `task` that a text asks; None if it asks none. What follows the "=" is ignored.
 
-    The answer is computed, not read. `length` is taken as given. The released code spells "minimal" "mininal".
+    The answer is computed, not read. The released code spells "minimal" as "mininal".
+
+    Args:
+        text: the question, perhaps with its answer.
+        task: the task that it should ask.
+        length: the length to record in the problem; it is not checked.
     """
     before, between, after = _PIECES[task.name, task.representation.name]
     first = task.representation.pattern.pattern

@@ -1,8 +1,8 @@
-"""Rule-following CoT (Number Cookbook, section 4 and A.5): the rule in the prompt, its execution as the completion.
+"""Rule-following CoT (Number Cookbook, section 4 and A.5): the prompt shows a rule, and the completion executes it.
 
-The prompt is the paper's layout; its "Directly return the answer" becomes "Return the answer", as in A.5.1, and the
-question ends before its "=". The completion is the trace of the rule and the line `So the answer is X.`; of the detail
-answer, it is the answer alone.
+The prompt has the paper's layout. "Directly return the answer" becomes "Return the answer", as in A.5.1, and the
+question ends before its "=". The completion is the trace of the rule, followed by the line `So the answer is X.`; with
+rules.detail=answer it is the answer alone.
 """
 
 from collections.abc import Iterable
@@ -30,12 +30,12 @@ LAB_RULES = RulesConfig()
 
 
 def rule(task: Task, rules: RulesConfig = LAB_RULES) -> Rule:
-    """Raises RuleError when there is none, or one that cannot be followed."""
+    """The rule of a task. Raises RuleError if there is none, or if it cannot be followed."""
     return rule_of(task, rules.unit, rules.folder)
 
 
 def check_rules(tasks: Iterable[Task], rules: RulesConfig) -> None:
-    """Raises RuleError when a task has no rule, or one that cannot be followed, or whose traces cannot be read back."""
+    """Raises RuleError if a task has no rule, if its rule cannot be followed, or if its traces cannot be read back."""
     if rules.folder:
         check_folder(rules.folder)
     for task in tasks:
@@ -48,6 +48,7 @@ def operands(problem: Problem) -> list[str]:
 
 
 def prompt(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
+    """The rule of the problem's task, followed by the question. Raises RuleError as `rule` does."""
     question = prompts.prompt(problem).removesuffix("=").rstrip().replace("Directly return", "Return", 1)
     return PROMPT.format(rule=rule(task_of(problem), rules).text, question=question)
 
@@ -55,13 +56,13 @@ def prompt(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
 def completion(problem: Problem, rules: RulesConfig = LAB_RULES) -> str:
     """What a model that follows the rule without a mistake writes after the prompt.
 
-    Raises RuleError when the rule cannot be followed on these operands, or leads to another answer than the problem's.
+    Raises RuleError if the rule cannot be followed on these operands, or leads to a wrong answer.
     """
     to_follow = rule(task_of(problem), rules)
     followed = trace(to_follow, operands(problem), rules.detail)
     if followed.value != problem.answer:
         asked = " and ".join(operands(problem))
-        raise RuleError(f"rule {to_follow.name}: answers {followed.value} to {asked}, where {problem.answer} is right")
+        raise RuleError(f"rule {to_follow.name}: answers {followed.value} to {asked}, but {problem.answer} is right")
     if rules.detail == "answer":
         return followed.value
     return f"{followed.text}\n{ANSWER}{followed.value}."

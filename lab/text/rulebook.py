@@ -1,8 +1,8 @@
-"""Rules that are Python files: what a prompt shows of one, and its syntax tree.
+"""Reads rules from Python files: the text that a prompt shows, and its syntax tree.
 
-A rule file is plain Python that runs as it stands. The last function of the file is the rule; it takes the operands as
-text and returns the answer as text. A prompt shows it and the functions that it calls, imported ones first, without
-docstrings and comments, and with the constants of the module in their place: of
+A rule file is ordinary, runnable Python. Its last function is the rule; it takes the operands as text and returns the
+answer as text. A prompt shows this function and the functions that it calls, imported ones first, without docstrings
+and comments. Constants of the module are replaced by their values. For example, from
 
     UNIT = 3
     BASE = 10**UNIT
@@ -10,8 +10,8 @@ docstrings and comments, and with the constants of the module in their place: of
         ...
         carry = total // BASE
 
-a model reads `carry = total // 1000`. UNIT, where a rule has one, is how many digits a step takes; whoever asks for the
-rule may ask for another. What a rule may consist of is in ALLOWED, CALLS and METHODS; anything else is refused by name.
+a model reads `carry = total // 1000`. UNIT, if a rule has it, is the number of digits that a step takes; the caller may
+ask for another value. ALLOWED, CALLS and METHODS list what a rule may contain; anything else is refused by name.
 """
 
 import ast
@@ -26,7 +26,7 @@ from lab.errors import RuleError
 from lab.numbers.tasks import TASKS, Task
 
 RULES = Path(__file__).parent / "rules"
-"""The lab's own rules."""
+"""The folder of the lab's own rules."""
 
 CALLS = ("int", "str", "len", "max", "min", "abs", "bool", "range")
 METHODS = (
@@ -59,17 +59,20 @@ ALLOWED = (
 @dataclass(frozen=True, eq=False)
 class Rule:
     name: str
-    """The stem of its file."""
+    """The name of its file without .py."""
     text: str
-    """What a prompt shows; the positions of the tree's nodes are places in it."""
+    """The text that a prompt shows; the line and column numbers of the tree's nodes refer to it."""
     functions: dict[str, ast.FunctionDef]
-    """Those of the text, by name."""
+    """The functions of the text, by name."""
     entry: ast.FunctionDef
-    """The one that is the rule."""
+    """The function that is the rule itself."""
 
 
 def rule_file(task: Task, folder: Path | None = None) -> Path | None:
-    """The rule of a task, out of `folder` or else the lab's own; hard and easy variants share one (max_integer.py)."""
+    """The rule file of a task, from `folder` or else from the lab's own rules; None if there is none.
+
+    Hard and easy variants share one rule (max_integer.py).
+    """
     base = task.name.removesuffix("_easy").removesuffix("_hard")
     names = [f"{name}_{task.representation.name}.py" for name in (task.name, base)]
     places = [place / name for place in (folder, RULES) if place for name in names]
@@ -77,7 +80,15 @@ def rule_file(task: Task, folder: Path | None = None) -> Path | None:
 
 
 def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> Rule:
-    """Raises RuleError when the task has no rule, or one that cannot be followed."""
+    """The rule of a task.
+
+    Args:
+        task: the task.
+        unit: how many digits a step takes, instead of the UNIT in the rule's file.
+        folder: a folder of rules that go before the lab's own.
+
+    Raises RuleError if the task has no rule, or if its rule cannot be followed.
+    """
     path = rule_file(task, folder)
     if path is None:
         places = f"{folder} or lab/text/rules" if folder else "lab/text/rules"
@@ -86,16 +97,21 @@ def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> 
 
 
 def check_folder(folder: Path) -> None:
-    """Raises RuleError when there is no such folder, or no rule of a task in it."""
+    """Raises RuleError if the folder does not exist, or contains no rule of any task."""
     if not folder.is_dir():
         raise RuleError(f"data.rules.folder or benchmark.rules.folder: there is no folder {folder}")
     if not any(rule_file(task, folder) in set(folder.iterdir()) for task in TASKS.values()):
-        raise RuleError(f"no file of the folder {folder} is the rule of a task, such as add_integer.py")
+        raise RuleError(f"no file in the folder {folder} is the rule of a task, such as add_integer.py")
 
 
 @lru_cache(maxsize=1024)
 def read_rule(path: Path, unit: int | None = None) -> Rule:
-    """Raises RuleError, naming file and line, when the file is not of the kind that can be followed."""
+    """The rule in a file. Raises RuleError, naming file and line, if it cannot be followed.
+
+    Args:
+        path: the file of the rule.
+        unit: how many digits a step takes, instead of the file's UNIT.
+    """
     texts: dict[str, str] = {}
     origins: dict[str, Path] = {}
     for name, text, origin in _functions(path, unit, ()):
@@ -114,9 +130,9 @@ def read_rule(path: Path, unit: int | None = None) -> Rule:
 
 
 def _functions(path: Path, unit: int | None, importers: tuple[Path, ...]) -> Iterator[tuple[str, str, Path]]:
-    """Name, shown text and file of every function that the file imports, directly or not, or defines."""
+    """The name, shown text and file of every function that the file defines, or imports directly or indirectly."""
     if path in importers:
-        raise RuleError(f"rule {importers[0].name}: {path.name} imports itself, by way of others")
+        raise RuleError(f"rule {importers[0].name}: {path.name} imports itself, directly or through others")
     tree, source = _parse(path)
     constants: dict[str, int | str] = {}
     for node in tree.body:
@@ -128,7 +144,7 @@ def _functions(path: Path, unit: int | None, importers: tuple[Path, ...]) -> Ite
                 for alias in node.names:
                     if alias.asname or alias.name not in [name for name, _, _ in imported]:
                         raise RuleError(f"rule {path.name}, line {node.lineno}: {module} has no function {alias.name}, "
-                                        "or it should keep its name")  # fmt: skip
+                                        "or it is imported under another name")  # fmt: skip
                 yield from imported
             case ast.Assign(targets=[ast.Name(id=name)]):
                 value = unit if name == "UNIT" and unit else _constant(node.value, constants, path.name)
@@ -152,7 +168,7 @@ def _parse(path: Path) -> tuple[ast.Module, str]:
 
 
 def _sibling(path: Path, module: str, line: int) -> Path:
-    """The file that a module is: one of the lab's rules by its full name, or one beside the file that imports it."""
+    """The file of an imported module: one of the lab's rules by its full name, or a file beside the importing one."""
     package, _, stem = module.rpartition(".")
     found = (RULES if package == "lab.text.rules" else path.parent) / f"{stem}.py"
     if package not in ("", "lab.text.rules") or not found.is_file():
@@ -180,7 +196,7 @@ def _constant(node: ast.expr, constants: dict[str, int | str], file: str) -> int
 
 
 def _shown(function: ast.FunctionDef, source: str, constants: dict[str, int | str], file: str) -> str:
-    """The function's text without docstring, comments and blank lines, constants in their place."""
+    """The function's text without docstring, comments and blank lines, and with the values of constants."""
     lines = source.splitlines()[function.lineno - 1 : function.end_lineno]
     first = function.body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and first.end_lineno:
@@ -201,7 +217,7 @@ def _shown(function: ast.FunctionDef, source: str, constants: dict[str, int | st
 
 
 def _reachable(entry: str, texts: dict[str, str], file: str) -> set[str]:
-    """A function and all that it calls, directly or not."""
+    """The names of a function and of all functions that it calls, directly or indirectly."""
     found: set[str] = set()
     waiting = [entry]
     while waiting:
@@ -209,7 +225,7 @@ def _reachable(entry: str, texts: dict[str, str], file: str) -> set[str]:
         found.add(name)
         try:
             tree = ast.parse(texts[name])
-        except SyntaxError:  # no longer Python: nothing but a docstring, or def f(3):
+        except SyntaxError:  # no longer valid: it had only a docstring, or a constant became def f(3):
             why = "has no statement, or uses the name of a constant of the file for something else"
             raise RuleError(f"rule {file}: {name} {why}") from None
         called = {node.func.id for node in ast.walk(tree) if _is_call(node)}  # type: ignore[attr-defined]
@@ -222,7 +238,7 @@ def _is_call(node: ast.AST) -> bool:
 
 
 def calls_rule(node: ast.AST | None, functions: "dict[str, ast.FunctionDef] | set[str]") -> bool:
-    """Whether an expression is nothing but the call of one of the rule's own functions."""
+    """Whether an expression is just a call of one of the rule's own functions."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
 
 

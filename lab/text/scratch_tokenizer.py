@@ -1,4 +1,4 @@
-"""A Hugging Face tokenizer for the words of a notation, so that a model from scratch is saved as any model is."""
+"""Builds a Hugging Face tokenizer for the words of a notation, so that models from scratch are saved like any other."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,11 +10,12 @@ if TYPE_CHECKING:  # transformers takes seconds to import
 
 
 def build_tokenizer(vocabulary: Sequence[str]) -> "PreTrainedTokenizerFast":
-    """One id a word, in the order of `vocabulary`, which is a notation's; in texts, spaces stand between words.
+    """A tokenizer with one id per word, in the order of `vocabulary`; in texts, words are separated by spaces.
 
-    <begin> comes first where special tokens are added; only <pad>, <begin> and <end> are left out where special tokens
-    are skipped. There is no token for unknown words: a text with one raises (tokenizers' plain Exception, which says
-    that [UNK] is missing), since a number of which a digit got lost would still look like a number.
+    If special tokens are added, <begin> comes first. If special tokens are skipped, only <pad>, <begin> and <end> are
+    left out. There is no token for unknown words: a text that contains one raises an Exception (the plain one of the
+    library tokenizers, which says that [UNK] is missing), because a number that lost a digit would still look like a
+    number.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
@@ -28,6 +29,6 @@ def build_tokenizer(vocabulary: Sequence[str]) -> "PreTrainedTokenizerFast":
         pad_token=PAD,
         bos_token=BEGIN,
         eos_token=END,
-        clean_up_tokenization_spaces=False,  # it would draw "." to the word before it
+        clean_up_tokenization_spaces=False,  # it would remove the space before "."
         model_input_names=["input_ids", "attention_mask"],  # Llama's forward takes no token types
     )

@@ -1,12 +1,12 @@
-"""Traces without the statements: what they took from texts, and what they assigned.
+"""Traces without the statements: they show what statements looked up in texts, and what they assigned.
 
 values   a line for each statement that assigns or looks something up:    a[-1:]=8 b[-1:]=5 total=13
 state    a line for each turn of a loop (or other stretch of statements): a[-1:]=8 b[-1:]=5 result="3"+result carry=1
 
-A slice or an index is written with the places that it has then, and what it took, digits without quotes: what an
-expression needs stands on its own line. Names of `state` are those that are still needed; a text that is cut or added
-to is written as that change, so that a line does not grow with the numbers. Functions begin with their names, and what
-they return stands where it is assigned.
+A slice or an index is written with its current bounds and with what it took, digits without quotes, so that everything
+that an expression needs is on its own line. `state` shows only names that are still needed; a text that is cut or
+extended is written as that change, so that lines do not grow with the numbers. The first line of a function begins with
+its name, and what it returns appears where it is assigned.
 """
 
 import ast
@@ -23,12 +23,12 @@ from lab.text.trace_lines import Line, Slot
 
 @dataclass
 class _Stretch:
-    """What has happened in a function since its last line."""
+    """What has happened in a function since its last line was written."""
 
     live: Liveness
     looked_up: list[str] = field(default_factory=list)
     changed: dict[str, tuple[str, Any] | None] = field(default_factory=dict)
-    """How each name's value follows from the one before, and that one; None where it is written as a whole."""
+    """For each name, how its value follows from the previous one, and that one; None if it is written as a whole."""
 
 
 class ShortTrace(Evaluator):
@@ -58,7 +58,7 @@ class ShortTrace(Evaluator):
         return settled or did in ("call", "return") or not self.stretches
 
     def shown(self, step: Step) -> Live:
-        """Names that a line says the values of, if they have changed since the last."""
+        """The names whose values a line gives, if they have changed since the last line."""
         return self.needed(step.node) if self.stretches and step.did == "pause" else frozenset(step.after)  # type: ignore[arg-type]
 
     def entered(self, function: ast.FunctionDef, step: Step) -> list[Line]:
@@ -72,7 +72,10 @@ class ShortTrace(Evaluator):
         return live.turn[node] if isinstance(node, (ast.For, ast.While)) else live.before[node]
 
     def line(self, values: Names, shown: Live) -> Line:
-        """What has gathered, which it forgets: all that was looked up, and the changed names that are to be shown."""
+        """A line with everything that was looked up since the last one, and the changed names in `shown`.
+
+        What has been gathered is then forgotten.
+        """
         stretch = self.open[-1]
         line = self.joined(stretch.looked_up, [name for name in stretch.changed if name in shown], values)
         stretch.looked_up, stretch.changed = [], {}
@@ -93,7 +96,7 @@ class ShortTrace(Evaluator):
         return literal(value)
 
     def change(self, target: Any, node: Any, step: Step) -> None:
-        """Notes the names that a step has set, each with how its value follows from the one before."""
+        """Notes the names that a step has set, and how each value follows from the previous one."""
         changed = self.open[-1].changed
         computed_from = dict(_pairs(target, computed(node))) if step.did == "assign" else {}
         for name in sorted(names(target), key=list(step.after).index):
@@ -102,7 +105,7 @@ class ShortTrace(Evaluator):
             changed[name] = (how, step.before[name]) if how else None
 
     def follows(self, name: str, expression: ast.expr | None, before: Names) -> str | None:
-        """How the new value of a name follows from its old one, which is a text."""
+        """How the new value of a name follows from its old one; None unless the old one is a text that was changed."""
         if not isinstance(before.get(name), str):
             return None
         match expression:
@@ -114,10 +117,10 @@ class ShortTrace(Evaluator):
                 return f"{name}+{literal(self.value(right, before))}"
         return None
 
-    # What is looked up. ------------------------------------------------------------------------------------------
+    # What is looked up -------------------------------------------------------------------------------------------
 
     def parts(self, step: Step) -> list[tuple[ast.expr, bool]]:
-        """Expressions that a step evaluates, and whether their values are written anyway."""
+        """The expressions that a step evaluates, and whether their values are written anyway."""
         node: Any = step.node
         called = calls_rule(getattr(node, "value", None), self.rule.functions)
         match step.did:
@@ -135,7 +138,7 @@ class ShortTrace(Evaluator):
         return []
 
     def look_up(self, expression: ast.expr, said: bool, values: Names) -> None:
-        """Notes what an expression takes, but for a take that is its value and written anyway."""
+        """Notes what an expression looks up, except if the look-up is the whole expression and is written anyway."""
         looked_up = self.open[-1].looked_up
         for node in self.taken(expression, values):
             item = f"{self.place(node, values)}={self.digits(node, values)}"
@@ -143,7 +146,7 @@ class ShortTrace(Evaluator):
                 looked_up.append(item)
 
     def taken(self, node: ast.AST, values: Names) -> Iterator[ast.Subscript]:
-        """Slices and indices in the order in which they are taken; what is not evaluated takes nothing."""
+        """The slices and indices of an expression, in the order in which Python evaluates them; others are left out."""
         match node:
             case ast.BoolOp(op=op, values=parts):
                 for part in parts:
@@ -160,7 +163,7 @@ class ShortTrace(Evaluator):
                     yield node
 
     def place(self, node: ast.Subscript, values: Names) -> str:
-        """A slice or an index with numbers for its places: `digits[:3]`."""
+        """A slice or an index with numbers as its bounds, such as `digits[:3]`."""
 
         def number(bound: ast.expr | None) -> ast.expr | None:
             return bound and ast.Constant(self.value(bound, values))
@@ -179,7 +182,7 @@ class ShortTrace(Evaluator):
 
 
 def _pairs(target: ast.expr | None, expression: ast.expr) -> list[tuple[str, ast.expr]]:
-    """Expressions side by side, each with the name that it is assigned to; one whose value is several has none."""
+    """Pairs of a name and the expression that is assigned to it; the name is "" if there is not exactly one."""
     if isinstance(expression, ast.Tuple) and (target is None or len(_elements(target)) == len(expression.elts)):
         targets = _elements(target) if target else [None] * len(expression.elts)
         return [pair for part in zip(targets, expression.elts, strict=True) for pair in _pairs(*part)]

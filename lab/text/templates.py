@@ -1,7 +1,7 @@
-"""Ways to ask for a sum in running text: those of training, and others that only a test has.
+"""Ways to ask for a sum in running text: some are for training, others are kept for testing.
 
-A template is what stands before the first number, between the two, and after the second. `example` keeps the numbers as
-they are written, reversed for instance, so that a template goes with every format of integers.
+A template is the text before the first number, between the two, and after the second. The numbers stay as they are
+written, for instance reversed, so that templates work with every format of integers.
 """
 
 from lab.numbers.sampling import Problem, philox
@@ -35,7 +35,7 @@ TRAINING = (
     "On page 7 it says: adding {a} to {b} yields",
     "There were {a} ants in the old nest, until {b} more moved in, so that afterwards there lived",
 )
-"""Drawn for training problems beside the benchmark's own words."""
+"""Templates that are drawn for training problems, besides the benchmark's own words."""
 
 HELD_OUT = (
     "What is {a} plus {b}? It is",
@@ -49,18 +49,18 @@ HELD_OUT = (
     "A farmer with {a} sheep marries a farmer with {b} sheep, and now their flock counts",
     "Dear Tom, please check the invoice of the 3 rooms: {a} and {b} add up to",
 )
-"""Words of no training problem. """
+"""Templates that no training problem uses."""
 
 
 def worded(template: str, item: Example) -> Example:
-    """An example of integer addition in the words of a template."""
+    """An example of integer addition, rewritten in the words of a template."""
     before, between, after = around_operands(item.problem)
     a, _, b = item.prompt.removeprefix(before).removesuffix(after).partition(between)
     return Example(template.format(a=a, b=b), item.completion, item.problem)
 
 
 class ManyTemplates(Wording):
-    """The numbers of another wording, in its own words or in those of a training template, as luck has it."""
+    """Writes numbers as another wording does, in its words or in those of a training template; luck decides which."""
 
     def __init__(self, wording: Wording) -> None:
         super().__init__()

@@ -1,16 +1,17 @@
-"""Where a rule that a model follows is first left: the line, and what kind of line it should have been.
+"""Finds the first line where a model departs from the rule that it follows, and what kind of line it got wrong.
 
-statement    the next statement of the rule, or entering and leaving a function: the place in the program is lost
-branch       a loop is entered that should end, or ended that should be entered; likewise the branches of an if
-condition    what a condition sees, or whether it holds
+statement    the next statement of the rule, or entering or leaving a function: the model lost its place in the program
+branch       a loop was entered that should end, or ended that should be entered; or the wrong branch of an if was taken
+condition    the values in a condition, or whether it holds
 lookup       a value that is copied, cut or converted: a slice, an operand, text to number
 operand      the values of an expression, before it is computed
-result       what an expression with the right operands comes to
+result       the result of an expression whose operands are right
 answer       the last line
-unfinished   right as far as it goes
+unfinished   every line is right, but some are missing
 
-Of a trace without statements (short_trace.py), a value that is looked up or handed to a function is a lookup, one that
-is assigned a result, and names in another order, of another function or missing are a statement.
+In traces without statements (short_trace.py), a wrong value counts as a lookup if it is looked up or passed to a
+function, and as a result if it is assigned. Names that are missing, in another order or of another function count as a
+statement.
 """
 
 import re
@@ -30,18 +31,24 @@ _BRANCHES = {"enter the loop", "end the loop", "else:", "pass", "break", "contin
 class FirstError(NamedTuple):
     kind: str
     line: int
-    """From 0."""
+    """The number of the line, from 0."""
     lines: int
-    """Of the whole trace, as it should be."""
+    """How many lines the right trace has."""
     expected: str
     written: str
-    """Empty where nothing was."""
+    """What the model wrote on that line; empty if it wrote nothing."""
 
 
 def first_error(written: str, expected: str, rule: str, detail: Detail = "full") -> FirstError | None:
-    """The first line of a response that is not that of the trace of `rule`, its text; None where there is none.
+    """The first line of a response that differs from the right trace; None if no line differs.
 
-    What a model adds to the last line or writes after it is not looked at.
+    Whatever a model adds to the last line or writes after it is ignored.
+
+    Args:
+        written: the response of the model.
+        expected: the right completion.
+        rule: the text of the rule, as the prompt shows it.
+        detail: the detail of the trace (tracing.py).
     """
     lines = expected.splitlines()
     given = written.splitlines()
@@ -62,7 +69,7 @@ def first_error(written: str, expected: str, rule: str, detail: Detail = "full")
 
 
 def _same_answer(line: str, found: str) -> bool:
-    """Whether the last line gives the answer, whatever follows that is no part of a number."""
+    """Whether the last line gives the right answer; what follows is ignored unless it continues the number."""
     return bool(re.match(re.escape(line.removesuffix(".")) + r"(?![\d/e]|\.\d)", found))
 
 

@@ -1,4 +1,4 @@
-"""Lines of a trace: fixed text, and slots for the values that a step gives to names."""
+"""Lines of a trace: fixed text, and slots for the values that a step assigns to names."""
 
 import ast
 import re
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 class Slot(NamedTuple):
     target: ast.expr
-    """A name, or several."""
+    """One name, or several."""
     text: str
-    """The value, or how it follows from the name's value before: `a[:-1]`, `"3"+a`, `a+"3"`."""
+    """The value, or how it follows from the name's previous value: `a[:-1]`, `"3"+a`, `a+"3"`."""
     before: Any = None
-    """That value before, of a single name."""
+    """The previous value, if the target is a single name and the text is such a change."""
 
 
 Line: TypeAlias = tuple[str | Slot, ...]
@@ -26,14 +26,14 @@ def slots(line: Line) -> list[Slot]:
 
 
 def found(line: Line, text: str) -> list[str] | None:
-    """What stands in a text in place of a line's slots; None where the rest of it differs."""
+    """The parts of a text that stand in place of a line's slots; None if the fixed parts differ."""
     pattern = "".join(re.escape(part) if isinstance(part, str) else "(.+?)" for part in line)
     match = re.fullmatch(pattern, text)
     return list(match.groups()) if match else None
 
 
 def value_of(slot: Slot, text: str) -> Any:
-    """The value that a text in place of a slot stands for; raises ValueError where it is none."""
+    """The value that a text in place of a slot stands for. Raises ValueError if it is not a value."""
     try:
         tree = ast.parse(text, mode="eval")
         if isinstance(slot.target, ast.Name) and _is_change(tree.body):
@@ -44,7 +44,7 @@ def value_of(slot: Slot, text: str) -> Any:
 
 
 def _is_change(node: ast.expr) -> bool:
-    """Whether it is a cut of a name, or a text and a name side by side."""
+    """Whether an expression cuts a name, or joins a constant and a name."""
     match node:
         case ast.Subscript(value=ast.Name(), slice=ast.Slice()):
             return not any(isinstance(part, (ast.Name, ast.Call)) for part in ast.walk(node.slice))

@@ -1,13 +1,13 @@
-"""What following a rule writes: the response of rule-following CoT (Number Cookbook, section 4 and A.5.1).
+"""Writes the trace of a rule: the response of rule-following CoT (Number Cookbook, section 4 and A.5.1).
 
-The rule is run by walking its syntax tree (execution.py), and each step is written down in one of four details:
+The rule is run by walking its syntax tree (execution.py). Each step is written down at one of four levels of detail:
 
-full     every statement, what it saw and what it made of it (full_trace.py)
-values   what each statement took from texts and assigned (short_trace.py)
-state    the same for each turn of a loop, of the names that are still needed (short_trace.py)
+full     every statement, the values that it used and its result (full_trace.py)
+values   what each statement looked up in texts and assigned (short_trace.py)
+state    the same for each turn of a loop, only for names that are still needed (short_trace.py)
 answer   nothing
 
-Every line is true, and a trace can be read back: its lines alone, with the rule, say each step and each value.
+Every line is true, and a trace can be read back: its lines and the rule determine every step and every value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from lab.text.trace_lines import Line, found, slots, value_of, written
 
 class Trace(NamedTuple):
     text: str
-    """One line a step, without a line break at the end."""
+    """The lines, without a line break at the end."""
     value: str
     """What the rule returned."""
 
@@ -47,8 +47,16 @@ class _Silent:
 
 
 def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace:
-    """Raises RuleError, naming the rule, when it takes other operands, fails on these, does not end, or has values that
-    could not be read back."""
+    """The trace of a rule on these operands.
+
+    Args:
+        rule: the rule to run.
+        operands: the values of its parameters, as text.
+        detail: how much of each step is written (see above).
+
+    Raises RuleError, naming the rule, if it takes another number of operands, fails on these, does not end, or has
+    values that could not be read back.
+    """
     writing = writer(rule, detail)
     lines: list[str] = []
 
@@ -60,11 +68,13 @@ def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace
 
 
 def read(rule: Rule, text: str, detail: Detail) -> list[Step]:
-    """The steps that a trace stands for: values are those of its lines, and where it writes none, what follows from
-    those. A value that is wrong is taken as it stands. An answer alone stands for no step.
+    """The steps that a trace stands for.
 
-    Raises RuleError, with the number of the line, when a line is not of the form that the rule leads to, contradicts a
-    line before it, or is missing.
+    Values are taken from its lines, even if they are wrong; values that the lines do not show are computed from those.
+    The detail answer has no steps.
+
+    Raises RuleError, with the number of the line, if a line does not have the form that the rule leads to, contradicts
+    an earlier line, or is missing.
     """
     if detail == "answer":
         return []
@@ -94,7 +104,7 @@ class _Reader(Interpreter):
 
     def refuse(self, number: int, text: str, line: Line) -> NoReturn:
         where = f"line {number} of a trace is {text!r}" if number else "a trace ends"
-        raise RuleError(f"rule {self.rule.name}: {where}, where a line such as {written(line)!r} should come")
+        raise RuleError(f"rule {self.rule.name}: {where}, but a line such as {written(line)!r} should follow")
 
     def check_end(self) -> None:
         number, text = next(self.given, (0, ""))
@@ -103,12 +113,12 @@ class _Reader(Interpreter):
 
 
 def check_readable(rule: Rule, operands: Sequence[str], detail: Detail) -> None:
-    """Raises RuleError, naming the rule, when the trace that follows from these operands cannot be read back."""
+    """Raises RuleError, naming the rule, if its trace on these operands cannot be read back."""
     steps = read(rule, trace(rule, operands, detail).text, detail)
     if detail != "answer" and list(map(content, steps)) != list(map(content, execute(rule, operands))):
         raise RuleError(f"rule {rule.name}: a trace of rules.detail={detail} is read back as another execution")
 
 
 def content(step: Step) -> tuple[object, ...]:
-    """What makes two steps the same."""
+    """What two steps must have in common to count as the same."""
     return step.did, step.node.lineno, step.depth, step.after, step.value if step.did in ("test", "return") else None

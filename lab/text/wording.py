@@ -1,12 +1,12 @@
 """How a problem is put to a model, and how its answer is read back: prompt, completion and reading in one object.
 
-    Wording         raw text that the model goes on from (the paper's base models), perhaps after solved examples
+    Wording         raw text that the model continues (the paper's base models), optionally after solved examples
     ChatWording     the question as a user's message, in the model's own chat template
-    ApiWording      the same after the paper's system message, which names the answer's regular expression (A.2)
-    RuleFollowing   raw text with the rule to follow in front, its execution before the answer (section 4)
+    ApiWording      the same, after the paper's system message, which names the answer's regular expression (A.2)
+    RuleFollowing   raw text with the rule before the question; the completion executes the rule (section 4)
     TextFormat      raw text whose numbers are reversed, padded or hinted (lab/text/formats.py)
 
-Training, evaluation and the plugins take a wording and ask nothing else about how text is written.
+Training, evaluation and the plugins take a wording; everything about how text is written is decided here.
 """
 
 import re
@@ -23,16 +23,16 @@ from lab.text.examples import Example, Message, Prompt
 from lab.text.trace_errors import first_error
 
 Solved: TypeAlias = Mapping[str, Sequence[Problem]]
-"""Problems to show solved before a question, by the key of its task."""
+"""Problems that are shown with their answers before a question, by the key of the question's task."""
 
 
 class Wording:
-    """Raw text that the model goes on from: the prompt ends in "=", the completion is the answer."""
+    """Raw text that the model continues: the prompt ends in "=", and the completion is the answer."""
 
     surplus_tokens = 8
-    """Budget beyond the longest answer of a task and length: digits too many, words before the answer, the end."""
+    """Tokens allowed beyond the longest answer of a task and length: for surplus digits, words and the end token."""
     window: int | None = None
-    """The most tokens that prompt and completion may have together; None without a bound."""
+    """The most tokens that prompt and completion may have together; None if there is no bound."""
 
     def __init__(self, solved: Solved = MappingProxyType({})) -> None:
         self.solved = solved
@@ -40,32 +40,34 @@ class Wording:
     def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
         """What the model is asked.
 
-        `luck` is the number from which a wording draws what it leaves to chance; None draws nothing.
+        Args:
+            problem: the problem to ask.
+            luck: the seed of everything that the wording leaves to chance; with None, nothing is random.
         """
         solved = "".join(f"{prompts.prompt(item)}{prompts.completion(item)}\n" for item in self._solved(problem))
         return solved + prompts.prompt(problem)
 
     def completion(self, problem: Problem, luck: int | None = None) -> str:
-        """What a perfect model writes after the prompt. Raises RuleError if a rule to follow does not lead there."""
+        """What a perfect model writes after the prompt. Raises RuleError if the rule to follow does not lead there."""
         return prompts.completion(problem)
 
     def example(self, problem: Problem, luck: int | None = None) -> Example:
-        """Prompt and completion to train on. Raises TypeError for a wording in messages, which is not trained on."""
+        """Prompt and completion to train on. Raises TypeError if the wording writes messages: training takes text."""
         prompt = self.prompt(problem, luck)
         if not isinstance(prompt, str):
             raise TypeError(f"{type(self).__name__} writes messages, and training takes text")
         return Example(prompt, self.completion(problem, luck), problem)
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        """The answer in what a model wrote, digits in natural order; None if there is none."""
+        """The answer in what a model wrote, with its digits in natural order; None if there is none."""
         return answers.extract(text, representation, reading)
 
     def decided(self, text: str, representation: Representation) -> bool:
-        """Whether nothing that could follow `text` changes what any reading takes from it."""
+        """Whether all readings of `text` are final, whatever follows."""
         return answers.decided(text, representation)
 
     def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
-        """What else a sample should say of a response to the problem."""
+        """What a sample should record about a response, besides its readings."""
         return {}
 
     def _solved(self, problem: Problem) -> Sequence[Problem]:
@@ -90,8 +92,8 @@ class ChatWording(Wording):
         return (*turns, Message("user", prompts.prompt(problem)))
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        """The strict reading takes the message as it is. The loose one begins after "The answer is", or else after the
-        first "=", if there are any: "12 + 30 = 42" answers 42, and no "=" of a prompt stands before a message.
+        """The strict reading takes the message as it is. The loose reading begins after "The answer is", or else after
+        the first "=", if the message has one: "12 + 30 = 42" answers 42. (In base prompts, the "=" is in the prompt.)
         """
         announced = _announced(text)
         if reading == "loose" and announced is not None:
@@ -102,7 +104,7 @@ class ChatWording(Wording):
 
 
 class ApiWording(ChatWording):
-    """A chat after the paper's system message, which asks for the words "The answer is"."""
+    """A chat that begins with the paper's system message, which asks for the words "The answer is"."""
 
     answer = "The answer is {}."
 
@@ -112,7 +114,7 @@ class ApiWording(ChatWording):
         return (system, *super().prompt(problem, luck))  # type: ignore[return-value]
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        """Both readings begin after "The answer is", if the message has these words."""
+        """Both readings begin after "The answer is", if the message contains these words."""
         announced = _announced(text)
         if announced is not None:
             return answers.extract(announced, representation, reading)
@@ -133,7 +135,7 @@ API_PATTERNS = {
 
 
 def _announced(text: str) -> str | None:
-    """What follows "The answer is"; None if the text does not have these words."""
+    """The text after "The answer is"; None if these words do not occur."""
     words = _ANNOUNCEMENT.search(text)
     return text[words.end() :] if words else None
 
@@ -142,7 +144,7 @@ _ANNOUNCEMENT = re.compile("the answer is:?", re.IGNORECASE)
 
 
 class RuleFollowing(Wording):
-    """A rule in the prompt, and its execution before the answer; none of it at rules.detail=answer."""
+    """The prompt shows a rule, and the completion executes it before the answer (not with rules.detail=answer)."""
 
     def __init__(self, rules: RulesConfig = rule_following.LAB_RULES) -> None:
         super().__init__()
@@ -157,7 +159,7 @@ class RuleFollowing(Wording):
         return rule_following.completion(problem, self.rules)
 
     def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
-        """Only what follows "So the answer is" counts: no number of the working is an answer."""
+        """Only what follows "So the answer is" counts; numbers in the trace are not answers."""
         if not self.traced:
             return super().extract(text, representation, reading)
         _, ended, text = text.partition(rule_following.ANSWER)
@@ -167,7 +169,7 @@ class RuleFollowing(Wording):
         return answers.decided(text.partition(rule_following.ANSWER)[2] if self.traced else text, representation)
 
     def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
-        """`first_error`: the first line that leaves the rule, or None; without a trace there is nothing to say."""
+        """`first_error`: the first line that departs from the rule, or None. Empty if no trace is written."""
         if not self.traced:
             return {}
         rule = rule_following.rule(task_of(problem), self.rules)
@@ -178,7 +180,13 @@ class RuleFollowing(Wording):
 def wording_of(
     setting: Setting, rules: RulesConfig = rule_following.LAB_RULES, solved: Solved | None = None
 ) -> Wording:
-    """The wording of a benchmark's setting: base, chat, api or rule_following."""
+    """The wording of a benchmark's setting.
+
+    Args:
+        setting: base, chat, api or rule_following.
+        rules: the rules to follow, if the setting is rule_following.
+        solved: examples that are shown with their answers before a question, in the other settings.
+    """
     match setting:
         case "base":
             return Wording(solved or {})

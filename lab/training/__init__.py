@@ -1,1 +1,1 @@
-"""A model and a dataset in, a checkpoint out."""
+"""Training: a model and a dataset in, a checkpoint out."""

@@ -1,8 +1,8 @@
-"""An auxiliary loss that rewards chosen heads for looking at the digit that is to be added next.
+"""An auxiliary loss that rewards chosen heads for attending to the digit that must be added next.
 
-Where a digit of the answer is predicted, the heads of `first` should attend to the digit of its place in the first
-operand, those of `second` to that in the second: the loss is the mean negative logarithm of the attention that they pay
-it. The model computes what it computed before; only its training differs.
+When the model predicts a digit of the answer, the heads of `first` should attend to the digit at the same place in the
+first operand, and the heads of `second` to that in the second operand. The loss is the mean negative logarithm of the
+attention that they pay to it. It changes only the training, not what the model computes.
 
 Shapes: T nodes of a prefix tree, P pairs of a query and the digit that it should look at, D width, E of a head.
 """
@@ -20,22 +20,22 @@ from lab.training.trainer import tree_loss
 
 
 def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
-    """Raises ModelError for heads that the model has not, and for a model whose attention is not Llama's."""
+    """Raises ModelError if the model does not have these heads, or if it is not a Llama."""
     heads = [*config.first, *config.second]
     if not heads:
         return
     facts: Any = model.config
     if facts.model_type != "llama":
-        raise ModelError(f"training.alignment: the model is of type {facts.model_type}, and only llama is known")
+        raise ModelError(f"training.alignment: the model is of type {facts.model_type}, but only llama is supported")
     layers, most = facts.num_hidden_layers, facts.num_attention_heads
     if wrong := [head for head in heads if head[0] >= layers or head[1] >= most]:
         raise ModelError(
-            f"training.alignment: there is no head {list(wrong[0])}; {layers} layers have {most} heads each"
+            f"training.alignment: there is no head {list(wrong[0])}; the {layers} layers have {most} heads each"
         )
 
 
 class AlignedLoss:
-    """The loss of a prefix tree and, while training, that of the heads' attention, times its weight."""
+    """The loss of a prefix tree and, in training, the weighted loss of the heads' attention."""
 
     def __init__(self, config: AlignmentConfig) -> None:
         self.weight = config.weight
@@ -60,7 +60,14 @@ class AlignedLoss:
 def log_attention(
     seen: tuple[Any, torch.Tensor, Any], head: int, queries_P: torch.Tensor, visible_TT: torch.Tensor
 ) -> torch.Tensor:
-    """The logarithm of a head's attention from some nodes to all, (P, T)."""
+    """The logarithm of a head's attention from some nodes to all nodes, (P, T).
+
+    Args:
+        seen: the attention layer, its input states (T, D), and its rotation.
+        head: the number of the head in the layer.
+        queries_P: the nodes that attend.
+        visible_TT: which nodes each node may see.
+    """
     attention, hidden_TD, (cos, sin) = seen
     width = attention.head_dim
     query_PE = attention.q_proj(hidden_TD[queries_P])[:, head * width : (head + 1) * width]
@@ -75,9 +82,9 @@ def log_attention(
 
 @contextmanager
 def _inputs_of_attention(model: Any, layers: set[int]) -> Iterator[dict[int, tuple[Any, torch.Tensor, Any]]]:
-    """Of each layer its attention, the states (T, D) that it reads, and its rotation; hooks are gone afterwards."""
+    """By layer: its attention, the states (T, D) that it reads, and its rotation. Hooks are removed afterwards."""
     found: dict[int, tuple[Any, torch.Tensor, Any]] = {}
-    whole = getattr(model, "module", model)  # of one of several processes
+    whole = getattr(model, "module", model)  # unwrapped, if there are several processes
     base = whole.get_base_model() if hasattr(whole, "get_base_model") else whole
 
     def keep(layer: int) -> Any:

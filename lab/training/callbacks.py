@@ -1,4 +1,4 @@
-"""What a training run tells: its losses to the run directory, its progress to the terminal."""
+"""What a training reports: its losses to the run directory, its progress to the terminal."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learnin
 
 
 class MetricsFile(TrainerCallback):
-    """A line in metrics.jsonl for each logged step. No times: a resumed run ends with the same bytes."""
+    """Writes a line to metrics.jsonl for each logged step. Without times, so a resumed run ends with the same bytes."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -25,14 +25,14 @@ class MetricsFile(TrainerCallback):
 
 
 class ValidateLastStep(TrainerCallback):
-    """The last step competes for the lowest validation loss, whether or not its number is a round one."""
+    """Validates after the last step, even if it is not a multiple of evaluate_every."""
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         control.should_evaluate |= state.global_step >= state.max_steps
 
 
 class TrainingProgress(TrainerCallback):
-    """A bar over the steps, with the last losses beside it; whoever trains shows it."""
+    """A progress bar over the steps, with the latest losses beside it. The caller shows the bar."""
 
     def __init__(self) -> None:
         self.bar = progress_bar()

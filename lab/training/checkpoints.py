@@ -1,5 +1,5 @@
-"""Checkpoints of a training on disk: which one to go on from, and whether it is whole. No torch, so that a command can
-look before it loads a model.
+"""Checkpoints of a training on disk: which one to continue from, and whether it is complete. Does not import torch, so
+that a command can check before it loads a model.
 """
 
 import json
@@ -13,29 +13,30 @@ from lab.errors import ModelError
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written whole: the trainer's state is the last file to be written."""
+    """The newest complete checkpoint, or None. The trainer's state is the last file of a checkpoint to be written."""
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if _is_json(path)]
     return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 def undamaged(folder: Path) -> Path | None:
-    """The newest whole checkpoint; raises ModelError when it is damaged, or not to be gone on from by this launch."""
+    """The newest complete checkpoint, or None. Raises ModelError if it is damaged, or if it was written with FSDP and
+    this launch is without, or the reverse."""
     last = last_checkpoint(folder)
     if last:
         check_undamaged(last)
         if is_sharded(last) != _is_sharding():
             what = "with FSDP" if is_sharded(last) else "without FSDP"
-            raise ModelError(f"checkpoint {last} was written {what}, and is gone on from in the same way")
+            raise ModelError(f"checkpoint {last} was written {what}, and can only be continued {what}")
     return last
 
 
 def is_sharded(checkpoint: Path) -> bool:
-    """Whether it is one of FSDP, which keeps files of its own."""
+    """Whether the checkpoint was written with FSDP, which has its own files."""
     return (checkpoint / "pytorch_model_fsdp.bin").is_file()
 
 
 def _is_sharding() -> bool:
-    """Whether `accelerate launch` has started this process so."""
+    """Whether `accelerate launch` has started this process with FSDP."""
     return os.environ.get("ACCELERATE_USE_FSDP", "").lower() in ("1", "true", "yes", "y", "t", "on")
 
 
@@ -47,12 +48,12 @@ def _is_json(path: Path) -> bool:
 
 
 def check_undamaged(checkpoint: Path) -> None:
-    """Raises ModelError, naming the file, before anything of a damaged checkpoint is used."""
+    """Raises ModelError, naming the file, if a file of the checkpoint is missing or damaged."""
     weights = "model" if (checkpoint / "config.json").is_file() else "adapter_model"
     optimizer = "optimizer.bin" if is_sharded(checkpoint) else "optimizer.pt"
     for name in (f"{weights}.safetensors", optimizer, "scheduler.pt"):
         if not (checkpoint / name).is_file():
-            raise ModelError(f"checkpoint {checkpoint} has no {name}; remove {checkpoint.name} to go on without it")
+            raise ModelError(f"checkpoint {checkpoint} has no {name}; remove {checkpoint.name} to continue without it")
     for path in sorted(checkpoint.iterdir()):
         try:
             match path.suffix:
@@ -63,7 +64,7 @@ def check_undamaged(checkpoint: Path) -> None:
                     with ZipFile(path) as archive:
                         if archive.testzip():
                             raise ValueError("its checksum is wrong")
-        except Exception as error:  # each format has exceptions of its own
+        except Exception as error:  # each format has its own exceptions
             raise ModelError(
-                f"checkpoint {path} is damaged ({error}); remove {checkpoint.name} to go on without it"
+                f"checkpoint {path} is damaged ({error}); remove {checkpoint.name} to continue without it"
             ) from error

@@ -1,4 +1,4 @@
-"""A batch of examples as the inputs of one forward pass, with labels at the answers alone."""
+"""Turns a batch of examples into the inputs of one forward pass, with labels only at the answers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,17 +13,22 @@ from lab.text.examples import IGNORED, EncodedExample
 
 
 class PrefixTreeCollator:
-    """Examples as one prefix tree. Loss and gradients are those of the padded batch (with dropout, examples share the
-    mask of what they share)."""
+    """Turns examples into one prefix tree. Loss and gradients equal those of the padded batch, except that with
+    dropout, tokens that examples share also share their dropout mask."""
 
     def __init__(self, share_prefixes: bool = True, model: Any = None) -> None:
-        """Without shared prefixes every example is a branch of its own: as many tokens as the examples have. `model`:
-        whose inputs they are, if it wants more than tokens."""
+        """A collator.
+
+        Args:
+            share_prefixes: if false, every example is its own branch, and no tokens are shared.
+            model: the model that the inputs are for, if it may need more than tokens (`lab.models.swapped`).
+        """
         self.share_prefixes, self.model = share_prefixes, model
 
     def of_rows(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """The same of the rows of a ProblemSet, and the index of the first; where they tell of aligned digits, first_at
-        and second_at (P, 2): nodes that predict a digit, and the nodes of the digits of its place."""
+        """Like `__call__`, for rows of a ProblemSet; adds the index of the first row. If the rows have aligned digits,
+        it adds first_at and second_at (P, 2): pairs of a node that predicts a digit and the node of the operand's digit
+        at the same place."""
         tree, paths = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
         if "place_ids" in tree:
             tree["place_ids"] = self._drawn(tree["place_ids"], rows[0]["index"])
@@ -41,11 +46,11 @@ class PrefixTreeCollator:
         return tree
 
     def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, torch.Tensor]:
-        """The inputs of PrefixTree, and shift_labels (1, T): what each node is to predict."""
+        """The inputs of PrefixTree, and shift_labels (1, T): the token that each node should predict."""
         return self._tree(batch)[0]
 
     def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], list[list[int]]]:
-        # The last prompt token predicts the answer: each example has its own, so that each has its own loss.
+        # The last prompt token predicts the answer and is never shared, so that each example has its own loss.
         shareable = [len(prompt) - 1 if self.share_prefixes else 0 for prompt, _ in batch]
         tree = PrefixTree([[*prompt, *completion[:-1]] for prompt, completion in batch], shareable)
         labels_1T = torch.full((1, len(tree.tokens)), IGNORED)
@@ -55,12 +60,12 @@ class PrefixTreeCollator:
             **(tree.tokens_and_depths() if couples(self.model) else tree.inputs()),
             **(path_places(self.model, tree) if couples(self.model) else tree_places(self.model, tree)),
             "shift_labels": labels_1T,
-            "labels": labels_1T,  # read by the trainer alone, to count what the loss is averaged over
+            "labels": labels_1T,  # only the trainer reads them, to count the tokens of the mean loss
         }
         return inputs, tree.paths
 
     def _drawn(self, places_1T: torch.Tensor, index: int) -> torch.Tensor:
-        """Places that begin anywhere, the same for the whole batch, whose examples share nodes."""
+        """Places that start at a random number, which is the same for the whole batch because examples share nodes."""
         room = self.model.config.swapped_positions["places"] - int(places_1T.max())
         start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
         return torch.where(places_1T > 0, places_1T + start, 0)

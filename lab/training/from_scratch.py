@@ -1,4 +1,4 @@
-"""A whole model trained, rather than adapters: what the one loop needs for it, and how fast it went."""
+"""Trains a whole model instead of adapters, with the same training loop, and measures the speed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,8 +28,10 @@ def train_from_scratch(
     dtype: torch.dtype,
     measure: Callable[[], list[dict[str, Any]]] | None = None,
 ) -> None:
-    """See `train`; products are in `dtype`. Prints the speed and leaves it in throughput.json. What `measure` finds at
-    each validation goes to curve.jsonl.
+    """Train all weights of a model; see `train`. Prints the speed and writes it to throughput.json.
+
+    `dtype` is that of matrix products. If `measure` is given, it is called at each validation, and its rows are
+    appended to curve.jsonl.
     """
     first = collate([sets.train.examples[place] for place in range(config.micro_batch_size)])
     parts = config.batch_size // config.micro_batch_size
@@ -39,7 +41,7 @@ def train_from_scratch(
     if measure:
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
     bfloat16 = dtype == torch.bfloat16
-    # on a CPU the backward pass of fused attention is half of a step of short rows; plain attention compiles well
+    # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well
     plain_attention = config.compile and model.device.type == "cpu"
     model.set_attn_implementation("eager" if plain_attention else "sdpa")
     train(

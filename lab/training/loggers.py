@@ -1,8 +1,8 @@
-"""Where else a training may report its losses: TensorBoard, trackio, Weights & Biases (the extra `loggers`).
+"""Other places for the losses of a training: TensorBoard, trackio, Weights & Biases (the extra `loggers`).
 
 tensorboard  event files in <run directory>/tensorboard
-trackio      the project number-lab of its local database: trackio show --project number-lab
-wandb        the project number-lab; files in <run directory>/wandb, and only there with WANDB_MODE=offline
+trackio      the project number-lab in its local database: trackio show --project number-lab
+wandb        the project number-lab, and files in <run directory>/wandb; with WANDB_MODE=offline only the files
 """
 
 import os
@@ -21,7 +21,7 @@ _PROJECT = "number-lab"
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Before a model is loaded: raises ConfigError when a logger is not installed, or not told whose it is."""
+    """Raises ConfigError if a logger is not installed, or if wandb has no key. Call it before loading a model."""
     for name in names:
         if find_spec(name) is None:
             raise ConfigError(
@@ -33,7 +33,7 @@ def check_loggers(names: Sequence[str]) -> None:
 
 
 def logger_callbacks(names: Sequence[str], run: Run) -> list["TrainerCallback"]:
-    """What a trainer calls of each of them; nothing is started before the training begins."""
+    """The trainer callbacks of these loggers. They start nothing before the training begins."""
     return [_CALLBACKS[name](run) for name in names]
 
 
@@ -49,7 +49,7 @@ def _wandb_is_configured() -> bool:
 
 
 def _tensorboard(run: Run) -> Any:
-    from transformers.integrations import TensorBoardCallback
+    from transformers.integrations.integration_utils import TensorBoardCallback
 
     callback = TensorBoardCallback()
     callback.logging_dir = str(run.path / "tensorboard")
@@ -57,10 +57,10 @@ def _tensorboard(run: Run) -> Any:
 
 
 def _trackio(run: Run) -> Any:
-    from transformers.integrations import TrackioCallback
+    from transformers.integrations.integration_utils import TrackioCallback
 
     class Silently(TrackioCallback):
-        """It would print where its database is, in three lines."""
+        """Suppresses the three lines that trackio prints about its database."""
 
         def setup(self, *arguments: Any, **settings: Any) -> None:
             with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
@@ -74,7 +74,7 @@ def _trackio(run: Run) -> Any:
 
 
 def _wandb(run: Run) -> Any:
-    from transformers.integrations import WandbCallback
+    from transformers.integrations.integration_utils import WandbCallback
 
     os.environ.setdefault("WANDB_PROJECT", _PROJECT)
     os.environ.setdefault("WANDB_DIR", str(run.path))

@@ -1,4 +1,4 @@
-"""How a model does on problems while it is trained, for curves over the samples that it has seen."""
+"""Measures a model during training, for curves over the number of samples that it has seen."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from lab.runs import Run
 
 
 class MeasureWhileTraining(TrainerCallback):
-    """At each validation, rows of `measure()` in curve.jsonl, with the step and the samples seen."""
+    """At each validation, appends the rows of `measure()` to curve.jsonl, with the step and the samples seen."""
 
     def __init__(self, run: Run, measure: Callable[[], list[dict[str, Any]]], batch_size: int) -> None:
         self.run, self.measure, self.batch_size = run, measure, batch_size

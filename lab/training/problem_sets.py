@@ -23,7 +23,7 @@ class ProblemSet(NamedTuple):
     examples: Dataset
     """Rows are EncodedExamples: prompt_ids, completion_ids; and the problem's index."""
     left_out: dict[str, int]
-    """By task, how many problems were looked at and need more than the window."""
+    """How many problems of each task were left out because they do not fit the window."""
 
 
 def problem_set(
@@ -38,19 +38,19 @@ def problem_set(
     aligned: bool = False,
     variation: Variation | None = None,
 ) -> ProblemSet:
-    """The first `size` problems of the cells' mixture, or the first that fit the window, if the wording has one.
+    """The first `size` problems of the cells' mixture; if the wording has a window, the first `size` that fit it.
 
     Args:
         cells: tasks and lengths, in equal shares.
         split: the split of the problems.
-        seed: of the mixture.
+        seed: the seed of the mixture.
         size: how many problems.
-        tokenizer: how text becomes tokens.
-        wording: how a problem becomes text.
-        together: among so many successive problems, those of a task stand side by side, so that they share a prompt.
-        curriculum: stages in which lengths grow; only for wordings without a window.
+        tokenizer: turns text into tokens.
+        wording: turns a problem into text.
+        together: each group of this many successive problems is sorted by task, so that neighbours share a prompt.
+        curriculum: number of stages in which lengths grow; only for wordings without a window.
         aligned: whether rows tell which digits have the same place (lab/text/aligned_digits.py).
-        variation: hard cases among the problems, of integer addition alone.
+        variation: hard cases among the problems; only for integer addition.
 
     Raises TaskError if no problem fits the window.
     """
@@ -87,12 +87,12 @@ def _varied(item: Problem, variation: Variation | None, seed: int, index: int) -
 
 
 def validated(cells: list[Cell], seed: int) -> list[Cell]:
-    """Those that have validation problems: not the shortest lengths, which belong to training."""
+    """The cells that have validation problems. The shortest lengths have none, because all of them are for training."""
     return [cell for cell in cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)]
 
 
 _TRIED = 16
-"""Problems of a task and length, none of which fits, for the rest to be passed over."""
+"""If none of this many problems of a task and length fits, the rest of them are skipped."""
 
 
 def _within_window(

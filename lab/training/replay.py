@@ -1,8 +1,9 @@
-"""An auxiliary loss that keeps what a model says of ordinary text while it learns of numbers.
+"""An auxiliary loss that keeps a model's predictions on ordinary text while it learns about numbers.
 
-A passage goes through the network with each batch, with the adapters and without, and the divergence of what the two
-expect next is added to the loss (learning without forgetting, Li and Hoiem 2016, arXiv 1606.09282). Passages are of
-`lab.text.documentation`, drawn by the index of a batch's first problem, so that a resumed run draws the same.
+With each batch, a passage of text goes through the network with the adapters and without them. The divergence between
+the two predictions of the next token is added to the loss (learning without forgetting, Li and Hoiem 2016, arXiv
+1606.09282). Passages come from `lab.text.documentation` and are drawn by the index of the batch's first problem, so
+that a resumed run draws the same.
 
 Shapes: T tokens of a passage, V words of the vocabulary.
 """
@@ -21,7 +22,7 @@ from lab.training.trainer import AnswerLoss
 
 
 class ReplayLoss:
-    """Another loss and, while training, the divergence on a passage, counted once for each answer token."""
+    """Another loss plus, in training, the divergence on a passage times the number of answer tokens."""
 
     def __init__(self, config: ReplayConfig, tokenizer: PreTrainedTokenizerBase, answer_loss: AnswerLoss) -> None:
         self.config, self.answer_loss = config, answer_loss
@@ -41,8 +42,8 @@ class ReplayLoss:
 
 
 def divergence(model: Any, ids_1T: torch.Tensor) -> torch.Tensor:
-    """Of what the model expects after each token from what it does without adapters (Kullback-Leibler, mean)."""
-    whole = getattr(model, "module", model)  # of one of several processes
+    """The mean Kullback-Leibler divergence between the predictions of the next token with adapters and without."""
+    whole = getattr(model, "module", model)  # unwrapped, if there are several processes
     with torch.no_grad(), whole.disable_adapter():
         expected_TV = _expected(model, ids_1T)
     return kl_div(_expected(model, ids_1T), expected_TV, reduction="batchmean", log_target=True)

@@ -1,8 +1,8 @@
-"""Problems in a notation of their own as training sequences, one problem or several of them in each.
+"""Training sequences of problems in a notation, with one or several problems in each sequence.
 
-Packed problems follow each other without a mask between them. Coupled position ids give each a window of ids to itself,
-so that a model learns to look at its own place and to leave far ones alone. Plain and randomised ids run through the
-whole sequence, and abacus ids of different problems may overlap.
+Packed problems follow each other without a mask between them. Coupled position ids give each problem its own window of
+ids, so that a model learns to attend to the current place and to ignore far ones. Plain and randomised ids run through
+the whole sequence, and abacus ids of different problems may overlap.
 
 Shapes: R sequences, T tokens of the longest one.
 """
@@ -38,8 +38,10 @@ def notated_problems(
     tokenizer: PreTrainedTokenizerBase,
     variation: Variation | None = None,
 ) -> ProblemSet:
-    """The first `size` problems of the cells' mixture, made harder by `variation`. What a notation draws at random is
-    drawn from the problem's index: a sample that is seen again is written anew.
+    """The first `size` problems of the cells' mixture, made harder by `variation`.
+
+    If a notation is random, its draws depend on the problem's index, so a sample that occurs again is written
+    differently.
     """
     mixture, ids = Mixture(cells, split, seed, sys.maxsize), tokenizer.get_vocab()
     begin, end = ids[tokenizer.bos_token], ids[tokenizer.eos_token]  # type: ignore[index]
@@ -64,8 +66,10 @@ def sequence_sets(
     notation: Notation,
     tokenizer: PreTrainedTokenizerBase,
 ) -> TrainingSets:
-    """What a training sees. Lengths that no split but train has, 1 and 2 of most tasks, are validated only where there
-    are no others. Raises ConfigError when the processes do not share a step out evenly.
+    """The training and validation problems.
+
+    Lengths that only the train split has, which are 1 and 2 for most tasks, are validated only if there are no others.
+    Raises ConfigError if a step cannot be divided equally between the processes.
     """
     accumulated(training)
     valid = validated(data.cells, seed)
@@ -81,8 +85,8 @@ def sequence_sets(
 def longest_rows(
     data: PretrainingDataConfig, seed: int, notation: Notation, tokenizer: PreTrainedTokenizerBase
 ) -> list[dict[str, Any]]:
-    """Of each task as many problems as a sequence packs, the longest of two blocks of the greatest length, to see
-    whether they fit.
+    """For each task, one sequence's worth of long problems, to check whether they fit: the longest in two blocks of
+    problems of the greatest length.
     """
 
     def size(row: dict[str, list[int]]) -> int:
@@ -101,9 +105,9 @@ class SequenceCollator:
         self.packing, self.positions, self.seed = packing, positions, seed
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels at answers alone.
+        """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels only at answers.
 
-        What the positions draw is a function of the first problem's index, so that a resumed run draws the same.
+        Random positions depend on the index of the first problem, so that a resumed run draws the same.
         """
         sequences, labels = [], []
         for first in range(0, len(rows), self.packing):
@@ -123,7 +127,7 @@ class SequenceCollator:
             "input_ids": ids_RT,
             "position_ids": position_ids(kind, largest, ids_RT, self.facts, drawn),
             "shift_labels": labels_RT,
-            "labels": labels_RT,  # read by the trainer alone, to count what the loss is averaged over
+            "labels": labels_RT,  # only the trainer reads them, to count the tokens of the mean loss
         }
 
 
@@ -133,7 +137,7 @@ def _padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
 
 
 def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Of a model that puts its head on labelled positions alone (lab/models/scratch.py)."""
+    """The loss of a model that applies its head only at labels (lab/models/scratch.py)."""
     return model(
         input_ids=inputs["input_ids"],
         position_ids=inputs["position_ids"],
@@ -145,6 +149,6 @@ def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> to
 
 @torch.inference_mode()
 def check_that_it_fits(model: PreTrainedModel, collate: SequenceCollator, rows: Sequence[dict[str, Any]]) -> None:
-    """Raises ModelError, in one line, when the model has no position ids for such rows."""
+    """Raises ModelError, in one line, if the model does not have enough position ids for these rows."""
     inputs = collate(rows)
     model(**{name: inputs[name].to(model.device) for name in ("input_ids", "position_ids")})

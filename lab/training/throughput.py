@@ -1,5 +1,5 @@
-"""How fast a training is, beside what the machine can do: samples and operations a second, and the rate of bare matrix
-products of the same numbers on the same device.
+"""The speed of a training, compared with what the machine can do: samples and operations a second, and the rate of bare
+matrix products in the same dtype on the same device.
 """
 
 import time
@@ -14,12 +14,12 @@ from lab.text.examples import IGNORED
 
 class Throughput(NamedTuple):
     samples: float
-    """A second."""
+    """Samples a second."""
     operations: float
-    """A second: 6 a weight and token of what is multiplied, forward and backward, and attention (Kaplan et al. 2020,
-    Table 1), a multiply-add counted as two."""
+    """Operations a second, forward and backward: 6 for each token and each weight that multiplies it, and attention
+    (Kaplan et al. 2020, Table 1). A multiply-add counts as two operations."""
     matrix_products: float
-    """Operations a second of bare products, measured before the training."""
+    """Operations a second of bare matrix products, measured before the training."""
 
     def __str__(self) -> str:
         return (
@@ -29,7 +29,8 @@ class Throughput(NamedTuple):
 
 
 class ThroughputMeter(TrainerCallback):
-    """Times steps with their data, without validations, checkpoints, and the first step, which sets things up."""
+    """Measures the time of steps, including their data. Leaves out validations, checkpoints, and the first step, which
+    includes preparations."""
 
     def __init__(self, operations_a_step: float, samples_a_step: int) -> None:
         self.operations, self.samples = operations_a_step, samples_a_step
@@ -53,7 +54,7 @@ class ThroughputMeter(TrainerCallback):
         self.began = time.perf_counter()
 
     def found(self, matrix_products: float) -> Throughput | None:
-        """None where there was one step or none."""
+        """The speed, or None if there were fewer than two steps. `matrix_products`: see `Throughput`."""
         if self.steps < 1:
             return None
         rate = self.steps / self.seconds
@@ -61,15 +62,16 @@ class ThroughputMeter(TrainerCallback):
 
 
 def step_operations(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> float:
-    """Of a training step on such inputs: input_ids (R, T), and shift_labels, where the head is used."""
+    """The operations of a training step on these inputs: input_ids (R, T), and shift_labels (R, T), which say where the
+    head is used."""
     config, tokens = model.config, inputs["input_ids"].numel()
     labels = int((inputs["shift_labels"] != IGNORED).sum())
     *_, last = model.model.layers  # type: ignore[union-attr]
-    # the last feed-forward is only computed where there is a label, as the head is
+    # the last feed-forward and the head are computed only at labels
     products = tokens * (_weights(model.model) - _weights(last.mlp)) + labels * (
         _weights(last.mlp) + _weights(model.lm_head)
     )  # type: ignore[arg-type]
-    # queries with keys, and weights with values, of the half that a causal mask leaves
+    # queries times keys, and weights times values, for the half of the pairs that a causal mask leaves
     attention = config.num_hidden_layers * config.hidden_size * tokens * inputs["input_ids"].shape[1]
     return 6 * (products + attention)
 
@@ -77,14 +79,19 @@ def step_operations(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> 
 def lora_operations(
     weights: int, adapters: int, head: int, attention_width: int, tokens: float, answers: float, pairs: float
 ) -> float:
-    """Of a training step of adapters, forward and backward, a multiply-add counted as two.
+    """The operations of a training step of adapters, forward and backward. A multiply-add counts as two operations.
 
-    `weights` of the frozen linear layers, `adapters` and `head`: how many; `attention_width` of all heads of all layers
-    together; `tokens` that are computed, `answers` among them that the head sees, and `pairs` of tokens that attention
-    multiplies: of a tree with a mask of its own, all of them.
+    Args:
+        weights: number of weights of the frozen linear layers.
+        adapters: number of weights of the adapters.
+        head: number of weights of the head.
+        attention_width: sum of the widths of all heads in all layers.
+        tokens: tokens that are computed.
+        answers: tokens among them on which the head is applied.
+        pairs: pairs of tokens that attention multiplies; for a tree with its own mask, all pairs.
     """
-    # Frozen weights: forward and the gradient of their input. Adapters: their own gradient too. Attention: two products
-    # forward and five backward, one of which recomputes.
+    # Frozen weights: forward, and the gradient of their input. Adapters: also their own gradient. Attention: two
+    # products forward and five backward, one of which recomputes.
     return 4 * weights * tokens + 6 * adapters * tokens + 4 * head * answers + 14 * attention_width * pairs
 
 
@@ -93,7 +100,7 @@ def _weights(module: nn.Module) -> int:
 
 
 def matrix_product_rate(device: torch.device, dtype: torch.dtype, size: int = 1024) -> float:
-    """Operations a second of products of square matrices, the best of several tries; takes about half a second."""
+    """Operations a second of products of square matrices: the best of several tries. Takes about half a second."""
     a_NN = torch.randn(size, size, device=device).to(dtype)
     best, ends = 0.0, time.perf_counter() + 0.5
     while not best or time.perf_counter() < ends:

@@ -1,4 +1,4 @@
-"""The one training loop: TRL's SFTTrainer on problems that are computed when they are asked for."""
+"""The training loop: TRL's SFTTrainer on problems that are computed on demand."""
 
 import math
 import shutil
@@ -35,13 +35,15 @@ from lab.training.loggers import logger_callbacks
 from lab.training.problem_sets import ProblemSet, problem_set, validated
 
 AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
-"""The negative log-likelihoods of a batch's answer tokens, summed up, of a model and what a collator gives."""
+"""The sum of the negative log-likelihoods of a batch's answer tokens, from a model and the output of a collator."""
 
 
 def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Of a prefix tree. The head over 49,152 words costs as much as a quarter of SmolLM2's layers, so it never sees
-    the states of other tokens. TRL's own fused head also measures entropy and accuracy, at two thirds of the speed on
-    a CPU.
+    """The loss of a prefix tree.
+
+    The head over 49,152 words costs as much as a quarter of SmolLM2's layers, so it is applied only to the states that
+    predict answer tokens. TRL's own fused head also measures entropy and accuracy, but has two thirds of the speed on a
+    CPU.
     """
     labels_T = inputs["shift_labels"][0]
     answers_A = (labels_T != IGNORED).nonzero()[:, 0]
@@ -58,13 +60,13 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
 
 
 class AnswerTrainer(SFTTrainer):
-    """TRL's trainer with a loss on answer tokens alone."""
+    """TRL's trainer with a loss on answer tokens only."""
 
     def __init__(self, answer_loss: AnswerLoss, rates: Mapping[str, float], **arguments: Any) -> None:
-        """`rates`: the learning rates of parameters that have one of their own, by a part of their names."""
+        """`rates`: separate learning rates; a key is part of the names of the parameters that have this rate."""
         self.answer_loss, self.rates = answer_loss, rates
         super().__init__(**arguments)
-        self.model_accepts_loss_kwargs = True  # so that answers are counted over all parts of a step
+        self.model_accepts_loss_kwargs = True  # so that answer tokens are counted over the whole step
 
     def compute_loss(
         self,
@@ -77,7 +79,7 @@ class AnswerTrainer(SFTTrainer):
         total = self.answer_loss(model, inputs)
         if num_items_in_batch is None:
             return total / (inputs["shift_labels"] != IGNORED).sum()
-        # The count is of all processes, whose gradients are then averaged.
+        # The count includes all processes, but their gradients are averaged.
         return total * self.accelerator.num_processes / num_items_in_batch
 
     def training_step(self, *arguments: Any, **settings: Any) -> torch.Tensor:
@@ -90,11 +92,11 @@ class AnswerTrainer(SFTTrainer):
         super().log(logs, *arguments, **settings)
 
     def _check_finite(self, values: Mapping[str, float], step: int) -> None:
-        """Raises DivergedError at the first step that no further one can mend."""
+        """Raises DivergedError if a value is not finite, because no later step can repair that."""
         for name, value in values.items():
             if math.isfinite(value):
                 continue
-            last = last_checkpoint(Path(self.args.output_dir))  # each was validated, with a finite loss
+            last = last_checkpoint(Path(str(self.args.output_dir)))  # each was validated, with a finite loss
             rate = self._get_learning_rate()
             good = f"the last good checkpoint is {last}" if last else "there is no checkpoint yet"
             raise DivergedError(
@@ -103,7 +105,7 @@ class AnswerTrainer(SFTTrainer):
             )
 
     def _save_checkpoint(self, *arguments: Any, **settings: Any) -> None:
-        with _as_run_error(f"the checkpoint of step {self.state.global_step}", Path(self.args.output_dir)):
+        with _as_run_error(f"the checkpoint of step {self.state.global_step}", Path(str(self.args.output_dir))):
             super()._save_checkpoint(*arguments, **settings)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
@@ -119,16 +121,16 @@ class AnswerTrainer(SFTTrainer):
         return optimizer
 
     def evaluation_loop(self, dataloader: DataLoader, *arguments: Any, **settings: Any) -> EvalLoopOutput:
-        """Mean negative log-likelihood over all answer tokens, each counted once however many processes there are.
+        """Mean negative log-likelihood over all answer tokens. Each counts once, however many processes there are.
 
-        The trainer's own mean is over batches, and the last ones of several processes hold problems twice.
+        The trainer's own mean is over batches, and with several processes its last batches repeat problems.
         """
         problems: Any = self.eval_dataset
         model: Any = self.model.eval()  # type: ignore[union-attr]
         batches = list(BatchSampler(range(len(problems)), self.args.eval_batch_size, drop_last=False))
         mine, total, answers = processes.share(batches), 0.0, 0
         for turn in range(-(-len(batches) // processes.count())):
-            # a sharded model is computed by all processes together, so that none may be short of a batch
+            # all processes compute a sharded model together, so a process without a batch of its own repeats one
             batch = mine[turn] if turn < len(mine) else batches[0]
             inputs = self._prepare_inputs(self.data_collator([problems[place] for place in batch]))
             with torch.no_grad(), self.compute_loss_context_manager():
@@ -141,12 +143,12 @@ class AnswerTrainer(SFTTrainer):
 
 
 _FINITE = {"loss": "loss", "grad_norm": "norm of the gradient", "eval_loss": "validation loss"}
-"""What is a number in a training that goes well, and how it is called."""
+"""The values that must stay finite, and their names in errors."""
 
 
 @contextmanager
 def _as_run_error(what: str, folder: Path) -> Iterator[None]:
-    """What the disk refuses is the user's to put right; each library that writes has an exception of its own for it."""
+    """Turns errors of the disk, for which each library has its own exception, into a RunError for the user."""
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
@@ -154,7 +156,7 @@ def _as_run_error(what: str, folder: Path) -> Iterator[None]:
         reason = " ".join(str(error).split())[:160]
         raise RunError(
             f"{folder}: {what} cannot be written ({reason}; {free / 1e6:,.0f} MB are free there); "
-            "resume=true goes on from the last one that was"
+            "resume=true continues from the last checkpoint that was written"
         ) from error
 
 
@@ -164,11 +166,11 @@ class TrainingSets(NamedTuple):
 
 
 def accumulated(config: TrainingConfig) -> int:
-    """Forward passes of a step in each process; raises ConfigError when they do not share a step out evenly."""
+    """Forward passes of a step in each process. Raises ConfigError if a step cannot be divided equally between them."""
     together = config.micro_batch_size * processes.count()
     if config.batch_size % together:
         raise ConfigError(
-            f"training.batch_size={config.batch_size} is no multiple of {processes.count()} processes x "
+            f"training.batch_size={config.batch_size} is not a multiple of {processes.count()} processes x "
             f"training.micro_batch_size={config.micro_batch_size}; it counts the problems of a step over all processes"
         )
     return config.batch_size // together
@@ -185,11 +187,15 @@ def training_sets(
     variation: Variation | None = None,
     templates: bool = False,
 ) -> TrainingSets:
-    """What a training sees; the arguments are those of `problem_set`, and whether problems are put in many `templates`
-    (lab/text/templates.py). Validation has all lengths at once, no variation, and the wording's own words.
+    """The training and validation problems. Validation has all lengths at once, no variation, and no other templates.
 
-    Raises TaskError if nothing fits the wording's window, and ConfigError if the processes do not share a step out
-    evenly.
+    Args:
+        config: the number of steps and the batch sizes.
+        templates: whether training problems are asked in many ways (lab/text/templates.py).
+        cells, seed, tokenizer, wording, curriculum, aligned, variation: see `problem_set`.
+
+    Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
+    between the processes.
     """
     accumulated(config)
     samples, some, tested = config.max_steps * config.batch_size, config.valid_problems, validated(cells, seed)
@@ -225,14 +231,27 @@ def train(
     beside: Mapping[str, str] | None = None,
     rates: Mapping[str, float] | None = None,
 ) -> None:
-    """Train a model, or its adapters; leaves what has the lowest validation loss in run.model and the losses in
-    metrics.jsonl. `collate` makes the inputs of `answer_loss`, shift_labels among them, of rows of `sets`. `bfloat16`:
-    products in it, whatever the weights are in. `beside`: texts of files that the model's folder should hold too.
-    `rates`: as AnswerTrainer's.
+    """Train a model or its adapters. Continues from the last complete checkpoint, if there is one; a run that was
+    interrupted and continued ends with the same bytes.
 
-    left_out.json counts the problems that did not fit the window of their rules; training_times.jsonl holds the seconds
-    of every start that came to its end.
-    Goes on from the last whole checkpoint where there is one. A run that went on ends with the same bytes.
+    Writes to the run directory: model/, the weights with the lowest validation loss; metrics.jsonl, the losses;
+    left_out.json, the number of problems that did not fit the window of their rules; training_times.jsonl, the seconds
+    of every start that reached the end.
+
+    Args:
+        model: the model, or the model with adapters.
+        tokenizer: saved beside the weights.
+        config: the settings of the training.
+        sets: training and validation problems.
+        seed: the seed of dropout.
+        run: the run directory.
+        collate: turns rows of `sets` into the inputs of `answer_loss`, which include shift_labels.
+        answer_loss: the summed loss of a batch.
+        callbacks: further callbacks of the trainer.
+        bfloat16: compute matrix products in bfloat16, whatever the dtype of the weights.
+        compile: use torch.compile.
+        beside: further text files for the model's folder, by name.
+        rates: separate learning rates; see `AnswerTrainer`.
     """
     folder = run.path / "checkpoints"
     last = processes.from_main(lambda: undamaged(folder))
@@ -241,7 +260,7 @@ def train(
 
     arguments = _arguments(config, folder, seed, model, bfloat16 or model.dtype == torch.bfloat16, compile)
     if arguments.n_gpu > 1:
-        arguments._n_gpu = 1  # several GPUs in one process would cut a tree in pieces; one is used
+        arguments._n_gpu = 1  # several GPUs in one process would split a tree, so only one is used
     progress, loggers = TrainingProgress(), logger_callbacks(config.report_to, run)
     run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
     trainer = AnswerTrainer(
@@ -268,7 +287,7 @@ def train(
     staged = run.path / ".model"
     processes.from_main(lambda: shutil.rmtree(staged, ignore_errors=True))
     with _as_run_error("the trained model", run.path):
-        trainer.save_model(str(staged))  # of a model in shards, all processes have a part
+        trainer.save_model(str(staged))  # called in all processes, as each may hold a shard
 
     def put_in_place() -> None:
         (staged / TRAINING_ARGS_NAME).unlink()  # a pickle
@@ -305,7 +324,7 @@ def _arguments(
         bf16=bfloat16,
         torch_compile=compile,
         use_cpu=model.device.type == "cpu",
-        ddp_find_unused_parameters=False,  # every weight that is trained is used in every pass
+        ddp_find_unused_parameters=False,  # every trained weight is used in every pass
         gradient_checkpointing=False,
         max_length=None,
         completion_only_loss=False,  # the collator's labels already leave the prompt out
@@ -320,10 +339,10 @@ def _arguments(
         load_best_model_at_end=True,
         metric_for_best_model="eval_loss",
         logging_steps=config.log_every,
-        report_to="none",  # lab/training/loggers.py has them
+        report_to="none",  # loggers are callbacks from lab/training/loggers.py
         run_name=folder.parent.name,
         project="number-lab",
-        logging_nan_inf_filter=False,  # it would show the mean of earlier losses instead
+        logging_nan_inf_filter=False,  # the filter would hide NaN behind the mean of earlier losses
         disable_tqdm=True,
         seed=seed,
         data_seed=seed,

@@ -6,17 +6,18 @@ import pytest
 import yaml
 
 from lab.benchmarks.cost.frontier import GROUPS, Point, points, ways
+from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
+from lab.inference.engine import Completion
+from lab.numbers.sampling import Problem
 
 LENGTHS = {"hard": [1, 3], "easy": [5, 6]}
 
 
 def sample(a: str, right: bool, seconds: float, tokens: tuple[int, int], api_error: str = "") -> dict:
-    return {
-        **{"task": "add", "representation": "integer", "a": a, "b": "1", "length": len(a), "api_error": api_error},
-        **{"seconds": seconds, "prompt_tokens": tokens[0], "completion_tokens": tokens[1]},
-        "strict": {"exact_match": right},
-    }
+    question = Problem("add", "integer", a, "1", str(int(a) + 1), len(a))
+    readings = {} if api_error else {"strict": Reading(question.answer, right, float(right), 0)}
+    return Sample(0, question, "", Completion("", *tokens, seconds, "stop", "", api_error), readings).to_json()
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_each_variant_of_a_cost_comparison_is_a_way_of_its_own(run):
 
 def test_the_command_writes_a_table_its_records_and_a_figure(both, tmp_path, capsys):
     main([*map(str, both), f"out={tmp_path / 'out'}"])
-    assert "tokens written a right answer" in (tmp_path / "out" / "frontier.md").read_text()
+    assert "tokens written per right answer" in (tmp_path / "out" / "frontier.md").read_text()
     assert (tmp_path / "out" / "frontier.csv").read_text().count("\n") == 9
     assert (tmp_path / "out" / "frontier.png").stat().st_size > 10_000
     assert "What right answers cost" in capsys.readouterr().out

@@ -128,7 +128,7 @@ def test_a_duplicate_key_is_refused_with_file_and_line(write):
         ("a: 1\nb: \x00", "c.yaml:2: not YAML: special characters are not allowed"),
         ("a: 1\n---\nb: 2", "c.yaml:2: not YAML: but found another document"),
         ("a: *b", "c.yaml:1: not YAML: found undefined alias 'b'"),
-        ("a: &b [*b]", "c.yaml:1: nested too deeply, or in itself"),
+        ("a: &b [*b]", "c.yaml:1: nested too deeply, or inside itself"),
         ("a: !!python/name:os.system x", 'c.yaml:1: "x" cannot be read as tag:yaml.org,2002:python/name:os.system'),
         ("a: !!int x", 'c.yaml:1: "x" cannot be read as tag:yaml.org,2002:int'),
         ("[a]: 1", "c.yaml:1: a key must be a word, not a list or a mapping"),

@@ -230,7 +230,7 @@ def test_an_account_without_credit_ends_the_run_and_keeps_what_was_answered(serv
     server = serve(lambda asked: asked.right() if asked.index == 0 else asked.reply(body, status=status))
     found = {}
     with pytest.raises(
-        ModelError, match=rf"no request through \({status}: You exceeded your current quota\); .*resume"
+        ModelError, match=rf"accepts no request \({status}: You exceeded your current quota\); .*resume"
     ):
         collect(engine(server, concurrency=1), sums(50)[0], write=found.update)
     assert set(found) == {0}

@@ -319,5 +319,5 @@ def test_a_model_that_looks_back_less_far_than_it_must_is_refused(tokenizer):
     for speculation in (0, 4):
         engine = LocalEngine(model, tokenizer, 8, speculation)
         assert collect(engine, [Request("12345", 16)])[0].completion_tokens == 16
-        with pytest.raises(ModelError, match="looks back 20 tokens"):
+        with pytest.raises(ModelError, match="see only 20 tokens back"):
             collect(engine, [Request("12345", 17)])

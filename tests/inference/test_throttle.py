@@ -159,7 +159,7 @@ def test_a_pause_that_was_long_enough_for_one_request_is_no_longer_for_the_next(
 def test_a_limit_that_lets_nothing_through_ends_the_run_when_patience_does(jumping):
     bucket = Bucket(rate=1e-9, burst=4)
     config = SHIPPED.model_copy(update={"patience": 600.0})
-    with pytest.raises(ModelError, match=r"lets no request through \(429: slow down\).*resume=true"):
+    with pytest.raises(ModelError, match=r"accepts no request \(429: slow down\).*resume=true"):
         ask(bucket, header=False, questions=20, config=config)
     assert 600 <= bucket.times[-1] < 600 + 2 * 90
     assert len(bucket.times) < 40
@@ -175,7 +175,7 @@ class Empty(SimulatedEngine):
 
 def test_an_account_without_credit_ends_the_run_at_once(jumping):
     engine = Empty(SHIPPED, Bucket(1, 16), header=True, latency=0)
-    with pytest.raises(ModelError, match=r"lets no request through \(429: slow down\)"):
+    with pytest.raises(ModelError, match=r"accepts no request \(429: slow down\)"):
         list(engine.generate([Request(str(i), 8) for i in range(120)]))
     assert engine.bucket.times == [0] * len(engine.bucket.times)
     assert len(engine.bucket.times) <= 16

@@ -69,5 +69,5 @@ def test_a_run_without_a_model_and_adapters_without_a_base_are_one_line(tmp_path
 
 def test_a_model_from_scratch_is_not_asked_in_words(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "number_llama"}')
-    with pytest.raises(ModelError, match="reads a notation of its own and no text"):
+    with pytest.raises(ModelError, match="reads its own notation, not text"):
         checkpoints.load(ModelConfig(name=str(tmp_path)))

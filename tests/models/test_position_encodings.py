@@ -117,8 +117,6 @@ def test_no_rotation_leaves_queries_and_keys_as_they_are():
 def test_an_id_without_an_embedding_is_one_line_that_says_what_to_do():
     table = LearnedPositions(4, 2)
     assert table(torch.tensor([[0, 3]])).equal(table.weight[None, [0, 3]])
-    with pytest.raises(
-        ModelError, match=r"^a row has position id 7, and only those below 4 .*largest above 7"
-    ) as caught:
+    with pytest.raises(ModelError, match=r"^a row has position id 7, but only ids below 4 .*largest above 7") as caught:
         table(torch.tensor([[0, 7]]))
     assert "\n" not in str(caught.value)

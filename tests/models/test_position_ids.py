@@ -263,10 +263,10 @@ def test_abacus_starts_are_anywhere_that_keeps_the_longest_number_below_the_larg
 @pytest.mark.parametrize(
     ("kind", "largest", "message"),
     [
-        ("coupled", 9, r"data\.packing=2 leaves each problem 4 of 9 position ids, and one needs 5: "
+        ("coupled", 9, r"data\.packing=2 leaves each problem 4 of 9 position ids, but one needs 5: "
                        r"model\.positions\.largest should be at least 10, or data\.packing at most 1$"),
-        ("abacus", 3, r"number of 3 digits has no room in abacus ids below 3: model\.positions\.largest .* least 4$"),
-        ("randomised", 14, r"row of 15 tokens has no ordered draw of 14 .*: model\.positions\.largest .* least 15$"),
+        ("abacus", 3, r"number of 3 digits does not fit into abacus ids below 3: model\.positions.* least 4$"),
+        ("randomised", 14, r"row of 15 tokens needs more than 14 .*: model\.positions\.largest .* least 15$"),
     ],
 )  # fmt: skip
 def test_rows_that_do_not_fit_are_refused_in_one_line_that_names_the_keys(kind, largest, message):

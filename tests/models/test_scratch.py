@@ -207,13 +207,13 @@ def test_packed_problems_see_each_other_however_their_ids_jump(encoding):
 def test_a_learned_table_ends_and_coupled_ids_go_round():
     long = torch.tensor([encode("<begin> " + "7 " * 20)])
     for kind in ("plain", "abacus"):
-        with pytest.raises(ModelError, match=r"^a row has position id 20, and only those below 16 have an embedding"):
+        with pytest.raises(ModelError, match=r"^a row has position id 20, but only ids below 16 have an embedding"):
             tiny("learned", kind, largest=16)(long)
-    with pytest.raises(ModelError, match=r"^a row has position id 16, and only those below 16 have an embedding"):
+    with pytest.raises(ModelError, match=r"^a row has position id 16, but only ids below 16 have an embedding"):
         generated(tiny("learned", largest=16), long[:, :14], torch.ones(1, 14).long())
     assert tiny("learned", "coupled", largest=16)(long).logits.isfinite().all()
     assert tiny("rope", "plain", largest=16)(long).logits.isfinite().all()
-    with pytest.raises(ModelError, match=r"^a row of 21 tokens has no ordered draw of 16 randomised ids"):
+    with pytest.raises(ModelError, match=r"^a row of 21 tokens needs more than 16 randomised ids"):
         tiny("rope", "randomised", largest=16)(long)
 
 
@@ -223,7 +223,7 @@ def test_a_cache_without_the_ids_of_what_is_in_it_is_refused():
     for encoding, given in cases:
         model = tiny(encoding)
         cache = model(ids, use_cache=True).past_key_values
-        with pytest.raises(ModelError, match=r"need position_ids|key_position_ids are of 1 tokens"):
+        with pytest.raises(ModelError, match=r"need position_ids|key_position_ids are for 1 tokens"):
             model(ids[:, :1], position_ids=given, past_key_values=cache)
 
 

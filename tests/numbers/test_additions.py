@@ -89,5 +89,5 @@ def test_a_variation_varies_as_often_as_it_says():
     nines = [vary(item, 0, 0, 1, 0, i) for i, item in enumerate(drawn)]
     assert sum("9" * 12 in (i.a, i.b) for i in nines) > 300  # but for those that would be of another split
     assert sum(vary(item, 0, 0, 0, 0, i).answer == item.answer for i, item in enumerate(drawn)) == 400
-    with pytest.raises(TaskError, match=r"add_integer alone, and data\.tasks has max_integer"):
+    with pytest.raises(TaskError, match=r"add_integer only, but data\.tasks has max_integer"):
         vary(problem(Cell(TASKS["max_integer"], 5), "train", 0, 0), 1, 0, 0, 0, 0)

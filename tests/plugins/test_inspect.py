@@ -18,7 +18,6 @@ from inspect_ai.model import (
     get_model,
 )
 
-from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.plugins.inspect_tasks import carry_free, nupa, two_integers
@@ -60,7 +59,7 @@ def reply(index, answer):
 def replies(benchmark):
     """What is said to every question, by its last message."""
     requests = benchmark.requests(Untokenized())
-    return {text(r.prompt): reply(i, benchmark.facts(i)["answer"]) for i, r in enumerate(requests)}
+    return {text(r.prompt): reply(i, benchmark.question(i).answer) for i, r in enumerate(requests)}
 
 
 def text(prompt):
@@ -69,7 +68,7 @@ def text(prompt):
 
 def our_means(benchmark):
     scores = [
-        figures(benchmark.score(i, Completion(reply(i, benchmark.facts(i)["answer"]), 1, 1, 0.0, "stop")))
+        figures(benchmark.score(i, Completion(reply(i, benchmark.question(i).answer), 1, 1, 0.0, "stop")))
         for i in range(len(benchmark))
     ]
     return {name: mean(score[name] for score in scores) for name in scores[0]}
@@ -79,7 +78,7 @@ def our_means(benchmark):
 def test_inspect_finds_the_numbers_that_nupa_finds(tmp_path, setting, shots):
     tasks = ["add_integer", "max_fraction"]
     config = NupaConfig(tasks=tasks, problems_per_range=3, setting=setting, shots=shots)
-    ours = Nupa.from_config(config, seed=5)
+    ours = open_cached(config.model_dump_json(), 5)
     known = replies(ours)
     asked = {}
 
@@ -108,7 +107,7 @@ def test_inspect_finds_the_numbers_that_the_sums_find(tmp_path):
         found = means(log)
         assert {name: metrics["mean"] for name, metrics in found.items()} == pytest.approx(our_means(ours))
         sample = log.samples[1]
-        assert (sample.target, sample.metadata["index"]) == (ours.facts(1)["answer"], 1)
+        assert (sample.target, sample.metadata["index"]) == (ours.question(1).answer, 1)
         assert sample.scores["readings"].metadata["outcome"] == "parse_error"
 
 

@@ -105,7 +105,7 @@ def test_lm_eval_finds_the_numbers_that_the_benchmarks_find(folder):
         asked = [request for request in parrot.asked if request.task_name == name]
         assert [request.args[0] for request in asked] == [text(r.prompt) for r in benchmark.requests(Untokenized())]
         scores = [
-            figures(benchmark.score(i, Completion(reply(i, benchmark.facts(i)["answer"]), 1, 1, 0.0, "stop")))
+            figures(benchmark.score(i, Completion(reply(i, benchmark.question(i).answer), 1, 1, 0.0, "stop")))
             for i in range(len(benchmark))
         ]
         found = {key.removesuffix(",none"): value for key, value in results["results"][name].items()}

@@ -8,6 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.pretraining import ScratchConfig
+from lab.models import scratch
+from lab.numbers.tasks import TASKS
 from lab.probing.alignment import (
     NUMBERS,
     OFFSETS,
@@ -23,8 +27,12 @@ from lab.probing.alignment import (
     queries,
     target_at,
 )
-from lab.probing.positions import Sums, Written
-from tests.probing.known_adders import FixedSums, llama_adder, native_adder
+from lab.probing.benchmark.known import FieldSums
+from lab.probing.bridge import bridge
+from lab.probing.positions import NotatedSums, Sums, Written
+from lab.text.notation import Notation
+from lab.text.scratch_tokenizer import build_tokenizer
+from tests.probing.known_adders import llama_adder, native_adder
 
 GENERATOR = np.random.default_rng(0)
 LENGTHS = {
@@ -102,7 +110,7 @@ def test_a_digit_is_foreign_unless_it_is_of_the_column_the_one_below_or_the_last
 @settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 99_999), st.integers(0, 99_999)), min_size=1, max_size=3),
-    st.sampled_from([Characters(), Characters(ones_first=True), FixedSums()]),
+    st.sampled_from([Characters(), Characters(ones_first=True), FieldSums()]),
 )
 def test_every_token_up_to_the_query_is_of_one_target(numbers, writer):
     sums = Sums.of(writer, numbers)
@@ -118,6 +126,16 @@ def test_heads_look_where_they_were_written_to_look_and_the_controls_do_not(adde
             assert measured.attention.at(**place).value == pytest.approx(1, abs=0.01)
             assert measured.permuted.at(**place).value == pytest.approx(0, abs=0.01)
             assert measured.uniform.at(**place).value == pytest.approx(1 / length, abs=0.1)
+
+
+def test_ones_first_without_padding_a_column_that_a_sum_does_not_have_is_no_sample():
+    # 1 + 1 has one digit, so of the two columns the second is that of 9 + 9 alone; the end of 1 + 1 is asked for there
+    notation = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
+    writer = NotatedSums(notation, build_tokenizer(notation.vocabulary))
+    subject = bridge("scratch", scratch.build(ScratchConfig(size="0.2M"), notation.vocabulary, 0).eval(), writer)
+    sums = subject.sums([(1, 1), (9, 9)])
+    for part in alignment_by_column(subject, sums)[:2]:
+        assert part.at(layer=0, head=0, number="a", offset=-1).n.tolist() == [0, 1]
 
 
 def test_heads_that_look_everywhere_alike_are_no_more_aligned_than_their_controls(adder, measured):

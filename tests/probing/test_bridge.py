@@ -1,11 +1,14 @@
 """Whatever model is opened, it computes what it computed before, and changes leave no trace."""
 
 import copy
+import inspect
+import textwrap
 from pathlib import Path
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
+from transformer_lens.model_bridge import TransformerBridge
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from lab.config.notation import FormatConfig, TokenizerConfig
@@ -15,7 +18,7 @@ from lab.models import scratch
 from lab.models.scratch import NumberLlama
 from lab.numbers.tasks import TASKS
 from lab.probing.bridge import Subject, bridge, check, open_model
-from lab.probing.positions import NotatedSums, Sums, TextSums
+from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums, Written
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from tests.probing.known_adders import llama_adder
@@ -188,3 +191,34 @@ def test_models_that_are_not_there_and_bad_templates_are_one_line(toy_model, tmp
     assert "\n" not in str(caught.value)
     with pytest.raises(TaskError, match=r"^template '\{a\}': should have"):
         open_model(str(toy_model), "{a}")
+
+
+@torch.inference_mode()
+def test_any_bridge_with_a_tokenizer_is_a_subject_in_one_line(toy_model, toy):
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(toy_model)
+    opened = TransformerBridge.boot_transformers(
+        str(toy_model), hf_model=LlamaForCausalLM.from_pretrained(toy_model).eval(), tokenizer=tokenizer
+    )
+    subject = Subject.from_bridge(opened, "{a}+{b}=")
+    sums = subject.sums(NUMBERS)
+    torch.testing.assert_close(subject.logits(sums), toy[0](sums.tokens_BT).logits, atol=1e-5, rtol=1e-5)
+    opened.tokenizer = None
+    with pytest.raises(ModelError, match=r"^this bridge has no tokenizer; give a writer of your own"):
+        Subject.from_bridge(opened)
+
+
+def test_a_tokenizer_without_padding_pads_with_its_end(toy_model):
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(toy_model)
+    tokenizer.pad_token = None
+    assert TextSums(tokenizer, "{a}+{b}=").pad == tokenizer.eos_token_id
+
+
+def test_the_writer_of_the_documentation_writes_sums():
+    lines = inspect.cleandoc(SumWriter.__doc__ or "").splitlines()
+    code = textwrap.dedent("\n".join(line for line in lines if line.startswith("    ")))
+    names: dict = {"Written": Written}
+    exec(code, names)
+    written = names["Plain"]().write(12, 9)
+    assert names["Plain"]().words(written.ids) == list("12+9=21$")
+    assert (written.a_at, written.b_at, written.answer_at) == ([1, 0], [3], [6, 5])
+    assert (written.operator_at, written.equals_at) == (2, 4)

@@ -62,6 +62,13 @@ def test_removing_every_period_leaves_the_mean():
     np.testing.assert_allclose(left_MD, np.broadcast_to(vectors_MD.mean(0), left_MD.shape), atol=1e-9)
 
 
+def test_a_wave_beside_a_ramp_is_what_is_left_without_the_ramp():
+    numbers_M = np.arange(10.0)
+    vectors_MD = np.stack([numbers_M, (-1.0) ** numbers_M], axis=1)
+    left_F = lab.spectrum(lab._without_ramp(vectors_MD))
+    assert left_F[-1] > 0.9 > lab.spectrum(vectors_MD)[-1] + 0.5
+
+
 @pytest.mark.parametrize("adder", [native_adder(), llama_adder()])
 def test_digits_on_a_line_have_the_spectrum_of_a_ramp(adder):
     # of 0..9 the wave of frequency f has |1 / sin(pi f / 10)|^2, and of period 2 half of it
@@ -70,6 +77,11 @@ def test_digits_on_a_line_have_the_spectrum_of_a_ramp(adder):
     np.testing.assert_allclose(found.at(order="as numbers").value, ramp_F / ramp_F.sum(), atol=1e-3)
     # permuted, power is even: two parts in nine, and one for period 2
     np.testing.assert_allclose(found.at(order="permuted").value, [2 / 9] * 4 + [1 / 9], atol=0.04)
+    # ten random vectors have the same, and a ramp, which is no wave, has 63 % at the longest period
+    np.testing.assert_allclose(found.at(order="random vectors").value, [2 / 9] * 4 + [1 / 9], atol=0.04)
+    np.testing.assert_allclose(found.at(order="a ramp").value, ramp_F / ramp_F.sum())
+    assert found.at(order="a ramp", period=10).value == pytest.approx(0.63, abs=0.005)
+    assert found.at(order="without a ramp").value.tolist() == [0] * 5
     streams = lab.residual_power(adder, adder.sums(drawn(300, 3)), layers=[0], sites=["pre"])
     at_start = streams.at(layer=0, site="pre", order="as numbers")
     np.testing.assert_allclose(at_start.value, ramp_F / ramp_F.sum(), atol=1e-3)

@@ -7,10 +7,11 @@ import torch
 
 from lab.errors import ModelError, TaskError
 from lab.probing import interchange as lab
+from lab.probing.benchmark.known import KnownAdder
 from lab.probing.interchange import Place, das, interchange, interchange_all
 from lab.probing.interventions import Site
-from lab.probing.pairs import cross_digit
-from tests.probing.known_adders import KnownAdder, llama_adder, native_adder
+from lab.probing.pairs import Pairs, cross_digit
+from tests.probing.known_adders import llama_adder, native_adder
 
 PAIRS = cross_digit(4, 2, 60, seed=0)
 TRAIN = cross_digit(4, 2, 128, seed=1)
@@ -53,6 +54,25 @@ def test_the_whole_stream_swaps_the_answer_and_no_stream_leaves_it(adder: KnownA
     assert nowhere.at(outcome="swapped answer").n == sum(own_digits_differ)
 
 
+def test_a_change_without_a_direction_makes_neighbours_of_both_sides():
+    adder, place = native_adder(), Place(0, "post", 2)
+    minus_D = -adder.known.carry_D[:, None]
+    assert rates(adder, place, minus_D) == rates(adder, place, adder.known.carry_D[:, None])
+    drawn = lab.random_rates(adder, PAIRS, place, batch_size=60).at(direction="both")
+    assert drawn.axes["draw"] == list(range(20))
+    assert (drawn.value.sum(-1) <= 1 + 1e-9).all()
+    assert drawn.at(outcome="target").value.mean() < 0.3
+    placebo = rates(adder, place, torch.eye(adder.width), "placebo")
+    assert placebo["target"] < 0.5
+    assert placebo["other neighbour"] > 0
+
+
+def test_the_other_neighbour_is_on_the_other_side_of_the_digit():
+    # digit 2 of 0055 + 0055, with the carry of 0011 + 0099 taken over, is 1 - 0; on the other side of 1 there is 2
+    asked = lab._Asked.of(native_adder(), Pairs([(55, 55), (11, 12)], [(11, 12), (55, 55)], 2))
+    assert asked.token_NO[:, [0, 2, 3]].tolist() == [[0, 1, 2], [1, 0, 9]]
+
+
 def test_the_answers_own_direction_swaps_it_at_the_end(adder: KnownAdder):
     found = rates(adder, Place(1, "post", 2), adder.known.digit_D[:, None])
     assert found["swapped answer"] == 1
@@ -60,7 +80,8 @@ def test_the_answers_own_direction_swaps_it_at_the_end(adder: KnownAdder):
 
 
 @pytest.mark.parametrize("make", [native_adder, pytest.param(llama_adder, marks=pytest.mark.slow)])
-def test_das_finds_a_direction_that_carries_over_to_other_pairs(make: Callable[[], KnownAdder]):
+def test_das_leaves_an_orthonormal_basis_and_no_gradient_and_its_rate_carries_over(make: Callable[[], KnownAdder]):
+    """Whether what it finds is the carry is another question: tests/probing/test_illusion.py."""
     adder = make()
     place = Place(0, "post", 2)
     basis_DR = das(adder, TRAIN, place, steps=30, batch_size=64)

@@ -8,8 +8,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.errors import ModelError
 from lab.probing import bridge
+from lab.probing.benchmark.known import FieldSums, KnownAdder
 from lab.probing.lenses import direct_attribution, logit_lens
-from tests.probing.known_adders import FixedSums, KnownAdder, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 NUMBERS = [(int(a), int(b)) for a, b in np.random.default_rng(0).integers(100, 1000, (60, 2))]
 
@@ -68,7 +69,7 @@ def test_components_sum_to_the_logits_of_any_model_and_those_of_unmerged_adapter
         num_key_value_heads=2, initializer_range=0.2, architectures=["LlamaForCausalLM"],
     )  # fmt: skip
     model = LlamaForCausalLM(config).eval()
-    subject = bridge.bridge("drawn", model, FixedSums())
+    subject = bridge.bridge("drawn", model, FieldSums())
     sums = subject.sums(NUMBERS[:8])
     found = direct_attribution(subject, sums).at(digit="right")
     with torch.inference_mode():
@@ -83,4 +84,4 @@ def test_components_sum_to_the_logits_of_any_model_and_those_of_unmerged_adapter
         if "lora_" in name:
             torch.nn.init.normal_(weight)
     with pytest.raises(ModelError, match=r"^tuned: what its components write sums to logits that are off by .* merged"):
-        direct_attribution(bridge.bridge("tuned", tuned, FixedSums()), sums)  # type: ignore[arg-type]
+        direct_attribution(bridge.bridge("tuned", tuned, FieldSums()), sums)  # type: ignore[arg-type]

@@ -115,3 +115,34 @@ def test_what_is_no_measured_array_is_refused_in_one_line(change):
     with pytest.raises(RunError, match=r"^not a measured array: ") as caught:
         Measured.from_json(Measured.mean("effect", AXES, SAMPLES).to_json() | change)
     assert "\n" not in str(caught.value)
+
+
+def test_a_measured_array_is_shown_as_a_table_of_which_long_ones_show_the_first_rows():
+    short = Measured.share("a share", {"layer": [0, 1], "site": ["pre", "post"]}, np.ones((4, 2, 2)))
+    shown = repr(short).splitlines()
+    assert shown[0] == "a share (95 %, n = 4); axes: layer (2), site (2)"
+    assert shown[3] == "| 0 | 1.00 (0.51-1.00) | 1.00 (0.51-1.00) |"
+    long = repr(Measured.share("a share", {"layer": list(range(30)), "site": ["pre"]}, np.ones((4, 30, 1))))
+    assert long.splitlines()[-1] == "... and 10 more rows"
+    assert "axes: none" in repr(short.at(layer=0, site="pre"))
+
+
+def test_a_frame_has_a_row_for_each_combination_of_labels():
+    measured = Measured.share("a share", {"layer": [0, 1], "site": ["pre", "post"]}, np.array([[[0, 1], [1, np.nan]]]))
+    frame = measured.to_frame()
+    assert list(frame) == ["layer", "site", "value", "low", "high", "n"]
+    assert frame[["layer", "site", "n"]].values.tolist() == [
+        [0, "pre", 1],
+        [0, "post", 1],
+        [1, "pre", 1],
+        [1, "post", 0],
+    ]
+    assert frame.set_index(["layer", "site"]).value[1, "pre"] == 1
+    assert measured.at(layer=0, site="post").to_frame().value.tolist() == [1]
+
+
+def test_a_plot_is_a_figure_of_plotly_with_the_name_as_its_title():
+    measured = Measured.share("a share", {"layer": [0, 1], "site": ["pre", "post"]}, np.ones((4, 2, 2)))
+    drawn = measured.plot()
+    assert drawn.layout.title.text == "a share"
+    assert drawn.data[0].type == "heatmap"

@@ -3,8 +3,9 @@ import re
 
 import numpy as np
 
+from lab.probing.charts import figure, table
 from lab.probing.measured import Measured
-from lab.probing.page import Attention, figure, page, table
+from lab.probing.page import Attention, Section, page
 
 SAMPLES = np.array([[[0.0, 1.0], [1.0, np.nan]], [[1.0, 1.0], [1.0, np.nan]]])
 TWO_AXES = Measured.share("a share", {"layer": [0, 1], "site": ["pre", "post"]}, SAMPLES)
@@ -45,14 +46,34 @@ def test_a_single_figure_is_shown_too():
     assert figure(alone)["data"][0]["y"] == [0.5]
 
 
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+def shown(*sections: Section) -> str:
+    attention = [Attention(HOSTILE, [HOSTILE, "2"], np.tril(np.ones((2, 2, 2))))]
+    return page(f"a run {HOSTILE}", [HOSTILE], sections, attention)
+
+
 def test_the_page_needs_no_network_and_shows_hostile_text_as_text():
-    hostile = "</script><script>alert(1)</script>"
-    shown = page(
-        f"a run {hostile}", [hostile], [TWO_AXES], [Attention(hostile, [hostile, "2"], np.tril(np.ones((2, 2, 2))))]
-    )
-    assert "<script>alert" not in shown
-    outside_scripts = re.sub(r"<script>.*?</script>", "", shown, flags=re.DOTALL)
-    assert not re.search(r"(src|href)=", outside_scripts)
-    patterns = re.search(r"patterns = (\[.*\]);", shown)
+    text = shown(Section("path_patching", HOSTILE, [TWO_AXES], [HOSTILE], HOSTILE))
+    assert "<script>alert" not in text
+    outside_scripts = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    links = re.findall(r'(?:src|href)="([^"]*)"', outside_scripts)
+    assert links
+    assert all(link.startswith("#") for link in links)
+    patterns = re.search(r"patterns = (\[.*\]);", text)
     assert patterns
-    assert json.loads(patterns[1])[0]["tokens"] == [hostile, "2"]
+    assert json.loads(patterns[1])[0]["tokens"] == [HOSTILE, "2"]
+
+
+def test_verdicts_and_failures_come_first_and_every_link_leads_somewhere():
+    text = shown(
+        Section("competence", "Can it add?", [TWO_AXES, TWO_AXES], ["It adds 100 % of them."]),
+        Section("path_patching", "Which tells which.", [], [], "the model cannot add"),
+        Section("interchange", "Which direction.", [TWO_AXES], []),
+    )
+    body = text[text.index("<body>") :]
+    assert body.index("It adds 100 % of them.") < body.index('id="chart-0"') < body.index('id="chart-2"')
+    assert "was not measured: the model cannot add" in body[: body.index('id="competence"')]
+    assert set(re.findall(r'href="#([^"]*)"', body)) <= set(re.findall(r'id="([^"]*)"', body))
+    assert {"competence", "path-patching", "interchange", "attention"} <= set(re.findall(r'href="#([^"]*)"', body))

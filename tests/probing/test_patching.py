@@ -8,6 +8,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.errors import ModelError, TaskError
 from lab.probing import bridge
+from lab.probing.attribution import screen
+from lab.probing.benchmark.known import DIGITS, END, PAD, WORDS, FieldSums
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
@@ -22,7 +24,8 @@ from lab.probing.patching import (
     patch_mlps,
     patch_residuals,
 )
-from tests.probing.known_adders import DIGITS, END, PAD, WORDS, FixedSums, llama_adder, native_adder
+from lab.probing.path_patching import patch_paths, receivers
+from tests.probing.known_adders import llama_adder, native_adder
 
 ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
 BY_HAND = Pairs([(14, 13)], [(19, 18)], 1)
@@ -54,7 +57,7 @@ def random_model() -> Subject:
         attn_implementation="eager",  # type: ignore[call-arg]
         architectures=["LlamaForCausalLM"],
     )
-    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FixedSums())
+    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FieldSums())
 
 
 def test_one_pair_worked_out_by_hand(adder):
@@ -189,14 +192,16 @@ def test_what_a_pair_does_not_have_is_no_sample():
         patch_heads(adder, Pairs([(99, 12)], [(10, 11)], 1))
 
 
-def test_of_a_subject_that_tells_nothing_apart_effects_are_nan():
+def test_a_subject_that_tells_nothing_apart_is_refused_before_the_sweep():
     adder = native_adder()
     with torch.no_grad():
         adder.bridge.unembed.original_component.weight.zero_()
-    effect, gap = patch_heads(adder, BY_HAND)
-    assert gap.value.tolist() == [0, 0]
-    assert np.isnan(effect.value).all()
-    assert not effect.n.any()
+    message = r"^native adder: the carry into column 1 changes nothing that it says \(logits, 0 to 1: 0 \(0 to 0\)"
+    for instrument in (patch_heads, screen):
+        with pytest.raises(ModelError, match=message):
+            instrument(adder, BY_HAND)
+    with pytest.raises(ModelError, match=message):
+        patch_paths(adder, BY_HAND, [Component("head", 0, 0)], receivers(adder))
 
 
 def test_components_that_do_not_exist_are_refused_in_one_line(adder):

@@ -8,6 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.errors import ModelError
 from lab.probing import bridge
+from lab.probing.benchmark.known import END, PAD, WORDS, FieldSums
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
@@ -15,7 +16,7 @@ from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.patching import Patch
 from lab.probing.patching import margins as patched
 from lab.probing.path_patching import Receiver, margins, patch_paths, receivers
-from tests.probing.known_adders import END, PAD, WORDS, FixedSums, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
 EQUAL = {"atol": 2e-2, "rtol": 0}
@@ -45,7 +46,7 @@ def random_model(key_value_heads: int) -> Subject:
         attn_implementation="eager",  # type: ignore[call-arg]
         architectures=["LlamaForCausalLM"],
     )
-    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FixedSums())
+    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FieldSums())
 
 
 def test_the_circuit_of_the_adder_is_found_edge_by_edge_and_no_other_edge(adder):
@@ -66,13 +67,21 @@ def test_the_circuit_of_the_adder_is_found_edge_by_edge_and_no_other_edge(adder)
 
 def test_controls_are_other_heads_of_the_same_layer_and_are_not_senders_where_that_can_be(adder):
     pairs = carry_only(3, 1, 6, seed=0)
-    senders = [*HEADS[2:4], SUM_MLP]
+    senders = [*HEADS[2:4], SUM_MLP]  # neither of which may stand in for the other
     paths = patch_paths(adder, pairs, senders, [Receiver("mlp", 0), Receiver("mlp", 1), Receiver("logits", 1)])
     stand_ins = paths.control.axes["sender"]
     assert set(stand_ins[:2]) <= {"L0H0", "L0H1", "L0H4"}
     assert stand_ins[2].startswith("L1H")
     assert paths.effect.at(sender="L0H3", receiver="L0 mlp").value[0] > 0.7
     np.testing.assert_allclose(paths.control.value[~np.isnan(paths.control.value)], 0, **EQUAL)
+
+
+def test_controls_are_drawn_from_heads_outside_of_the_circuit_and_where_there_are_none_there_is_no_control(adder):
+    pairs, into = carry_only(3, 1, 4, seed=0), [Receiver("mlp", 0), Receiver("mlp", 1)]
+    paths = patch_paths(adder, pairs, [HEADS[2], SUM_MLP], into, outside=[HEADS[4], HEADS[2]])
+    assert paths.control.axes["sender"] == ["L0H4"]
+    with pytest.raises(ModelError, match="no head beside L0H2 to compare a path with"):
+        patch_paths(adder, pairs, [HEADS[2]], into, outside=[HEADS[2]])
 
 
 def test_the_write_of_a_head_goes_nowhere_but_into_the_receiver(adder):

@@ -17,13 +17,14 @@ from lab.errors import ModelError, TaskError
 from lab.models import pretrained
 from lab.numbers.sampling import Problem
 from lab.numbers.tasks import TASKS
+from lab.probing.benchmark.known import DIGITS, FieldSums
 from lab.probing.interventions import heads
 from lab.probing.positions import NOWHERE, NotatedSums, Sums, SumWriter, TextSums
 from lab.text import prompts
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
-from tests.probing.known_adders import DIGITS, FixedSums, llama_adder
+from tests.probing.known_adders import llama_adder
 
 FORMATS = {
     "plain": FormatConfig(),
@@ -234,7 +235,7 @@ def test_exact_is_what_greedy_decoding_gives():
     # an adder that hears nothing of b_{k-1} is right now and then
     deafened = [heads(0, lambda z_BTHZ: z_BTHZ * (torch.arange(5) != 3)[:, None])]
     tokens_BT = sums.tokens_BT.clone()
-    tokens_BT[:, int(sums.equals_at_B[0]) + 1 :] = FixedSums.pad
+    tokens_BT[:, int(sums.equals_at_B[0]) + 1 :] = FieldSums.pad
     for place in range(int(sums.equals_at_B[0]), int(sums.end_at_B[0]) + 1):
         logits_BTV = adder.logits(replace(sums, tokens_BT=tokens_BT), deafened)
         tokens_BT[:, place + 1] = logits_BTV[:, place].argmax(-1)
@@ -250,7 +251,7 @@ def test_exact_is_what_greedy_decoding_gives():
     st.booleans(),
 )
 def test_the_known_adders_write_as_they_say(numbers, ones_first):
-    sums = Sums.of(FixedSums(ones_first), numbers)
+    sums = Sums.of(FieldSums(ones_first), numbers)
     check_digits(sums, [*string.digits, *"+=.ep"])
     check_order(sums)
 

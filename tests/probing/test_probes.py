@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
+from lab.probing.benchmark.known import KnownAdder
 from lab.probing.probes import TARGETS, fit, labels, one_hot_operands, probe, read_queries
-from tests.probing.known_adders import KnownAdder, llama_adder, native_adder
+from tests.probing.known_adders import llama_adder, native_adder
 
 
 @pytest.fixture(scope="module", params=[native_adder, llama_adder])

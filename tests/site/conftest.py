@@ -1,4 +1,4 @@
-"""What the tests of the site share: runs of every kind, a log, and a real Chromium to open the site in."""
+"""What the tests of the site share: runs of every kind, findings, and a real Chromium to open the site in."""
 
 import shutil
 from collections.abc import Iterator
@@ -47,16 +47,25 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("experiments")
-    (folder / "results").mkdir()
+    """Two findings, one with a figure and a table."""
+    folder = tmp_path_factory.mktemp("repository") / "experiments"
+    (folder / "results").mkdir(parents=True)
     (folder / "results" / "curve.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (folder / "results" / "curve.md").write_text("| a | b |\n|---|---|\n| 1 | 2 |\n")
-    (folder / "README.md").write_text(
-        "# The log\n\n## Findings\n\n| question | command | answer |\n|---|---|---|\n"
-        "| Does **it** add? | `make it` | Yes <script>alert(1)</script> ([table](results/curve.md)). "
-        "![curve](results/curve.png) |\n| Does it *multiply*? | `make that` | No |\n"
-    )
+    artefacts = ["experiments/results/curve.png", "experiments/results/curve.md", "configs/packing.yaml"]
+    adds = "Yes <script>alert(1)</script> ([table](../../results/curve.md)).\n\n| a | b |\n|---|---|\n| 3 | 4 |\n"
+    write_finding(folder / "findings" / "multiplies", "F-002", "It does not multiply.", ["configs/packing.yaml"], "No.")
+    write_finding(folder / "findings" / "adds", "F-001", "It adds.", artefacts, adds)
     return folder
+
+
+def write_finding(folder: Path, number: str, claim: str, artefacts: list[str], text: str) -> None:
+    front = f"id: {number}\nclaim: {claim}\nstatus: holds\ngroup: length\nmodels: []\nseeds: 0\nn: 3 sums\n"
+    front += f"device: one core\ndate: 2026-11-22\ncommands: [make it]\nartefacts: {artefacts}\nheadline: 3 of 4\n"
+    page = f"# {number}: {claim}\n\n![curve](../../results/curve.png)\n\n{text}\n\n"
+    page += "## What must be said with it\n\nIt is so.\n"
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text(f"---\n{front}---\n\n{page}")
 
 
 @pytest.fixture(scope="module")  # its event loop would be in the way of other files' tests

@@ -7,10 +7,10 @@ from lab.report import main
 
 
 def test_the_command_writes_a_site_and_says_where_it_is(runs, log, tmp_path, capsys):
-    main([str(runs), "--out", str(tmp_path / "report"), "--experiments", str(log)])
+    main([str(runs), f"out={tmp_path / 'report'}", f"experiments={log}"])
     printed = capsys.readouterr().out
     assert f"7 runs; open {tmp_path / 'report' / 'index.html'}" in printed
-    assert "old: summary.json: of another version of the lab" in printed
+    assert "old: summary.json: from another version of the lab" in printed
     assert "damaged: samples.jsonl: 1 line without a sample" in printed
     page = (tmp_path / "report" / "index.html").read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace('"http://", "https://"', "")
@@ -18,23 +18,23 @@ def test_the_command_writes_a_site_and_says_where_it_is(runs, log, tmp_path, cap
 
 
 def test_one_run_is_one_run(runs, log, tmp_path, capsys):
-    main([str(runs / "first"), "--out", str(tmp_path / "report"), "--experiments", str(log)])
+    main([str(runs / "first"), f"out={tmp_path / 'report'}", f"experiments={log}"])
     assert capsys.readouterr().out == f"1 run; open {tmp_path / 'report' / 'index.html'}\n"
 
 
 def test_a_site_is_replaced_and_any_other_folder_is_left_alone(runs, log, tmp_path, capsys):
-    arguments = [str(runs / "first"), "--experiments", str(log), "--out"]
-    main([*arguments, str(tmp_path / "site")])
+    arguments = [str(runs / "first"), f"experiments={log}"]
+    main([*arguments, f"out={tmp_path / 'site'}"])
     stale = tmp_path / "site" / "runs" / "99"
     stale.mkdir()
-    main([*arguments, str(tmp_path / "site")])
+    main([*arguments, f"out={tmp_path / 'site'}"])
     assert not stale.exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("my own page")
     (tmp_path / "file").write_text("a file")
     for name, said in (("mine", "not a site of the lab"), ("file", "is a file")):
         with pytest.raises(SystemExit) as stopped:
-            main([*arguments, str(tmp_path / name)])
+            main([*arguments, f"out={tmp_path / name}"])
         assert stopped.value.code == 2
         assert said in capsys.readouterr().err
     assert (tmp_path / "mine" / "index.html").read_text() == "my own page"
@@ -44,7 +44,7 @@ def test_a_site_is_replaced_and_any_other_folder_is_left_alone(runs, log, tmp_pa
 def test_bad_input_is_one_line_and_writes_nothing(tmp_path, capsys):
     for folder, said in ((tmp_path / "absent", "there is no such folder"), (tmp_path, "no run directory there")):
         with pytest.raises(SystemExit) as stopped:
-            main([str(folder), "--out", str(tmp_path / "report")])
+            main([str(folder), f"out={tmp_path / 'report'}"])
         assert stopped.value.code == 2
         error = capsys.readouterr().err
         assert said in error

@@ -65,7 +65,7 @@ def test_every_view_opens_and_every_run_is_listed_with_its_state(open_page):
     page.get_by_role("link", name="scratch", exact=True).click()
     page.wait_for_function(READY)
     assert "encoding: rope" in page.locator("#run-view").inner_text()
-    for view in ("performance", "heatmap", "errors", "samples", "training", "cost", "probing", "adders", "log"):
+    for view in ("performance", "heatmap", "errors", "samples", "training", "cost", "probing", "adders", "findings"):
         page.get_by_role("navigation").locator(f"a[href='#{view}']").click()
         page.wait_for_function(READY)
         assert page.locator(f"#{view} h1").is_visible()
@@ -135,7 +135,7 @@ def test_a_damaged_run_is_said_to_be_damaged_and_not_plotted_first(open_page, lo
 def test_an_address_that_is_opened_directly_shows_its_title_below_the_header(open_page, site, width):
     page = open_page("runs")
     page.set_viewport_size({"width": width, "height": 500})
-    for view in ("performance", "heatmap", "samples", "log"):
+    for view in ("performance", "heatmap", "samples", "findings"):
         page.goto("about:blank")
         page.goto(f"{site}#{view}")
         page.wait_for_function(READY)
@@ -255,7 +255,7 @@ def test_it_can_be_used_with_the_keyboard_alone(open_page):
     assert page.evaluate("[...document.querySelectorAll('table')].every((found) => found.caption)")
 
 
-def test_training_and_probing_and_the_log_are_shown(open_page):
+def test_training_and_probing_and_the_findings_are_shown(open_page):
     page = open_page("training")
     assert page.locator("#training-view figcaption").all_inner_texts()[0].startswith("validation loss")
     assert page.locator("#training-view figure").count() == 2
@@ -265,16 +265,16 @@ def test_training_and_probing_and_the_log_are_shown(open_page):
     go(page, "probing")
     page.get_by_role("button", name="Show it here").click()
     assert page.frame_locator("iframe").get_by_role("heading").inner_text() == "Attention"
-    go(page, "log")
+    go(page, "findings")
     assert page.locator(".entry").count() == 2
-    page.locator("#log-filter").fill("multiply")
+    page.locator("#findings-filter").fill("multiply")
     assert page.locator(".entry:visible").count() == 1
 
 
 def test_a_phone_shows_it_without_scrolling_sideways(open_page):
     page = open_page()
     page.set_viewport_size({"width": 375, "height": 700})
-    for view in ("runs", "performance", "heatmap", "errors", "samples", "training", "adders", "log"):
+    for view in ("runs", "performance", "heatmap", "errors", "samples", "training", "adders", "findings"):
         go(page, view)
         assert page.evaluate("document.documentElement.scrollWidth") <= 375, view
 

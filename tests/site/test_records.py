@@ -200,12 +200,14 @@ def test_curves_show_the_best_seed_and_are_thinned_to_what_a_chart_can_show():
     assert "grad_norm" not in found
 
 
-def test_an_entry_of_the_log_has_its_figure_and_table_and_its_html_is_text(log, tmp_path):
+def test_a_finding_has_its_figure_and_table_and_its_html_is_text(log, tmp_path):
     first, second = experiments.entries(log, tmp_path)
-    assert (first.section, first.title) == ("Findings", "Does <strong>it</strong> add?")
-    assert first.cells[0] == ("command", "<code>make it</code>")
-    assert "&lt;script&gt;" in first.cells[1][1]
-    assert "<a" not in first.cells[1][1] + first.cells[1][1].replace("<img", "<a")
+    assert (first.finding.id, first.finding.claim) == ("F-001", "It adds.")
+    assert first.finding.commands == ["make it"]
+    assert "&lt;script&gt;" in first.text
+    assert "<td>4</td>" in first.text
+    assert "<h4>What must be said with it</h4>" in first.text
+    assert not [tag for tag in ("<a", "<img", "<h1", "<script") if tag in first.text]
     assert first.figures == ["curve.png"]
     assert (tmp_path / "experiments" / "curve.png").is_file()
     assert "<td>2</td>" in first.tables[0][1]

@@ -15,6 +15,8 @@ def verdict(parameters: int, qualified: bool = True, verified: str = "2026-01-01
         "problems": 10_010,
         "counts": COUNTS | {"parameters": parameters},
         "category": "trained",
+        "content": 0.0,
+        "seeds": 40,
         "verified": verified,
         "verdicts": [{"layer": "accuracy", "passed": qualified, "reason": HOSTILE}],
     }
@@ -42,11 +44,16 @@ def test_the_smallest_that_qualifies_is_first_and_the_earlier_of_two_alike():
     assert found.rows[0][3] == "1 of 1"
     assert found.rows[3][3] == "0 of 1; failed: accuracy"
     assert found.better == {0, 1, 2}
+    assert dict(zip(found.columns, found.rows[0], strict=True)).items() >= {
+        "parameters": "56", "literals": "33", "tokens": "0.0000", "seeds": "40"
+    }.items()  # fmt: skip
 
 
 def test_a_submission_that_could_not_be_counted_has_a_row():
-    (row,) = board({"x": verdict(1, qualified=False) | {"counts": None, "right": 0, "problems": 0}}).rows
-    assert row[4:6] == ("", "")
+    (row,) = board(
+        {"x": verdict(1, qualified=False) | {"counts": None, "content": None, "right": 0, "problems": 0}}
+    ).rows
+    assert row[4:7] == ("", "", "")
 
 
 def test_hostile_names_are_text_in_both_files(tmp_path):
@@ -71,5 +78,6 @@ def test_the_page_needs_nothing_else_and_knows_light_and_dark(tmp_path):
 
 def test_published_records_are_a_table_of_their_own():
     rows = published().rows
-    assert ("trained", "March 2026", "36") in rows
-    assert ("hand-coded", "", "6-8") in rows
+    assert ("trained", "on the board", "March 2026, the smallest", "36") in rows
+    assert ("trained", "claimed", "board issue 83", "28") in rows
+    assert ("hand-coded", "submitted", "board issue 71", "1") in rows

@@ -7,23 +7,29 @@ import pytest
 
 from lab.errors import TaskError
 from lab.smallest_adder import stored
-from lab.smallest_adder.contract import category
-from lab.smallest_adder.sandbox import Limits
-from lab.smallest_adder.verify import Verdict, Verification
+from lab.smallest_adder.contract import category, seeds
+from lab.smallest_adder.trace.child import Limits
+from lab.smallest_adder.verdict import Verdict, Verification
 
 SUBMISSIONS = Path(__file__).parent / "submissions"
 
 
 @pytest.fixture
-def tried(monkeypatch) -> list[str]:
+def cache(monkeypatch, tmp_path) -> Path:
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "verdicts"
+
+
+@pytest.fixture
+def tried(monkeypatch, cache) -> list[str]:
     """The sources that were verified; no process is started."""
     sources: list[str] = []
 
     def verify(source: str, limits: Limits) -> Verification:
         sources.append(source)
-        return Verification([Verdict("accuracy", False, "why")], 3, 10, 7, None, 1.0, ["seccomp"])
+        return Verification([Verdict("accuracy", False, "why")], 3, 10, 7, None, None, 1.0, ["seccomp"])
 
-    monkeypatch.setattr(stored, "verify", verify)
+    monkeypatch.setattr("lab.smallest_adder.verify.verify", verify)
     return sources
 
 
@@ -52,18 +58,22 @@ def test_another_source_or_another_verifier_makes_it_again(path, tried, monkeypa
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"version": 2}'])
-def test_a_stored_file_that_is_no_verdict_is_made_again(path, tried, text):
-    path.with_suffix(".verdict.json").write_text(text)
+def test_a_stored_file_that_is_no_verdict_is_made_again(path, tried, cache, text):
     stored.verdict_of(path, Limits())
-    assert len(tried) == 1
-    assert json.loads(path.with_suffix(".verdict.json").read_text())["problems"] == 10
+    (kept,) = cache.iterdir()
+    kept.write_text(text)
+    assert stored.known(path) is None
+    stored.verdict_of(path, Limits())
+    assert len(tried) == 2
+    assert json.loads(kept.read_text())["problems"] == 10
 
 
-def test_a_stored_file_that_is_a_link_is_replaced_and_not_followed(path, tried, tmp_path):
-    (tmp_path / "kept.txt").write_text("kept")
-    path.with_suffix(".verdict.json").symlink_to(tmp_path / "kept.txt")
-    stored.verdict_of(path, Limits())
-    assert (tmp_path / "kept.txt").read_text() == "kept"
+def test_a_verdict_that_lies_beside_a_submission_is_not_believed(path, tried):
+    forged = stored.verdict_of(path, Limits()) | {"qualified": True, "right": 10_010}
+    path.write_text(path.read_text() + "# another\n")
+    path.with_suffix(".verdict.json").write_text(json.dumps(forged))
+    assert stored.known(path) is None
+    assert stored.verdict_of(path, Limits())["qualified"] is False
 
 
 def test_submissions_are_found_and_other_files_passed_over(path, tmp_path):
@@ -91,3 +101,16 @@ def test_a_folder_that_is_not_there_is_the_users_mistake(tmp_path):
 )
 def test_the_category_is_what_the_file_states_of_two(source, stated):
     assert category(source) == stated
+
+
+@pytest.mark.parametrize(
+    ("source", "stated"),
+    [
+        ('"""An adder.\n\nSeeds: 40.\n"""', 40),
+        ('"""Seeds: many"""', None),
+        ("", None),
+        ('"""Seeds: ' + "9" * 5000 + '"""', None),
+    ],
+)
+def test_how_many_seeds_there_were_is_what_the_file_states(source, stated):
+    assert seeds(source) == stated

@@ -24,7 +24,7 @@ def test_a_run_leaves_metrics_a_summary_and_a_submission_that_can_be_tried(tmp_p
     path = train(tmp_path, "adder_gpt", "group.seeds=1", "group.halvings=[]")
     printed = capsys.readouterr().out
     assert "2,912 parameters" in printed
-    assert f"python -m lab.adder verify {path / 'submission.py'}" in printed
+    assert f"lab adder verify {path / 'submission.py'}" in printed
     assert (path / "status").read_text() == "finished\n"
     steps = [json.loads(line) for line in (path / "metrics.jsonl").open()]
     assert [step["step"] for step in steps] == [2, 4]

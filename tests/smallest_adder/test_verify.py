@@ -5,54 +5,68 @@ from pathlib import Path
 import pytest
 
 from lab.errors import TaskError
-from lab.smallest_adder import sandbox
-from lab.smallest_adder.confinement import LIMITS as LIMITS_NAME
-from lab.smallest_adder.confinement import lacks
-from lab.smallest_adder.sandbox import Limits
-from lab.smallest_adder.verify import Verification, verify
+from lab.smallest_adder.trace import child
+from lab.smallest_adder.trace.child import Limits
+from lab.smallest_adder.trace.confinement import LIMITS as LIMITS_NAME
+from lab.smallest_adder.trace.confinement import lacks
+from lab.smallest_adder.verdict import Verification
+from lab.smallest_adder.verify import verify
 
 SUBMISSIONS = Path(__file__).parent / "submissions"
 
-LIMITS = Limits(memory=3 << 29, seconds=60)
-IMPATIENT = Limits(memory=3 << 29, seconds=3)
+LIMITS = Limits(memory=3 << 29, seconds=120)
+IMPATIENT = Limits(memory=3 << 29, seconds=5)
 
 CHEATS = {
     "arithmetic_in_forward": "parameters matter",
     "attention_times_zero": "self-attention",
     "no_attention": "self-attention",
-    "packed_bits": "fixed computation",
-    "canary": "attention alone",
-    "exact_values": "attention alone",
-    "rounds": "fixed computation",
-    "python_integers": "fixed computation",
-    "weights_in_text": "fixed computation",
-    "weights_as_scalars": "fixed computation",
-    "late_buffer": "hidden tensors",
-    "lying_shape": "interface",
-    "softmax_replaced": "source",
-    "patches_harness": "source",
+    "packed_bits": "graph",
+    "canary": "arithmetic",
+    "exact_values": "arithmetic",
+    "rounds": "arithmetic",
+    "parameter_taken_apart": "arithmetic",
+    "rounds_by_adding": "precision",
+    "two_in_one": "precision",
+    "python_integers": "graph",
+    "numpy": "numbers in the code",
+    "weights_in_text": "numbers in the code",
+    "weights_as_scalars": "numbers in the code",
+    "large_scalars": "numbers in the code",
+    "sizes": "numbers in the code",
+    "settings": "numbers in the code",
+    "late_buffer": "numbers in the code",
+    "bits_in_masks": "numbers in the code",
+    "plain_attribute": "numbers in the code",
+    "closure": "numbers in the code",
+    "global": "numbers in the code",
+    "forges": "numbers in the code",
+    "seed": "graph",
+    "lying_shape": "graph",
+    "patches_harness": "interface",
+    "unrolled": "size after attention",
+    "shift": "attention alone",
     "decode_adds": "decode honesty",
     "carries_left_to_decode": "decode honesty",
     "equals_everything": "decode honesty",
     "sum_in_prompt": "encode copies",
     "carries_in_prompt": "encode copies",
     "shared_dictionary": "accuracy",
-    "memorised_public_test": "accuracy",
-    "bits_in_masks": "boolean buffers",
-    "plain_attribute": "hidden tensors",
-    "closure": "hidden tensors",
-    "global": "hidden tensors",
-    "argmax_replaced": "torch untouched",
+    "memorised_public_test": "graph",
+    "reads_the_draft": "causality",
     "not_causal": "causality",
 }
 
+HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56, "stack": 56}
+"""What deceives a harness that runs the model as it comes, and its parameters: its graph is an honest one."""
+
 MISBEHAVIOURS = {
     "hangs": ("encode bounds", ""),  # stopped by the clock or by the limit on processor time
-    "sleeps": ("interface", "no answer within 3 seconds"),
+    "sleeps": ("interface", "no answer within 5 seconds"),
     "crashes": ("interface", "SIGSEGV"),
     "raises": ("interface", "ZeroDivisionError"),
     "exits": ("interface", "ended itself"),
-    "eats_memory": ("logits", ""),
+    "eats_memory": ("graph", ""),
     "forges": ("interface", "channel"),
     "nests": ("interface", "channel"),
     "error_text": ("interface", "cannot be shown"),
@@ -62,9 +76,10 @@ MISBEHAVIOURS = {
 }
 
 HONEST = sorted(path.stem for path in SUBMISSIONS.glob("honest_*.py"))
+UNTRAINED = sorted(path.stem for path in SUBMISSIONS.glob("untrained_*.py"))
 
 # A run without the slow tests looks at these, a full one at all.
-QUICK_CHEATS = ("canary",)
+QUICK_CHEATS = ("canary", "forges", "two_in_one")
 QUICK_MISBEHAVIOURS = ("crashes", "raises", "forges", "error_text", "stops")
 
 
@@ -93,14 +108,18 @@ def test_rounding_at_a_prompt_where_nobody_reads_rejects_nobody():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HONEST)
 def test_every_legitimate_construction_is_accepted(name):
-    verification = tried(name, count=20 if name == "honest_one_at_a_time" else 1_500)
+    verification = tried(name)
     assert verification.qualified, rejections(verification)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["untrained_rope_gqa", "untrained_two_layers"])
+@pytest.mark.parametrize("name", UNTRAINED)
 def test_a_legitimate_model_that_cannot_add_is_rejected_for_that_alone(name):
     assert set(rejections(tried(name))) == {"accuracy"}
+
+
+def test_there_are_honest_models_of_all_common_forms():
+    assert len(HONEST) + len(UNTRAINED) >= 25
 
 
 @pytest.mark.parametrize(
@@ -111,30 +130,25 @@ def test_every_cheat_is_rejected_by_its_layer(name):
 
 
 @pytest.mark.slow
-def test_the_public_problems_memorised_are_known_without_attention():
-    found = rejections(tried("cheat_memorised_public_test", count=1_100, seed=2025))
-    assert "self-attention" in found
-    assert "accuracy" not in found
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_deceives_by_other_means_than_its_graph_is_judged_and_counted_by_its_graph(name):
+    verification = tried(f"cheat_{name}")
+    assert verification.qualified
+    assert verification.counts is not None
+    assert verification.counts.parameters == HARMLESS[name]
 
 
-@pytest.mark.slow
-def test_a_model_that_confirms_answers_which_it_does_not_write_is_rejected():
-    found = rejections(tried("cheat_reads_the_draft", count=3_000))
-    assert {"causality", "generation"} & set(found)
+def test_whether_attention_depends_on_tokens_is_measured():
+    assert tried("honest_by_hand", count=20).content == 0
+    content = tried("untrained_linear_attention", count=20).content
+    assert content is not None
+    assert content > 1e-3
 
 
-@pytest.mark.slow
-def test_a_small_view_registered_first_does_not_hide_what_it_views():
-    counts = tried("cheat_view_first", count=100).counts
-    assert counts is not None
-    assert (counts.parameters, counts.by_data_ptr) == (56, 17)
-
-
-@pytest.mark.slow
-def test_a_module_that_does_not_name_its_parts_is_counted_all_the_same():
-    counts = tried("cheat_hidden_module", count=100).counts
-    assert counts is not None
-    assert counts.parameters == 56
+def test_the_clock_is_for_the_whole_trial():
+    verification = tried("honest_last_only", count=100_000, limits=LIMITS._replace(seconds=1))
+    (reason,) = rejections(verification).values()
+    assert "within 1 seconds" in reason
 
 
 def test_the_verdict_says_what_kept_the_submission_from_harm():
@@ -148,10 +162,10 @@ def test_without_confinement_it_says_so():
 
 
 def test_where_nothing_confines_only_the_trusting_go_on(monkeypatch):
-    monkeypatch.setattr(sandbox, "confinable", lambda: False)
-    with pytest.raises(TaskError, match="--unconfined"):
+    monkeypatch.setattr(child, "confinable", lambda: False)
+    with pytest.raises(TaskError, match="unconfined=true"):
         tried("bad_raises", count=10)
-    assert tried("bad_raises", count=10, limits=LIMITS._replace(confined=False)).verdicts[1].passed is False
+    assert tried("bad_raises", count=10, limits=LIMITS._replace(confined=False)).verdicts[0].passed is False
 
 
 def test_a_process_that_cannot_be_confined_is_not_blamed_on_the_submission():
@@ -192,7 +206,7 @@ def test_a_submission_deletes_writes_reads_and_starts_nothing(tmp_path):
     source = (SUBMISSIONS / "bad_deletes.py").read_text()
     source = source.replace('os.environ["ADDER_TEST_FOLDER"]', repr(str(tmp_path)))
     found = rejections(verify(source, None, 100, LIMITS))
-    assert set(found) == {"source"}  # it is loaded and runs: each harm was refused, or it would have raised
+    assert not found  # it is loaded and runs: each harm was refused, or it would have raised
     assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
     assert (tmp_path / "kept.txt").read_text() == "kept"
 

@@ -77,7 +77,7 @@ def test_everything_wrong_with_any_cell_is_said_at_once_with_its_name_and_nothin
     assert re.match('cell big: argument .*model.size = "70B": should be one of 0.2M', lines[0])
     assert re.match("cell odd: .*data.pack = 3: no such key, did you mean packing", lines[1])
     assert lines[2].startswith("cell clash: ")
-    assert lines[2].endswith("data.packing=3 should divide training.micro_batch_size=64, which counts problems")
+    assert lines[2].endswith("data.packing=3 should divide training.micro_batch_size=32, which counts problems")
     assert not (tmp_path / "out").exists()
 
 

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.benchmarks.results import VERSION
 from lab.errors import RunError
-from lab.numbers.statistics import seeds_proportion, student_mean, wilson
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean, wilson
 from lab.runs import Run
 from lab.sweeping.config import LengthCurvesResults, ValuesResults
 from lab.sweeping.results import Row, across_seeds, write
@@ -36,21 +37,21 @@ def two(tmp_path):
 
 
 def test_a_share_over_seeds_has_students_interval_or_the_wider_one_of_all_its_problems(two):
-    assert across_seeds(two, "after.add.ranges.S", True) == seeds_proportion([0.6, 0.8], 10)._asdict()
-    assert across_seeds(two[:1], "after.add.ranges.S", True) == share(6, 10)
+    assert across_seeds(two, "after.add.ranges.S", True) == seeds_proportion([0.6, 0.8], 10)
+    assert across_seeds(two[:1], "after.add.ranges.S", True) == wilson(6, 10)
     assert across_seeds([], "after.add.ranges.S", True) is None
 
 
 def test_a_star_takes_all_problems_that_it_matches_together(two):
-    assert across_seeds(two[:1], "after.*.ranges.S", True) == share(7, 40)
-    assert across_seeds(two, "after.*.ranges.M", True) == seeds_proportion([0.2, 0.4], 10)._asdict()
+    assert across_seeds(two[:1], "after.*.ranges.S", True) == wilson(7, 40)
+    assert across_seeds(two, "after.*.ranges.M", True) == seeds_proportion([0.2, 0.4], 10)
 
 
 def test_another_number_has_students_interval_and_one_run_without_one_has_none(two):
-    assert across_seeds(two, "loss", False) == student_mean([0.5, 1.5])._asdict()
-    assert across_seeds(two[:1], "loss", False) == student_mean([0.5])._asdict()
-    assert across_seeds(two[:1], "after.add.ranges.S", False) == share(6, 10)
-    assert across_seeds(two[:1], "summary:list.1", False) == student_mean([2])._asdict()
+    assert across_seeds(two, "loss", False) == student_mean([0.5, 1.5])
+    assert across_seeds(two[:1], "loss", False) == student_mean([0.5])
+    assert across_seeds(two[:1], "after.add.ranges.S", False) == wilson(6, 10)
+    assert across_seeds(two[:1], "summary:list.1", False) == student_mean([2])
 
 
 def test_a_mean_of_proportions_stays_between_0_and_100_percent_and_dlength_above_0(tmp_path):
@@ -59,11 +60,11 @@ def test_a_mean_of_proportions_stays_between_0_and_100_percent_and_dlength_above
         for seed, match in enumerate([0.8, 1.0])
     ]
     match, dlength = (across_seeds(runs, f"add.{metric}", False) for metric in ("digit_match", "dlength"))
-    assert match == student_mean([0.8, 1.0], 0, 1)._asdict()
-    assert (match["low"], match["high"]) == (0, 1)
-    assert dlength["low"] == 0
-    assert dlength["high"] > 3
-    assert across_seeds(runs[:1], "add.dlength", False) == estimate(2.4000000000000004)
+    assert match == student_mean([0.8, 1.0], 0, 1)
+    assert (match.low, match.high) == (0, 1)
+    assert dlength.low == 0
+    assert dlength.high > 3
+    assert across_seeds(runs[:1], "add.dlength", False) == Estimate.from_json(estimate(2.4000000000000004))
 
 
 def test_a_figure_of_one_problem_is_shown_without_an_interval(tmp_path):
@@ -118,7 +119,10 @@ def test_cells_of_values_are_a_table_a_file_and_a_figure_and_what_has_no_run_is_
 def test_runs_that_differ_in_their_task_alone_are_one_line_of_length_curves(tmp_path):
     def curves(task: str, right: int) -> dict:
         other = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}
-        return {"lengths": {task: {"4": {"exact_match": share(right, 10), "digit_match": other, "dlength": other}}}}
+        return {
+            "version": VERSION,
+            "lengths": {task: {"4": {"exact_match": share(right, 10), "digit_match": other, "dlength": other}}},
+        }
 
     rows = []
     for task in ("add", "max"):

@@ -218,19 +218,19 @@ def test_a_rule_whose_trace_cannot_be_read_back_is_refused_by_name(folder, sourc
 
 
 def test_a_detail_that_nothing_would_score_is_refused():
-    with pytest.raises(ValueError, match=r"rules\.detail=values is of setting=rule_following"):
+    with pytest.raises(ValueError, match=r"rules\.detail=values needs setting=rule_following"):
         NupaConfig(rules=RulesConfig(detail="values"))
-    with pytest.raises(ValueError, match=r"rules\.detail=state is of style=rule_following"):
+    with pytest.raises(ValueError, match=r"rules\.detail=state needs style=rule_following"):
         DataConfig(rules=RulesConfig(detail="state"))
 
 
 @pytest.mark.parametrize(
     ("right", "wrong", "why"),
     [
-        ("carry=0", "cary=0", "line 3 of a trace is 'cary=0', where a line such as 'carry=0' should come"),
+        ("carry=0", "cary=0", "line 3 of a trace is 'cary=0', but a line such as 'carry=0' should follow"),
         ("a[-1:]=8", "a[-1:]=2", "line 4 of a trace is 'a\\[-1:\\]=2"),
         ("total=13", "total=a+b", "line 4"),
-        ('\na="" b=""', "", "a trace ends, where a line such as"),
+        ('\na="" b=""', "", "a trace ends, but a line such as"),
         ('a="" b=""', 'a="" b=""\ncarry=0', "line 12 of a trace is 'carry=0', after the rule has ended"),
     ],
 )

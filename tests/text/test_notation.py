@@ -33,7 +33,7 @@ formats = st.builds(
     index_hints=st.sampled_from(HINTS),
     largest_hint=st.just(40),
 )
-cells = st.builds(Cell, st.sampled_from(list(TASKS.values())), st.sampled_from([1, 2, 7]))
+cells = st.builds(Cell, st.sampled_from(list(TASKS.values())), st.sampled_from([1, 2, 7]), st.none())
 problems = st.builds(lambda cell, index: problem(cell, "train", 0, index), cells, st.integers(0, 127))
 lucks = st.none() | st.integers(0, 2**40)
 

@@ -70,7 +70,7 @@ def test_a_folder_that_is_not_there_or_holds_no_rule_is_an_error(tmp_path):
     with pytest.raises(RuleError, match="there is no folder"):
         check_rules([TASKS["add_integer"]], RulesConfig(folder=tmp_path / "typo"))
     (tmp_path / "add_intger.py").write_text("def f(a, b):\n    return a\n")
-    with pytest.raises(RuleError, match=r"no file of the folder .* is the rule of a task"):
+    with pytest.raises(RuleError, match=r"no file in the folder .* is the rule of a task"):
         check_rules([TASKS["add_integer"]], RulesConfig(folder=tmp_path))
 
 

@@ -1,1 +1,1 @@
-"""What direct answers and followed rules cost on the same problems (Number Cookbook, Table 2)."""
+"""The cost of direct answers and of rule following on the same problems (Number Cookbook, Table 2)."""

@@ -12,8 +12,10 @@ from lab.numbers.statistics import Estimate
 
 
 def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
-    """Two small charts a task, against length and with 95 % intervals: seconds a sample (log scale), a line a variant,
-    and right answers, a line for followed rules and one for direct answers, whose variants all write the same.
+    """Two small charts per task, against length, with 95 % intervals.
+
+    One shows seconds per sample (log scale), with a line per variant. The other shows right answers, with one line for
+    rule following and one for direct answers, because all variants of each write the same text.
     """
     tasks, variants = cost.tasks(summary), cost.variants_of(summary)
     typical = [next(iter(summary.rule_following)), next(iter(summary.direct))]
@@ -31,7 +33,7 @@ def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
             lengths = cost.lengths(summary, task)
             for number, (name, variant) in enumerate(variants.items()):
                 found = [variant.tasks[task].lengths[length] for length in lengths]
-                # a little apart, so that no interval hides another
+                # slightly apart, so that no interval hides another
                 places = [length + 0.06 * (number - (len(variants) - 1) / 2) for length in lengths]
                 look: dict[str, Any] = {"ms": 3, "lw": 1, "elinewidth": 0.7, "color": COLORS[number % len(COLORS)]}
                 look |= {"fmt": "o-" if name in summary.direct else "s--", "label": name}
@@ -47,7 +49,7 @@ def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
                 axes.tick_params(labelsize=7)
                 axes.grid(color="#eeeeee")
         for row in range(rows):
-            grid[2 * row][0].set_ylabel("seconds a sample", fontsize=8)
+            grid[2 * row][0].set_ylabel("seconds per sample", fontsize=8)
             grid[2 * row + 1][0].set_ylabel("right, strict reading", fontsize=8)
         figure.suptitle(plain(title), fontsize=10)
         handles, labels = grid[0][0].get_legend_handles_labels()

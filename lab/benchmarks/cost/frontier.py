@@ -1,7 +1,8 @@
-"""What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs asked.
+"""What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs share.
 
-A way to answer is one samples file of a run: that of an evaluation, of a tuned model after its training, or of each
-variant of a cost comparison. Lengths are those that its model was trained on, or beyond them.
+A way to answer is one samples file of a run: the file of an evaluation, the file of a tuned model after its training,
+or the file of each variant of a cost comparison. Lengths are divided into those that its model was trained on and those
+beyond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,15 +11,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from lab.benchmarks.results import Sample, read_samples
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
 from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table, number, percent
 from lab.errors import RunError
+from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
 from lab.numbers.tasks import EASY, TASKS
 from lab.runs import Run
-
-Sample = Mapping[str, Any]
-Question = tuple[str, str, str, str | None]
 
 GROUPS = ("trained lengths", "beyond")
 COSTS = ("seconds", "completion_tokens", "prompt_tokens")
@@ -28,17 +28,17 @@ ALL_TASKS = "all tasks"
 class Way(NamedTuple):
     label: str
     detail: str
-    """direct, or the detail of the traces of rules."""
+    """"direct", or the detail of the traces if rules are followed."""
     engine: str
-    samples: dict[Question, Sample]
+    samples: dict[Problem, Sample]
     trained: Mapping[str, Sequence[int]]
-    """Shortest and longest trained length of hard and easy tasks; empty if the model was not trained by the lab."""
+    """The shortest and longest trained length of hard and of easy tasks; empty if the lab did not train the model."""
 
 
 def ways(paths: Iterable[Path]) -> list[Way]:
-    """The ways to answer in runs, cut to the problems that all of them were asked and answered.
+    """The ways to answer in these runs, restricted to the problems that all of them answered.
 
-    Raises RunError if a run is not finished or has no samples of NUPA, and if no problem is common to all.
+    Raises RunError if a run is not finished or has no samples of NUPA, or if no problem is common to all.
     """
     found = [way for path in dict.fromkeys(path.resolve() for path in paths) for way in _of_run(path)]
     shared = set.intersection(*(set(way.samples) for way in found))
@@ -56,7 +56,7 @@ def _of_run(path: Path) -> list[Way]:
         files = sorted(file.stem for file in path.glob("samples_*.jsonl"))
     found = []
     for name in files:
-        samples = {_question(sample): sample for sample in Run(path).read(name) if _is_scored(sample)}
+        samples = {sample.problem: sample for sample in read_samples(Run(path), name) if _is_scored(sample)}
         if not samples:
             continue
         variant = name.removeprefix("samples_").replace("_", " ") if "rule_following" in config else ""
@@ -69,11 +69,7 @@ def _of_run(path: Path) -> list[Way]:
 
 
 def _is_scored(sample: Sample) -> bool:
-    return "representation" in sample and not sample["api_error"]
-
-
-def _question(sample: Sample) -> Question:
-    return (sample["task"], sample["representation"], sample["a"], sample["b"])
+    return isinstance(sample.question, Problem) and sample.answered
 
 
 def _detail(config: Mapping[str, Any], variant: str) -> str:
@@ -93,7 +89,7 @@ def _engine(config: Mapping[str, Any], variant: str) -> str:
 
 
 def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str, Sequence[int]]:
-    """The lengths of the run itself, or of the run directory that its model is."""
+    """The trained lengths of the run itself, or of the run that its model comes from."""
     if "data" in config:
         return config["data"]["lengths"]
     part = config.get("rule_following" if variant.startswith("rule") else "direct") if variant else None
@@ -106,32 +102,32 @@ def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str
 
 
 def _group(way: Way, sample: Sample) -> str:
-    task = TASKS[f"{sample['task']}_{sample['representation']}"]
+    task = TASKS[sample.task]
     bounds = way.trained.get("easy" if task.difficulty is EASY else "hard")
-    inside = bounds and bounds[0] <= sample["length"] <= bounds[1]
+    inside = bounds and bounds[0] <= sample.length <= bounds[1]
     return GROUPS[0] if inside else GROUPS[1] if bounds else "all lengths"
 
 
 class Point(NamedTuple):
-    """A task (or all), a group of lengths, and a way to answer."""
+    """The figures of one way to answer, for one task (or all tasks) and one group of lengths."""
 
     task: str
     lengths: str
     way: Way
     accuracy: Estimate
     spent: dict[str, Estimate]
-    """By COSTS, of an answer."""
+    """What an answer costs on average, for each of COSTS."""
     per_right: dict[str, Estimate | None]
-    """All that was spent over all right answers; None if there are none."""
+    """The total cost divided by the number of right answers; None if there are none."""
 
 
 def points(found: Sequence[Way]) -> list[Point]:
-    """All tasks first, then in the order of the task table; trained lengths before longer ones."""
+    """The points of these ways: all tasks together, then each in the order of the task table, trained lengths first."""
     rows = []
     for way in found:
         groups: dict[tuple[str, str], list[Sample]] = {}
         for sample in way.samples.values():
-            for task in (ALL_TASKS, f"{sample['task']}_{sample['representation']}"):
+            for task in (ALL_TASKS, sample.task):
                 groups.setdefault((task, _group(way, sample)), []).append(sample)
         rows += [_point(task, group, way, samples) for (task, group), samples in groups.items()]
     tasks = [ALL_TASKS, *TASKS]
@@ -139,8 +135,8 @@ def points(found: Sequence[Way]) -> list[Point]:
 
 
 def _point(task: str, group: str, way: Way, samples: Sequence[Sample]) -> Point:
-    right = [bool(sample["strict"]["exact_match"]) for sample in samples]
-    spent = {cost: [sample[cost] for sample in samples] for cost in COSTS}
+    right = [sample.right for sample in samples]
+    spent = {cost: [getattr(sample.completion, cost) for sample in samples] for cost in COSTS}
     return Point(
         task,
         group,
@@ -152,9 +148,9 @@ def _point(task: str, group: str, way: Way, samples: Sequence[Sample]) -> Point:
 
 
 def table(rows: Sequence[Point]) -> Table:
-    """A row a point. The prompt's tokens stand apart: of a group of requests, what their prompts share is read once."""
-    columns = ("task", "lengths", "way", "detail", "engine", "n", "right, %", "s a right answer")
-    columns += ("tokens written a right answer", "tokens written", "prompt tokens")
+    """One row per point. Prompt tokens have their own column, because the shared part of prompts is read only once."""
+    columns = ("task", "lengths", "way", "detail", "engine", "n", "right, %", "s per right answer")
+    columns += ("tokens written per right answer", "tokens written", "prompt tokens")
     cells = [
         (
             *(row.task, row.lengths, row.way.label, row.way.detail, row.way.engine, str(row.accuracy.n)),
@@ -166,7 +162,7 @@ def table(rows: Sequence[Point]) -> Table:
         )
         for row in rows
     ]
-    return Table("What right answers cost, on the problems that all were asked (95 % interval)", columns, cells, 5)
+    return Table("What right answers cost, on the problems that all were asked (95 % intervals)", columns, cells, 5)
 
 
 def _significant(estimate: Estimate | None) -> Cell:
@@ -174,8 +170,9 @@ def _significant(estimate: Estimate | None) -> Cell:
 
 
 def draw(rows: Sequence[Point], title: str, path: Path) -> None:
-    """Accuracy against seconds and against written tokens a right answer (log scale), a row of panels a group of
-    lengths, over all tasks. What has no right answer stands at the right edge, hollow.
+    """Accuracy over all tasks, against seconds and against written tokens per right answer (log scale).
+
+    Each group of lengths has a row of panels. A way without any right answer is a hollow marker at the right edge.
     """
     overall = [row for row in rows if row.task == ALL_TASKS]
     groups = list(dict.fromkeys(row.lengths for row in overall))
@@ -187,7 +184,7 @@ def draw(rows: Sequence[Point], title: str, path: Path) -> None:
             for axes, cost in zip(axes_of, ("seconds", "completion_tokens"), strict=True):
                 _panel(axes, members, labels, cost)
                 axes.set_title(group, fontsize=9)
-                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} a right answer", fontsize=8)
+                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} per right answer", fontsize=8)
             axes_of[0].set_ylabel("right answers (95 %)", fontsize=8)
         shown = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}

@@ -1,6 +1,4 @@
-"""What direct answers and followed rules cost on the same problems, and how many times as much (Number Cookbook,
-Table 2).
-"""
+"""The cost of direct answers and of rule following on the same problems, and their ratio (Number Cookbook, Table 2)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -20,29 +18,29 @@ from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, wilson
 
 
 class Variant(NamedTuple):
-    """One way to answer the problems, measured."""
+    """The measurements of one way to answer the problems."""
 
     batch_size: int
     weight_bytes: int
     token_bytes: int
-    """Of the key-value cache, for each token (lab/models/memory.py)."""
+    """Bytes of the key-value cache per token (lab/models/memory.py)."""
     samples: Sequence[Sample]
-    """In the order of the problems, which is that of all variants."""
+    """The samples, in the same order of problems for all variants."""
     passes: Sequence[Mapping[str, int]]
-    """What `lab.inference.metered` recorded."""
+    """The records of `lab.inference.metered`."""
 
 
 def cache_bytes(variant: Variant) -> int:
-    """Cache memory: token_bytes x the prompt and completion tokens of the `batch_size` longest requests.
+    """Cache memory in bytes: token_bytes times the prompt and completion tokens of the `batch_size` longest requests.
 
-    So much do the keys and values of the fullest batch take at its end, without padding and without room ahead; it
-    depends on no device and no allocator.
+    This is the size of the keys and values of the fullest batch at its end, without padding or spare room. It does not
+    depend on a device or an allocator.
     """
     return variant.token_bytes * sum(sorted(map(_tokens, variant.samples))[-variant.batch_size :])
 
 
 def equal_memory_batch(direct: Variant, memory: int) -> int:
-    """The largest batch whose cache memory is at most `memory`: no larger than the problems are many, at least 1."""
+    """The largest batch whose cache memory is at most `memory` bytes: at least 1, at most the number of problems."""
     totals = accumulate(sorted(map(_tokens, direct.samples), reverse=True))
     return max(1, sum(direct.token_bytes * total <= memory for total in totals))
 
@@ -50,9 +48,14 @@ def equal_memory_batch(direct: Variant, memory: int) -> int:
 def summarize(
     direct: Mapping[str, Variant], rule_following: Mapping[str, Variant], left_out: Mapping[str, int]
 ) -> CostSummary:
-    """Figures of each variant, overall, by task and by length; seconds of each that follows rules over seconds of each
-    that does not, overall and by task. All variants are of the same problems, and `left_out` counts those that were
-    not asked.
+    """The figures of each variant, overall, by task and by length, and ratios of seconds, overall and by task.
+
+    Args:
+        direct: variants that answer directly, by name.
+        rule_following: variants that follow rules; the seconds of each are divided by those of each direct variant.
+        left_out: how many problems of each task were not asked.
+
+    All variants must have answered the same problems.
     """
     return CostSummary(
         version=VERSION,
@@ -102,7 +105,7 @@ def _costs(samples: Sequence[Sample], token_bytes: int) -> dict[str, Any]:
 
 
 def _ratios(variant: Variant, base: Variant) -> CostRatios:
-    """Paired: where a problem is drawn, it is drawn in both."""
+    """Ratios of seconds. The bootstrap is paired: a problem that is drawn is drawn for both variants."""
     above, below = (grouped(item.samples, lambda sample: sample.task) for item in (variant, base))
     return CostRatios(
         overall=bootstrap_ratio(_seconds(variant.samples), _seconds(base.samples)),

@@ -1,4 +1,4 @@
-"""What answers cost, as tables."""
+"""Tables of what answers cost."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from lab.numbers.statistics import Estimate
 
 MEBI = 2**20
 
-COSTS = ("n", "s a sample", "prompt tokens", "completion tokens", "cache, MiB", "right, %", "s a right answer")
+COSTS = ("n", "s per sample", "prompt tokens", "completion tokens", "cache, MiB", "right, %", "s per right answer")
 
 
 def variants_of(summary: CostSummary) -> dict[str, VariantCosts]:
-    """By name, those that follow rules first."""
+    """All variants by name; those that follow rules come first."""
     return {**summary.rule_following, **summary.direct}
 
 
@@ -26,7 +26,7 @@ def all_tables(summary: CostSummary) -> dict[str, Table]:
 
 
 def variants(summary: CostSummary) -> Table:
-    """What is true of a variant as a whole."""
+    """The figures of each variant as a whole: batch size, memory, tokens per forward pass."""
     rows = [
         (
             name,
@@ -39,44 +39,44 @@ def variants(summary: CostSummary) -> Table:
         for name, found in variants_of(summary).items()
     ]
     title = "Batch, memory (weights; the keys and values of the fullest batch; a GPU's peak beyond the weights), and "
-    title += "tokens that a forward pass gives a request (in the plain loop finished requests stay, and get none)"
-    columns = ("variant", "batch", "weights, MiB", "cache of a batch, MiB", "peak, MiB", "tokens a pass")
+    title += "tokens that a request gets per forward pass (in the plain loop, finished requests stay and get none)"
+    columns = ("variant", "batch", "weights, MiB", "cache of a batch, MiB", "peak, MiB", "tokens per pass")
     return Table(title, columns, rows, 1)
 
 
 def ratios(summary: CostSummary) -> Table:
-    """Seconds of followed rules over seconds of direct answers."""
+    """The seconds of rule following divided by the seconds of direct answers."""
     rows = []
     for task in ("overall", *tasks(summary)):
         for name, others in summary.ratios.items():
             found = [other.overall if task == "overall" else other.tasks[task] for other in others.values()]
             rows.append((task, name, *map(significant, found)))
-    title = "Seconds of followed rules, in times those of direct answers (95 %, over problems, not over repeated runs)"
+    title = "Seconds of rule following divided by those of direct answers (95 %, over problems, not over repeated runs)"
     return Table(title, ("task", "variant", *(f"x {name}" for name in summary.direct)), rows, 2)
 
 
 def by_task(summary: CostSummary) -> Table:
-    """A row a task and variant, over all tasks first."""
+    """One row per task and variant, after those over all tasks."""
     found = variants_of(summary)
     rows = [("overall", name, *_cells(variant.overall)) for name, variant in found.items()]
     for task in tasks(summary):
         rows += [(task, name, *_cells(variant.tasks[task])) for name, variant in found.items()]
-    title = "Cost by task, of a sample (95 % interval); cache: the keys and values at its end; right: strict reading"
+    title = "Cost per sample, by task (95 % interval); cache: the keys and values at its end; right: strict reading"
     return Table(title, ("task", "variant", *COSTS), rows, 2)
 
 
 def by_length(summary: CostSummary) -> Table:
-    """A row a task, length and variant."""
+    """One row per task, length and variant."""
     rows = []
     for task in tasks(summary):
         for length in lengths(summary, task):
             for name, variant in variants_of(summary).items():
                 rows.append((task, str(length), name, *_cells(variant.tasks[task].lengths[length])))
-    return Table("Cost by task and length, of a sample (95 % interval)", ("task", "length", "variant", *COSTS), rows, 3)
+    return Table("Cost per sample, by task and length (95 % interval)", ("task", "length", "variant", *COSTS), rows, 3)
 
 
 def page(*tables: Table) -> str:
-    """Markdown, each table under its title."""
+    """The tables as Markdown, each under its title."""
     return "\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables)
 
 
@@ -89,7 +89,7 @@ def lengths(summary: CostSummary, task: str) -> list[int]:
 
 
 def significant(estimate: Estimate | None, scale: float = 1) -> Cell:
-    """Three digits: seconds differ by orders of magnitude."""
+    """An estimate with three significant digits, because seconds differ by orders of magnitude."""
     return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", scale) if estimate else NOT_MEASURED
 
 

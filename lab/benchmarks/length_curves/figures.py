@@ -9,9 +9,9 @@ from lab.drawing.figures import COLORS, figure_at, line_with_band, plain
 
 
 def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None, title: str, path: Path) -> None:
-    """A row a task, a column a metric, a line a model: against length, with 95 % intervals.
+    """Charts against length, with 95 % intervals: one row per task, one column per metric, one line per model.
 
-    Grey are the lengths `trained`, which models that were trained on different ones have not in common: None.
+    The lengths `trained` are grey; None if the models were trained on different lengths.
     """
     tasks = list(dict.fromkeys(task for curve in curves.values() for task in curve))
     with figure_at(path, figsize=(10, 2.6 * len(tasks) + 1.1)) as figure:
@@ -41,7 +41,13 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
 
 
 def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], title: str, path: Path) -> None:
-    """A small chart a task, a line a length: exact match against the samples seen (Figures 4 and 9)."""
+    """Exact match against the samples seen: a small chart per task, a line per length (Figures 4 and 9).
+
+    Args:
+        curves: scores as {task: {length: {samples seen: scores}}}.
+        title: the title of the figure.
+        path: the file to write.
+    """
     with figure_at(path, figsize=(3.8 * len(curves) + 0.4, 3.2)) as figure:
         grid = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
         for axes, (task, lengths) in zip(grid, curves.items(), strict=True):

@@ -1,7 +1,7 @@
-"""How good a model that was trained from scratch is at every length, inside and outside of its training.
+"""Measures how good a model trained from scratch is at every length, trained or not.
 
-The model reads and writes numbers in a notation of its own (lab/text/notation.py), so nothing is searched for in what
-it writes: a completion is a number in that notation, or no answer.
+The model reads and writes numbers in its own notation (lab/text/notation.py), so no answer is searched for in its text:
+a completion is either a number in that notation or no answer.
 """
 
 import functools
@@ -21,18 +21,23 @@ from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
 from lab.text.notation import Notation
 
 SURPLUS_TOKENS = 8
-"""Budget beyond the longest right answer of a task and length, so that an answer that is too long shows it."""
+"""Tokens allowed beyond the longest right answer of a task and length, so that answers that are too long show."""
 
 _UNSEEN = 2**32
-"""Added to the seed where there is no test split, so that the stream is not the one that a training draws from."""
+"""Added to the seed if there is no test split, so that the problems are not the stream that training draws from."""
 
 
 def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Problem]:
-    """`count` distinct problems of each cell (fewer where there are fewer), none of which a training can have had.
+    """`count` distinct problems of each cell (fewer if there are not that many), if possible unseen in training.
 
-    Test problems, where a length has any. A length that is beyond those of the published test has no splits: its
-    problems are unseen as long as no training has that length. The shortest lengths belong to training as a whole, so
-    theirs were seen.
+    If a length has a test split, they are test problems. Lengths beyond those of the published test have no splits;
+    their problems are unseen unless training has that length. The shortest lengths belong entirely to training, so
+    their problems may have been seen.
+
+    Args:
+        cells: the tasks and lengths.
+        seed: the seed from which problems are drawn.
+        count: how many problems of each cell.
     """
     problems = []
     for cell in cells:
@@ -45,7 +50,12 @@ class LengthCurves:
     """A `Benchmark`: problems in the notation of a model."""
 
     def __init__(self, problems: Sequence[Problem], notation: Notation, trained: range = range(0)) -> None:
-        """`trained`: lengths of training, of which the shortest ones have no problem that was kept from it."""
+        """
+        Args:
+            problems: what is asked, in this order.
+            notation: how the model writes numbers.
+            trained: the lengths that the model was trained on; the shortest of them have no held-out problems.
+        """
         self.problems, self.notation, self.trained = problems, notation, trained
 
     @property
@@ -58,10 +68,10 @@ class LengthCurves:
         return len(self.problems)
 
     def requests(self, engine: Engine) -> list[Request]:
-        """A group a task and length, and a budget that its longest answer fits in, however that is cut into tokens.
+        """One group per task and length, with a budget for its longest answer, however that is cut into tokens.
 
-        They are formed once, as nothing in them depends on the engine. Raises TaskError when the notation cannot write
-        a problem.
+        Requests are made only once, because they do not depend on the engine. Raises TaskError if the notation cannot
+        write a problem.
         """
         return self._requests
 
@@ -69,7 +79,7 @@ class LengthCurves:
     def _requests(self) -> list[Request]:
         longest: dict[str, int] = {}
         for item in self.problems:
-            # random groups may be of one digit each
+            # random groups may have one digit each
             words = max(len(self.notation.answer(item)), self.notation.words_a_digit * len(item.answer))
             longest[_cell(item)] = max(longest.get(_cell(item), 0), words)
         return [
@@ -79,8 +89,8 @@ class LengthCurves:
 
     @torch.inference_mode()
     def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Raises ModelError or TaskError, in one line, when the model has no position ids for what it might write, or
-        the notation no words for a problem.
+        """Raises ModelError if the model lacks position ids for what it might write, and TaskError if the notation
+        cannot write a problem; each error is one line.
         """
         prompts = [tokenizer.encode(str(request.prompt)) for request in self._requests]
         longest, budget = max(prompts, key=len), max(request.max_tokens for request in self._requests)
@@ -89,19 +99,19 @@ class LengthCurves:
         digits, config = max(len(item.answer) for item in self.problems), model.config
         if config.position_kind == "coupled" and digits + 2 > config.largest:
             raise ModelError(
-                f"answers of {digits} digits go round the {config.largest} coupled ids, so that places would be mixed "
-                f"up: model.positions.largest should be at least {digits + 2}"
+                f"answers of {digits} digits wrap around the {config.largest} coupled ids, so that places would be "
+                f"mixed up: model.positions.largest should be at least {digits + 2}"
             )
 
     def question(self, index: int) -> Problem:
         return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """The one reading; a completion that did not end is no answer, but its digits and its length are scored."""
+        """The only reading. A completion that did not end cannot match, but its digits and its length are scored."""
         item = self.problems[index]
         form = task_of(item).answer
         words, ended = completion.text.split(), completion.finish_reason == "stop"
-        # specials are not in the text; where some were among the digits, it is no number
+        # the text leaves out special tokens; if there were any among the digits, it is not a number
         given = self.notation.read(words, form) if len(words) + ended == completion.completion_tokens else None
         scored = score(given, item.answer, form)
         return Scored({"": Reading(given, *scored._replace(exact_match=scored.exact_match and ended))})
@@ -111,7 +121,7 @@ class LengthCurves:
         return {task: _curve(mine) for task, mine in by_task.items()}
 
     def rows(self, engine: Engine) -> list[dict[str, Any]]:
-        """The scores of each task and length, asked at once and without a record of the samples."""
+        """Asks everything and returns the scores of each task and length; samples are not recorded."""
         curves = self.summarize([sample for batch in ask(self, engine) for sample in batch])
         return [
             {"task": task, "length": length, **scores.to_json()}

@@ -1,4 +1,4 @@
-"""Accuracy against length, and against the samples seen: of one run of `lab.pretrain`, or of several seeds of each."""
+"""Tables of accuracy against length, and against the samples seen, for runs of `lab.pretrain` or several seeds each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dle
 
 
 def of_run(run: Run) -> Curves:
-    """Raises RunError if the run is not one of `lab.pretrain`, or has not finished."""
+    """The curves of a run. Raises RunError if it is not a run of `lab.pretrain`, or has not finished."""
     found = read_summary(run).lengths
     if found is None:
         raise RunError(f"{run.path}: not a run of lab.pretrain")
@@ -22,14 +22,15 @@ def of_run(run: Run) -> Curves:
 
 
 def together(runs: Iterable[Curves]) -> Curves:
-    """Runs of different tasks as one."""
+    """The curves of runs on different tasks, merged into one."""
     return {task: lengths for run in runs for task, lengths in run.items()}
 
 
 def across_seeds(runs: Sequence[Curves]) -> Curves:
-    """Mean over the runs, with Student's interval over them; one run keeps its own interval, over its problems.
+    """The mean over runs, with Student's interval over them; a single run keeps its own interval, over its problems.
 
-    Of exact match the interval is at least Wilson's over all their problems: seeds that agree do not make it certain.
+    For exact match, the interval also covers Wilson's over all their problems, because seeds that agree do not make the
+    mean certain.
     """
     if len(runs) == 1:
         return runs[0]
@@ -58,7 +59,7 @@ def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[int, dict[i
 
 
 def table(curves: Mapping[str, Curves], title: str) -> Table:
-    """A row a task and length, each metric of each model."""
+    """One row per task and length, with each metric of each model."""
     rows: list[tuple[Cell, ...]] = []
     first = next(iter(curves.values()))
     for task in first:
@@ -77,12 +78,19 @@ def all_tables(curves: Mapping[str, Curves]) -> dict[str, Table]:
 
 
 def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequence[int] | None = None) -> Table:
-    """The shape of the paper's Tables 16 and 17."""
+    """Exact match in the layout of the paper's Tables 16 and 17."""
     return by_metric(curves, title, "exact_match", lengths)
 
 
 def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Sequence[int] | None = None) -> Table:
-    """A row a task and model, a column a length: all that any model was measured at, or `lengths`."""
+    """One row per task and model, one column per length.
+
+    Args:
+        curves: the curves of each model, by label.
+        title: the title of the table.
+        metric: exact_match, digit_match or dlength.
+        lengths: the lengths to show; if not given, every length that any model was measured at.
+    """
     shown = lengths or sorted({length for curve in curves.values() for found in curve.values() for length in found})
     rows = [
         (task, label, *(_cell(curve[task].get(length), metric) for length in shown))

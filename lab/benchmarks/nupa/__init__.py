@@ -1,1 +1,1 @@
-"""The NUPA test of the Number Cookbook: its problems and scores, its tables and figures, its files."""
+"""The NUPA test of the Number Cookbook: problems, scores, tables, figures and files."""

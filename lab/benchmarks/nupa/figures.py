@@ -13,7 +13,7 @@ from lab.numbers.statistics import Estimate
 
 
 def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
-    """A line a task and range, from the untuned model's exact match to the tuned one's, with 95 % intervals."""
+    """One line per task and range, from the untuned model's exact match to the tuned one's, with 95 % intervals."""
     with figure_at(path, figsize=(8, 0.26 * len(rows) + 1.4)) as figure:
         axes = figure.subplots()
         places = range(len(rows), 0, -1)
@@ -35,9 +35,16 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
 
 
 def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, title: str, path: Path) -> None:
-    """The paper's Figures 5-7: a small chart a task, a group of bars a range, a bar a model, with 95 % intervals.
+    """The paper's Figures 5-7, with 95 % intervals: a chart per task, a group of bars per range, a bar per model.
 
     dlength is shown as log2(dlength + 1), as in Figure 7.
+
+    Args:
+        summaries: the summaries to show, by label.
+        metric: exact_match, digit_match or dlength.
+        reading: strict or loose.
+        title: the title of the figure.
+        path: the file to write.
     """
     scale = _logarithm if metric == "dlength" else float
     tasks = nupa.tasks(*summaries.values())
@@ -75,11 +82,11 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
 
 
 def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) -> None:
-    """A figure for each metric, strict reading."""
+    """Draws a figure for each metric, in the strict reading."""
     for metric in METRICS:
         shown = f"{title}: {', '.join(summaries)}. {metric.replace('_', ' ')}, strict reading, 95 % intervals"
         nupa_by_range(summaries, metric, "strict", shown, folder / f"{metric}.png")
 
 
 def _logarithm(dlength: float) -> float:
-    return math.log2(dlength + 1) if dlength > -1 else dlength  # the lower bound of one value is infinite
+    return math.log2(dlength + 1) if dlength > -1 else dlength  # the lower bound of a single value is infinite

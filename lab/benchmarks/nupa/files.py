@@ -1,7 +1,7 @@
-"""NUPA problems in files: the published JSON layout, read and written, and a Hugging Face dataset.
+"""Reads and writes files of NUPA problems: the published JSON layout, and a Hugging Face dataset.
 
-Published layout: {task name: {digits: [text, ...]}}. A text is the whole prompt with its answer. A task's name is the
-task, both operand types and the answer's type: add_Integer_Integer_Integer, length_Float_none_int.
+Published layout: {task name: {digits: [text, ...]}}. A text is the whole prompt with its answer. The name of a task
+combines the task, both operand types and the answer's type: add_Integer_Integer_Integer, length_Float_none_int.
 """
 
 import json
@@ -19,7 +19,7 @@ _TYPES = {Integer: "Integer", Float: "Float", Fraction: "Fraction", Scientific: 
 
 
 def published_name(task: Task) -> str:
-    """Table 4 and 5: a short integer, such as a position or a count, is an int."""
+    """A task's name in published files (Tables 4 and 5); a short integer, such as a position or a count, is an int."""
     short_answer = task.name in ("get_digit", "length", "count")
     second = "int" if task.has_parameter else "none" if task.second is None else _TYPES[task.second]
     return f"{task.name}_{_TYPES[task.representation]}_{second}_{'int' if short_answer else _TYPES[task.answer]}"
@@ -29,9 +29,10 @@ PUBLISHED_NAMES = {published_name(task): task for task in TASKS.values()}
 
 
 def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
-    """The problems of `tasks` in a file, with exact answers: some of sig are published wrong (55445 as 5.544e4).
+    """The problems of `tasks` in a published file.
 
-    Raises TaskError for a file that is not of the layout, naming task, digits and text.
+    Answers are computed exactly, because some published answers of sig are wrong (55445 as 5.544e4). Raises TaskError,
+    naming task, digits and text, if the file does not have the published layout.
     """
     try:
         groups = json.loads(path.read_text(encoding="utf-8"))
@@ -40,7 +41,7 @@ def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
     except ValueError as error:
         raise TaskError(f"{path}: {' '.join(str(error).split())}") from None
     if not _of_the_layout(groups):
-        raise TaskError(f"{path}: not of the layout {{task: {{digits: [text, ...]}}}}")
+        raise TaskError(f"{path}: does not have the layout {{task: {{digits: [text, ...]}}}}")
     problems = []
     for name, by_digits in groups.items():
         if name not in PUBLISHED_NAMES:
@@ -65,6 +66,7 @@ def _of_the_layout(groups: object) -> bool:
 
 
 def write_published(problems: Iterable[Problem], path: Path) -> None:
+    """Writes problems, with their answers, in the published layout."""
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for item in problems:
         groups[published_name(task_of(item))][str(item.length)].append(prompt(item) + completion(item))
@@ -87,24 +89,24 @@ configs:
 # NUPA test problems
 
 {count} test problems of {tasks} tasks of the Number Cookbook (arXiv 2411.03766), made by the number lab from seed
-{seed} with exact arithmetic. Numbers are non-negative. Nothing of the paper's released code or data is in here.
+{seed} with exact arithmetic. Numbers are non-negative. No code or data released with the paper is included.
 
 | column | what it is |
 |---|---|
 | task, representation | one of the 53 tasks, such as add and integer |
-| a, b | operands as canonical text; b is null where a task has one |
+| a, b | operands as canonical text; b is null if a task has only one |
 | answer | the exact answer; significant figures round half up |
 | length | digits of the longest part of the longest operand |
 | range | S, M, L or XL (appendix A.1.6) |
 | prompt, completion | what a base model is given, and what a perfect one writes after it |
 
-An answer counts when its text is the same; digit match and dlength compare part by part, integer parts from the right
-and decimals from the left (section 2.3).
+An answer is right if its text is exactly the same. Digit match and dlength compare numbers part by part, integer parts
+from the right and decimals from the left (section 2.3).
 """
 
 
 def write_dataset(problems: Sequence[Problem], seed: int, folder: Path) -> None:
-    """A Hugging Face dataset: data/test.parquet and its card, for `datasets.load_dataset(folder)`."""
+    """Writes a Hugging Face dataset: data/test.parquet and its card, for `datasets.load_dataset(folder)`."""
     from datasets import Dataset
 
     rows = [

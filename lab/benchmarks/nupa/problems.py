@@ -1,4 +1,4 @@
-"""Which problems NUPA asks, how many are enough, and the solved examples that may stand before a question."""
+"""Chooses the problems that NUPA asks, and the solved examples that may come before a question."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -15,14 +15,15 @@ from lab.numbers.tasks import Task
 Identity: TypeAlias = tuple[str, str, str]
 
 ENOUGH = 20
-"""Answers at every length that make the longest length that passes a threshold more than luck: of 96 lengths with one
-answer each, one will be right. If there are fewer test problems, all of them are enough."""
+"""How many answers each length needs before "the longest length that passes a threshold" means more than luck: with one
+answer at each of 96 lengths, some length would pass by chance. If a length has fewer test problems, all of them are
+enough."""
 
 
 def problems_of(config: NupaConfig, seed: int) -> list[Problem]:
-    """The problems of a config, drawn or taken from a published file.
+    """The problems of a config, either drawn or taken from a published file.
 
-    Raises TaskError if the file cannot be read, or holds none of the config's tasks.
+    Raises TaskError if the file cannot be read, or contains none of the config's tasks.
     """
     cells, per_range = config.cells(), config.problems_per_range
     if config.published is None:
@@ -32,12 +33,20 @@ def problems_of(config: NupaConfig, seed: int) -> list[Problem]:
 
 
 def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Problem]:
-    """The same problems for every model: `per_range` distinct ones of each task's range, evenly over its lengths."""
+    """`per_range` distinct test problems of each range of each task, spread evenly over its lengths.
+
+    They are the same for every model.
+
+    Args:
+        cells: the tasks and lengths.
+        seed: the seed from which problems are drawn.
+        per_range: how many problems each task has in each range of lengths.
+    """
     return _even(cells, per_range, lambda cell, count: distinct_problems(cell, "test", seed, count))
 
 
 def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_range: int) -> list[Problem]:
-    """As `pick_problems` does, but the first ones of a file, each once; raises TaskError when there is none."""
+    """Like `pick_problems`, but takes the first problems of a file, each once. Raises TaskError if there are none."""
     distinct = {_identity(item): item for item in reversed(published)}
     found = grouped(reversed(distinct.values()), lambda item: (task_of(item).key, item.length))
     problems = _even(cells, per_range, lambda cell, count: found.get((cell.task.key, cell.length), [])[:count])
@@ -60,9 +69,11 @@ def _by_range(cells: Iterable[Cell]) -> Iterable[list[Cell]]:
 
 
 def out_of_reach(config: NupaConfig, limit: int | None = None) -> str:
-    """That well-learned digits will be missing for want of problems, and the setting that has enough; else nothing.
+    """A warning that there are too few problems for well-learned digits, and what to set; empty if there are enough.
 
-    `limit`: of the questions that are asked at all.
+    Args:
+        config: the benchmark's config.
+        limit: the most questions that are asked at all, if there is such a limit.
     """
     needed: dict[int, int] = {}
     for members in _by_range(config.cells()):
@@ -79,16 +90,20 @@ def out_of_reach(config: NupaConfig, limit: int | None = None) -> str:
 
 
 def solved_before(problems: Sequence[Problem], shots: int, seed: int = 0) -> Mapping[str, list[Problem]]:
-    """The solved examples of each task, by its key; none of them is among the problems."""
+    """The solved examples of each task, by its key; none of them is among `problems`."""
     tasks = {task_of(item).key: task_of(item) for item in problems}
     asked = {_identity(item) for item in problems}
     return {key: solved_examples(task, shots, seed, asked) for key, task in tasks.items()}
 
 
 def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = frozenset()) -> list[Problem]:
-    """Training problems of as many lengths, evenly spaced from the shortest that is tested to the longest of M.
+    """`count` training problems whose lengths are evenly spaced from the shortest tested one to the longest of M.
 
-    None is among those `asked`, as a published question might be.
+    Args:
+        task: the task.
+        count: how many examples.
+        seed: the seed from which problems are drawn.
+        asked: questions that must not be among the examples; a question from a published file might be.
     """
     shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
     lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]
@@ -100,10 +115,10 @@ def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = fr
 
 
 def _identity(item: Problem) -> Identity:
-    """What makes two problems the same question; swapped operands do."""
+    """Two problems are the same question if these agree; swapped operands do not matter."""
     return task_of(item).key, *unordered(item.a, item.b)
 
 
 def has_enough(cell: Cell, answers: int) -> bool:
-    """Whether so many answers at one length tell more than luck."""
+    """Whether this many answers at one length are enough to tell more than luck (see ENOUGH)."""
     return answers >= ENOUGH or 0 < answers == len(distinct_problems(cell, "test", 0, ENOUGH))

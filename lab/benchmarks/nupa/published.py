@@ -1,7 +1,7 @@
-"""Rows of the Number Cookbook's tables that are legible in our copy of the paper, as published.csv holds them.
+"""Rows of the Number Cookbook's tables, as far as our copy of the paper is legible (published.csv).
 
 Table 8 (digits by digit match; 15 cells of Llama-2 are lost), Table 10 (few-shot) and the first two rows of Table 18.
-The blocks of Table 7 repeat each other and Table 9 has lost digits, so neither is here.
+The blocks of Table 7 repeat each other and Table 9 has lost digits, so neither is included.
 """
 
 import csv
@@ -13,13 +13,13 @@ RANGES = ("S", "M", "L", "XL")
 
 class Published(NamedTuple):
     source: str
-    """The table."""
+    """The table of the paper."""
     model: str
     shots: int
     task: str
     metric: str
     ranges: dict[str, float]
-    """Means by range; empty where the table has none."""
+    """Means by range; empty if the table has none."""
     digits: tuple[int, int] | None
     """Well-learned and performance-preserving digits."""
 

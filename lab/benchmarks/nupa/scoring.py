@@ -1,4 +1,4 @@
-"""The NUPA test (Number Cookbook, section 2): its questions in a wording, and how an answer is scored."""
+"""The NUPA test (Number Cookbook, section 2): how its questions are asked in a wording, and how answers are scored."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Nupa:
         Args:
             problems: what is asked, in this order.
             wording: how it is asked and read; raw text if not given.
-            surplus_tokens: the budget beyond the longest answer of a task and length; the wording's own if not given.
+            surplus_tokens: tokens allowed beyond the longest answer of a task and length; the wording's if not given.
         """
         self.problems, self.wording = problems, wording or Wording()
         self.surplus = self.wording.surplus_tokens if surplus_tokens is None else surplus_tokens
@@ -39,23 +39,25 @@ class Nupa:
 
     @classmethod
     def from_config(cls, config: NupaConfig, seed: int, format: FormatConfig) -> Self:
-        """The benchmark of a config, for a model that is asked in `format`.
+        """The benchmark of a config, for a model that is asked in the number format `format`.
 
-        Raises TaskError if a published file cannot be used, or the format cannot carry a task or does not go with the
-        config's setting.
+        Raises TaskError if a published file cannot be used, if the format cannot write a task, or if it does not work
+        with the config's setting.
         """
         problems = problems_of(config, seed)
         if format == FormatConfig():
             wording = wording_of(config.setting, config.rules, solved_before(problems, config.shots, seed))
         elif config.setting != "base" or config.shots:
-            raise TaskError("a model tuned in a number format of its own is asked with benchmark.setting=base, shots=0")
+            raise TaskError("a model tuned in its own number format needs benchmark.setting=base and shots=0")
         else:
             wording = formats.written(format, chosen(config.tasks))
         return cls(problems, wording, config.surplus_tokens)
 
     def within_window(self, engine: Engine) -> Self:
-        """Itself, without the problems that need more tokens than the wording's window; `left_out` counts those by
-        task. All stay if the engine cannot count tokens. Raises TaskError if nothing is left.
+        """Drops the problems that need more tokens than the wording's window, and returns itself.
+
+        `left_out` counts the dropped problems by task. All problems stay if the engine cannot count tokens. Raises
+        TaskError if none would be left.
         """
         window = self.wording.window
         if window is not None:
@@ -70,16 +72,16 @@ class Nupa:
 
     @property
     def note(self) -> str:
-        """What a reader of the figures should know beside them; mostly nothing."""
+        """What a reader of the figures should also know; usually empty."""
         if not self.left_out:
             return ""
-        return f"left out, as they need more than {self.wording.window} tokens: {dict(self.left_out)}"
+        return f"left out because they need more than {self.wording.window} tokens: {dict(self.left_out)}"
 
     def __len__(self) -> int:
         return len(self.problems)
 
     def requests(self, engine: Engine) -> list[Request]:
-        """A group for each task, and a budget that the longest answer of the task and length fits in."""
+        """A request per problem, in one group per task; budgets fit the longest answer of a task and length."""
         longest: dict[tuple[str, int], int] = defaultdict(int)
         for item in self.problems:
             cell = task_of(item).key, item.length
@@ -91,13 +93,13 @@ class Nupa:
         request = Request(self.wording.prompt(item), answer_tokens + self.surplus, task.key)
         if isinstance(request.prompt, str):
             return request._replace(decided=partial(self.wording.decided, representation=task.answer))
-        return request  # a message is only whole when it ends
+        return request  # a message is complete only at its end
 
     def question(self, index: int) -> Problem:
         return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """The score in every reading, with the class of a sum's error (lab/numbers/taxonomy.py)."""
+        """The score in every reading, and for sums the class of the error (lab/numbers/taxonomy.py)."""
         item = self.problems[index]
         task = task_of(item)
         readings = {}

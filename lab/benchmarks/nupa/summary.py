@@ -1,4 +1,4 @@
-"""What the answers to NUPA amount to, by task: ranges, domains, lengths, digits, errors."""
+"""Summarizes the answers to NUPA for each task: by range, domain and length, with digits and errors."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from lab.text.answers import READINGS
 RANGES = ("S", "M", "L", "XL")
 
 DOMAINS = {"S+M": ("S", "M"), "L+XL": ("L", "XL")}
-"""In-domain and out-of-domain: the paper trains on S and M, and tests beyond them too."""
+"""In-domain and out-of-domain: the paper trains on S and M, and also tests beyond them."""
 
 SUMS = ("add_integer", "sub_integer")
-"""Tasks whose wrong answers have an error class."""
+"""The tasks whose wrong answers have an error class."""
 
 
 def summarize(samples: Sequence[Sample], left_out: Mapping[str, int]) -> NupaSummary:
@@ -45,7 +45,7 @@ def _summary(task: Task, samples: Sequence[Sample], left_out: int) -> TaskSummar
 
 
 def _digits(task: Task, by_length: Mapping[int, Sequence[Sample]], reading: str, metric: str) -> Digits | None:
-    """Well-learned and performance-preserving digits (A.1.8); None if some length has too few answers to tell."""
+    """Well-learned and performance-preserving digits (A.1.8); None if a length has too few answers to tell."""
     values = {
         length: [getattr(sample.readings[reading], metric) for sample in answered(members)]
         for length, members in by_length.items()
@@ -62,12 +62,12 @@ def _digits(task: Task, by_length: Mapping[int, Sequence[Sample]], reading: str,
 
 
 def _first_errors(samples: Sequence[Sample]) -> dict[str, int]:
-    """How often each kind of line was the first that left the rule; "none" if no line did."""
+    """How often each kind of line was the first to depart from the rule; "none" if no line did."""
     return dict(Counter((sample.remarks["first_error"] or {"kind": "none"})["kind"] for sample in answered(samples)))
 
 
 def _errors(samples: Sequence[Sample]) -> dict[str, int]:
-    """How often each class of error came, in the strict reading."""
+    """How often each class of error occurred, in the strict reading."""
     return dict(
         Counter(sample.readings["strict"].error if sample.answered else "api_error" for sample in samples)  # type: ignore[arg-type]
     )

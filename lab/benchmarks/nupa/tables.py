@@ -1,7 +1,7 @@
-"""NUPA summaries as tables: what the paper shows in Figures 5-7 and Tables 7-10, and what tuning changed.
+"""Tables of NUPA summaries: what the paper shows in Figures 5-7 and Tables 7-10, and what tuning changed.
 
-A summary is what scoring.py makes of the samples of one model in one setting; several of them, by label, stand side by
-side.
+A summary covers the samples of one model in one setting (summary.py). Several summaries are shown side by side, by
+label.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlen
 
 
 class Change(NamedTuple):
-    """One task in one range, before and after tuning: exact match, strict reading, with its interval."""
+    """Exact match on one task in one range, before and after tuning (strict reading, with intervals)."""
 
     task: str
     representation: str
@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 
 def changes(before: NupaSummary, after: NupaSummary) -> list[Change]:
-    """Rows in the order of the task table; both summaries are of the same problems."""
+    """What tuning changed, in the order of the task table. Both summaries must cover the same problems."""
     rows = []
     for task in tasks(before):
         for name in RANGES:
@@ -59,15 +59,15 @@ def change_table(rows: list[Change], title: str) -> Table:
 
 
 def beside_the_papers(summaries: Mapping[str, NupaSummary]) -> dict[str, Table]:
-    """All tables, with the paper's own rows from those tables that are legible.
+    """All tables, with the paper's own figures where they are legible.
 
-    They stand beside the strict reading, which is what the released code does.
+    These are shown beside the strict reading, which is how the released code reads answers.
     """
     return all_tables(summaries, PUBLISHED)
 
 
 def all_tables(summaries: Mapping[str, NupaSummary], published: Sequence[Published] = ()) -> dict[str, Table]:
-    """All tables, by file name; `published` rows stand beside the strict reading."""
+    """All tables, by file name; `published` rows are shown beside the strict reading."""
     by_name = {
         f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else ())
         for metric in METRICS
@@ -81,7 +81,14 @@ def all_tables(summaries: Mapping[str, NupaSummary], published: Sequence[Publish
 
 
 def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, published: Sequence[Published]) -> Table:
-    """Figures 5-7 and Table 10: a row a task and model. S+M and L+XL pool the items of both ranges."""
+    """Figures 5-7 and Table 10: one row per task and model. S+M and L+XL pool the problems of both ranges.
+
+    Args:
+        summaries: the summary of each model, by label.
+        metric: exact_match, digit_match or dlength.
+        reading: strict or loose.
+        published: the paper's own rows to show beside them.
+    """
     show = number if metric == "dlength" else percent
     rows = []
     for task in tasks(*summaries.values()):
@@ -103,7 +110,7 @@ def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, pu
 
 
 def by_length(summaries: Mapping[str, NupaSummary]) -> Table:
-    """Every metric in both readings at every length: what a length curve is drawn from."""
+    """Every metric in both readings at every length: the data of length curves."""
     rows = []
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
@@ -122,8 +129,8 @@ def by_length(summaries: Mapping[str, NupaSummary]) -> Table:
 def digits(summaries: Mapping[str, NupaSummary], metric: str, published: Sequence[Published]) -> Table:
     """Tables 7-9: well-learned / performance-preserving digits, strict reading.
 
-    The largest length that passes; in brackets the largest up to which every measured length passes. Not shown where
-    too few problems were asked at some length for a pass to mean anything.
+    Each cell has the largest length that passes and, in brackets, the largest up to which every measured length passes.
+    A cell is empty if too few problems were asked at some length for a pass to mean anything.
     """
     shown = {task.key for task in tasks(*summaries.values())}
     papers = [row for row in published if row.metric == metric and row.digits and row.task in shown]
@@ -141,7 +148,7 @@ def digits(summaries: Mapping[str, NupaSummary], metric: str, published: Sequenc
 
 
 def readings(summaries: Mapping[str, NupaSummary]) -> Table:
-    """Exact match in both readings: whether a model cannot compute, or does not answer as it was told to."""
+    """Exact match in both readings: shows whether a model cannot compute, or does not answer as it was told to."""
     rows = []
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
@@ -155,7 +162,7 @@ def readings(summaries: Mapping[str, NupaSummary]) -> Table:
 
 
 def errors(summaries: Mapping[str, NupaSummary]) -> Table:
-    """How integer sums and differences go wrong (lab/numbers/taxonomy.py), strict reading, by value."""
+    """How integer sums and differences go wrong, by value, in the strict reading (lab/numbers/taxonomy.py)."""
     rows = [
         (task.key, label, name, *(str(counts.get(kind, 0)) for kind in (*OUTCOMES, "api_error")))
         for task in tasks(*summaries.values())
@@ -169,8 +176,8 @@ def errors(summaries: Mapping[str, NupaSummary]) -> Table:
 
 
 def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
-    """What kind of line is the first that is wrong where a rule is followed (lab/text/trace_errors.py); and of each
-    task, how many problems were left out because their rule does not fit the window.
+    """If rules are followed: what kind of line is the first wrong one (lab/text/trace_errors.py), and how many problems
+    of each task were left out because their trace does not fit the window.
     """
     rows = [
         (
@@ -184,11 +191,11 @@ def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
         if task.key in summary and (counts := summary[task.key].first_errors.get(name))
     ]
     columns = ("task", "model", "range", "none", *KINDS, "left out of the task")
-    return Table("NUPA, where a rule is first left, number of answers", columns, rows, 3)
+    return Table("NUPA, the first line that departs from a rule, number of answers", columns, rows, 3)
 
 
 def tasks(*summaries: NupaSummary) -> list[Task]:
-    """Those that any of the summaries holds, in the order of the task table."""
+    """The tasks that any of the summaries contains, in the order of the task table."""
     return [task for key, task in TASKS.items() if any(key in summary for summary in summaries)]
 
 

@@ -1,10 +1,10 @@
-r"""Sums of two integers of 2-22 digits in which no column carries, so that every carry is made up.
+r"""Sums of two integers of 2-22 digits in which no column carries, so that every carry in an answer is made up.
 
-After "测试大模型的基础计算能力", prompt and classes included. The answer is what the last \boxed{...} of the response
-holds; thoughts do not count.
+After "测试大模型的基础计算能力", including its prompt and classes. The answer is the content of the last \boxed{...} of
+the response; thoughts do not count.
 
 strict  that box, cleaned, is an ASCII integer
-loose   the same, and else the last integer in the response
+loose   the same, or else the last integer in the response
 """
 
 import re
@@ -27,7 +27,7 @@ PROMPTS = {
     r"is 2, write \boxed{2}. Expression:",
 }
 EXAMPLE = "2"
-"""The result that both prompts name."""
+"""The example result that both prompts contain."""
 
 ParseError = Literal["no_box", "empty_box", "not_an_integer", "truncated"]
 PARSE_ERRORS: tuple[ParseError, ...] = get_args(ParseError)
@@ -37,7 +37,7 @@ PLACES = ("text", "reasoning")
 _LAYOUT = re.compile(r"\\[!,:;]|[ ,]")
 _SEPARATORS = re.compile(r"(?<=[0-9])(?:\\[!,:;]|,)+(?=[0-9]{3})")
 _LAST_INTEGER = re.compile(r"[0-9]+(?:[+-](?![0-9]))?")
-"""Backwards, in the reversed text; the last integer of 20+64 is 64."""
+"""Matches in the reversed text; the last integer of 20+64 is 64."""
 
 
 class CarryFree:
@@ -63,13 +63,15 @@ class CarryFree:
         return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """Both readings and the outcome; why there is no answer; flags; where the right result was, if not adopted."""
+        """Both readings and the outcome. Remarks say why there is no answer, which flags hold, and where the right
+        result appears although it was not the answer.
+        """
         answer = self.problems[index].answer
         given, parse_error = extract(completion)
         last = _LAST_INTEGER.search(completion.text[::-1])
         found = scored(answer, strict=given, loose=given or (last and last.group()[::-1]))
         wrong = not found.readings["strict"].exact_match
-        # A bare substring would also be found inside of longer numbers.
+        # A plain substring would also be found inside longer numbers.
         truth = re.compile(rf"(?<![0-9])(?<![0-9]\.){answer}(?![0-9]|\.[0-9])")
         places = [place for place in PLACES if truth.search(_SEPARATORS.sub("", getattr(completion, place)))]
         remarks = {
@@ -93,15 +95,15 @@ class CarryFree:
 
 
 def parse_errors(samples: Sequence[Sample]) -> list[Sample]:
-    """The samples from which no answer could be taken."""
+    """The samples from which no answer could be extracted."""
     return [sample for sample in answered(samples) if sample.remarks["parse_error"]]
 
 
 def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
-    r"""The answer in the last box, or why there is none.
+    r"""The answer in the last box, or the reason why there is none.
 
-    Space around it is dropped, and \! \, \: \; spaces and ASCII commas within. A box ends at the first closing brace,
-    so that what has braces of its own is no integer; one that is never closed is none.
+    White space around the content is dropped, and so are \! \, \: \; spaces and ASCII commas inside. A box ends at the
+    first closing brace, so content with its own braces is not an integer. A box that is never closed does not count.
     """
     box = last_box(completion.text)
     if box is None:
@@ -117,7 +119,7 @@ def _sums(length: int, seed: int) -> Iterator[Sum]:
     generator = philox("carry_free", length, seed)
     while True:
         words_2L = generator.random_raw(2 * length).reshape(2, length)
-        # The first digits are not 0, and a digit of the second number leaves no carry.
+        # The first digits are not 0, and no digit of the second number causes a carry.
         a_L = words_2L[0] % 10
         a_L[0] = words_2L[0, 0] % 8 + 1
         b_L = words_2L[1] % (10 - a_L)
@@ -126,6 +128,6 @@ def _sums(length: int, seed: int) -> Iterator[Sum]:
 
 
 def _space(length: int) -> int:
-    """How many distinct sums there are: pairs and the pairs of a number with itself, by first and by other digits."""
+    """How many distinct sums there are: unordered pairs, counted from ordered pairs and from pairs of equal numbers."""
     pairs, doubles = 36 * 55 ** (length - 1), 4 * 5 ** (length - 1)
     return (pairs + doubles) // 2

@@ -14,7 +14,7 @@ OUTCOME_COLORS = ("#4c9f70", "#d9822b", "#e8c15a", "#8a5fbf", "#c0504d", "#b0b0b
 
 
 def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: Path) -> None:
-    """Right sums against digits, a line for each model and reading: the strict one solid, with its 95 % interval."""
+    """Right sums against digits: a line for each model and reading; the strict one is solid, with a 95 % interval."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
         for number, (label, summary) in enumerate(summaries.items()):
@@ -36,7 +36,7 @@ def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: P
 
 
 def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
-    """Bars stacked to 100 %, one for each number of digits: right sums, classes of error, answers without a number."""
+    """Stacked bars, one for each number of digits, in percent: right sums, error classes, answers without a number."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
         digits = sorted(summary.by_digits)
@@ -48,13 +48,13 @@ def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
             bottom = [below + share for below, share in zip(bottom, shares, strict=True)]
         axes.set_ylim(0, 100)
         axes.set_xlabel("digits")
-        axes.set_ylabel("% of what was answered")
+        axes.set_ylabel("% of answered questions")
         axes.set_title(plain(title), fontsize=10)
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def all_figures(summaries: Mapping[str, SumsSummary], title: str, folder: Path) -> None:
-    """Accuracy by digits of all models, and the outcomes of each."""
+    """Draws the accuracy of all models by digits, and the outcomes of each model."""
     accuracy_by_digits(summaries, f"{title}: {', '.join(summaries)}", folder / "accuracy.png")
     for place, (label, summary) in enumerate(summaries.items(), start=1):
         name = f"outcomes_{place}.png" if len(summaries) > 1 else "outcomes.png"

@@ -1,12 +1,13 @@
-r"""The number that a response ends on, however it is written: the third reading of a sum, `final`.
+r"""The number that a response ends with, however it is written: `final`, the third reading of a sum.
 
-It is the number in the last \boxed{...}; if there is none, in the last bold **...** that holds a number and no more;
-if there is neither, the last number of the response. Separators of thousands are read, so that 1,012,915,637 is one
-number and not four: in a box or in bold wherever they stand, elsewhere before groups of three digits, the same between
-all groups. A number that is not written as an integer, such as 1.5 or 2e9, is none; 15.0 is 15.
+It is the number in the last \boxed{...}. If there is no box, it is the number in the last bold **...** that contains
+only a number; if there is neither, it is the last number of the response. Thousands separators are understood, so that
+1,012,915,637 is one number and not four. In a box or in bold they may stand anywhere; elsewhere they must precede
+groups of three digits and be the same between all groups. A number that is not written as an integer, such as 1.5 or
+2e9, does not count; 15.0 is 15.
 
-The last of something is the first of it in the reversed text, and is looked for there: a search from the start would
-go through all the others.
+Everything is searched in the reversed text, where the last match comes first: a search from the start would have to go
+through all the others.
 """
 
 import re
@@ -16,7 +17,7 @@ from lab.numbers.taxonomy import INTEGER
 _DIGIT = re.compile("[0-9]")
 _SEPARATOR = "[ \u00a0\u2009\u202f,\uff0c_'\u2019]"
 _LATEX_SEPARATOR = r"[!,:;]\\"
-"""Backwards, as all that follows: \\, and its like."""
+"""Reversed, like all patterns below: \\, and similar."""
 _GROUPED = rf"[0-9]{{3}}(?P<by>{_SEPARATOR}|{_LATEX_SEPARATOR})(?:[0-9]{{3}}(?P=by))*[0-9]{{1,3}}(?![0-9]|(?P=by)[0-9])"
 _NUMBER = re.compile(
     r"(?P<exponent>[0-9]+[+-]?[eE](?=[0-9]))?"
@@ -28,7 +29,7 @@ _LAYOUT = re.compile(rf"\\[!,:;]|{_SEPARATOR}")
 
 
 def final_number(text: str) -> str | None:
-    """An ASCII integer without separators, or None if the response ends on no integer."""
+    """The final number as an ASCII integer without separators; None if the response does not end with an integer."""
     text = text.replace("{,}", ",")  # how LaTeX writes a comma between digits
     place = marked(text)
     if place is not None and INTEGER.fullmatch(whole := _LAYOUT.sub("", place)):
@@ -42,7 +43,7 @@ def final_number(text: str) -> str | None:
 
 
 def marked(text: str) -> str | None:
-    r"""What the last \boxed{...} holds, or the last bold number; None if there is no number in either."""
+    r"""The content of the last \boxed{...}, or the last bold number; None if there is no number in either."""
     box = last_box(text)
     if box is not None and _DIGIT.search(box):
         return box
@@ -51,7 +52,7 @@ def marked(text: str) -> str | None:
 
 
 def last_box(text: str) -> str | None:
-    r"""What the last \boxed{...} holds; it ends at the first closing brace, and one that is never closed is none."""
+    r"""The content of the last \boxed{...}, up to the first closing brace; a box that is not closed does not count."""
     opening = r"\boxed{"
     start = text.rfind(opening, 0, max(0, text.rfind("}")))
     return None if start < 0 else text[start + len(opening) : text.index("}", start)]

@@ -1,7 +1,7 @@
-"""What the benchmarks that ask for one sum share: questions, the score of an answer, and what the scores amount to.
+"""Shared by the benchmarks that ask for one sum: questions, scores and summaries.
 
-An answer has several readings, strict and loose and perhaps another, each reported as a figure of its own; its outcome
-is that of the strict one.
+An answer has several readings, strict, loose and perhaps a third, and each is reported as its own figure. The outcome
+of an answer is that of the strict reading.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from lab.text.examples import Message
 
 
 def distinct(drawn: Iterator[Sum], number: int) -> list[Sum]:
-    """The first `number` sums without repetition, swapped operands counting as the same; there must be so many."""
+    """The first `number` distinct sums; swapped operands are the same. There must be that many, or it never ends."""
     kept: dict[tuple[str, str], Sum] = {}
     while len(kept) < number:
         item = next(drawn)
@@ -43,12 +43,18 @@ def ask(text: str, max_tokens: int) -> Request:
 
 
 def as_integer(text: str) -> str | None:
-    """The text, if it is an ASCII integer and no more; int() also takes 1_000 and the digits of other scripts."""
+    """The text, if it is just an ASCII integer, or None. (int() also accepts 1_000 and the digits of other scripts.)"""
     return text if INTEGER.fullmatch(text) else None
 
 
 def scored(truth: str, strict: str | None, **others: str | None) -> Scored:
-    """Whether what was given in each reading, by its name, is right; and the outcome of the strict one."""
+    """Compares the answer in each reading with the truth, by value, and classifies the strict one.
+
+    Args:
+        truth: the right answer.
+        strict: the answer in the strict reading; None if there is none.
+        others: the answers in other readings, by name.
+    """
     readings = {
         name: Reading(given, given is not None and same_value(given, truth))
         for name, given in {"strict": strict, **others}.items()
@@ -57,11 +63,11 @@ def scored(truth: str, strict: str | None, **others: str | None) -> Scored:
 
 
 def summary(samples: Sequence[Sample], **counted: Any) -> SumsSummary:
-    """Counts, rates with n and 95 % interval, and costs; counts and rates again by digits of the longer operand.
+    """Counts, rates with n and 95 % interval, and costs; counts and rates also by digits of the longer operand.
 
-    Rates are of what was answered. `success_rate_of_asked` counts an API error as no success, so that errors cannot
-    raise a figure unseen. A rate of nothing is None; numbers of digits without any answer are left out. `counted` is
-    what else the benchmark counts.
+    Rates are shares of the answered questions. `success_rate_of_asked` counts API errors as wrong, so that they cannot
+    raise the figure unnoticed. A rate is None if nothing was answered; numbers of digits without any answer are left
+    out. `counted` is what else the benchmark counts.
     """
     came = answered(samples)
     by_digits = grouped(samples, lambda sample: sample.length)
@@ -87,7 +93,7 @@ def summary(samples: Sequence[Sample], **counted: Any) -> SumsSummary:
 
 
 def counts(values: Iterable[str | None], names: Iterable[str]) -> dict[str, int]:
-    """How often each name occurs, 0 included."""
+    """How often each name occurs; names that never occur count 0."""
     counter = Counter(values)
     return {name: counter[name] for name in names}
 
@@ -104,7 +110,7 @@ def _asked(samples: Sequence[Sample]) -> dict[str, Any]:
 
 
 def _success_rate(samples: Sequence[Sample], n: int) -> dict[str, Any]:
-    """By reading: those that all samples have, as what was answered in an older version has fewer."""
+    """The rates of the readings that all samples have; samples from an older version have fewer readings."""
     names = [name for name in SUM_READINGS if all(name in sample.readings for sample in samples)]
     return {
         name: _rate(sum(sample.readings[name].exact_match for sample in samples), n)

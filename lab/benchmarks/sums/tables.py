@@ -1,4 +1,4 @@
-"""Summaries of the benchmarks that ask for one sum (two integers, carry-free) as tables, by label, side by side."""
+"""Tables of the benchmarks that ask for one sum (two integers, carry-free); summaries are side by side, by label."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,11 @@ from lab.drawing.tables import Table, number, percent
 from lab.numbers.taxonomy import OUTCOMES
 
 KINDS = {
-    "format_failures": "Answers that are no integer, by kind",
+    "format_failures": "Answers that are not an integer, by kind",
     "wrong_sums": "What wrong sums have in common (several may hold)",
     "parse_errors": "Answers without a number in the last box, by kind",
-    "flags": "Flags beside the class",
-    "right_in_text": "Right sums that were written and not adopted",
+    "flags": "Flags besides the class",
+    "right_in_text": "Right sums that were written but not given as the answer",
 }
 
 
@@ -23,7 +23,7 @@ def all_tables(summaries: Mapping[str, SumsSummary]) -> dict[str, Table]:
 
 
 def success(summaries: Mapping[str, SumsSummary]) -> Table:
-    """Rates of what was answered, and of what was asked, where an API error is no success; and what it cost."""
+    """Rates among the answered and among all questions (where API errors count as wrong), and costs."""
     readings = readings_of(summaries)
     rows = [
         (
@@ -53,7 +53,7 @@ def outcomes(summaries: Mapping[str, SumsSummary]) -> Table:
         for label, summary in summaries.items()
     ]
     columns = ("model", "answered", *OUTCOMES, "API errors")
-    return Table("Outcomes, strict reading: number (% of what was answered)", columns, rows, 1)
+    return Table("Outcomes, strict reading: number (% of answered questions)", columns, rows, 1)
 
 
 def by_digits(summaries: Mapping[str, SumsSummary]) -> Table:
@@ -75,7 +75,7 @@ def counts(summaries: Mapping[str, SumsSummary], name: str) -> Table:
 
 
 def readings_of(summaries: Mapping[str, SumsSummary]) -> list[str]:
-    """Those that any of the summaries has, in the order in which they are shown."""
+    """The readings that any of the summaries has, in the order in which they are shown."""
     found = {reading for summary in summaries.values() for reading in summary.success_rate}
     return [reading for reading in SUM_READINGS if reading in found]
 

@@ -1,11 +1,11 @@
-r"""The sum of two integers of 2-30 digits, and nothing but the sum: arithmetic and obedience in one.
+r"""The sum of two integers of 2-30 digits, and nothing but the sum: tests arithmetic and obedience together.
 
-strict  the response, stripped, is an ASCII integer: a sign or none, and digits
-loose   the first integer found in the response
-final   the number that the response ends on, in a box, in bold, with separators of thousands or plain
+strict  the response, stripped of white space, is an ASCII integer: an optional sign, and digits
+loose   the first integer in the response
+final   the number that the response ends with: in a box, in bold, with thousands separators, or plain
         (lab/benchmarks/sums/final_number.py)
 
-All are compared by value: 007 is 7, +5 is 5.
+Answers are compared by value: 007 is 7, +5 is 5.
 """
 
 import re
@@ -39,7 +39,7 @@ _OTHERWISE_WRITTEN = re.compile(r"[+-]?\d+(?:[ \u00a0\u2009\u202f,\uff0c_'\u2019
 _SCIENTIFIC = re.compile(r"[0-9][eE][+-]?[0-9]|10\s*(?:\^|\*\*\s*[0-9]|[⁰¹²³⁴-⁹])")
 _EXPRESSION = re.compile(r"=|[0-9][^0-9A-Za-z+]*\+[^0-9A-Za-z]*[0-9]")
 _WORD = re.compile(r"(?<![\\\w])[^\W\d_]")
-r"""Where a word begins. Neither a LaTeX command such as \boxed nor the px of 46px is one."""
+r"""The start of a word. A LaTeX command such as \boxed is not a word, nor is the px of 46px."""
 
 
 class TwoIntegers:
@@ -59,7 +59,7 @@ class TwoIntegers:
         return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """All readings and the outcome; what a response that is no integer is, or what can be seen in a wrong sum."""
+        """All readings and the outcome. Remarks say why a response is not an integer, or describe a wrong sum."""
         truth = self.problems[index].answer
         given = as_integer(completion.text.strip())
         first = INTEGER.search(completion.text)
@@ -82,11 +82,16 @@ class TwoIntegers:
 
 
 def format_failure(completion: Completion) -> FormatFailure:
-    """What a response that is no ASCII integer is instead: the first of the kinds, in their order, that it is of.
+    """The kind of a response that is not an ASCII integer: the first of these that fits.
 
-    truncated: the budget ran out. words: no digit at all. not_ascii: a number in digits of another script, or with
-    underscores or separators. scientific_notation: in the box or in bold, if there is a number there. shows_work: an
-    expression or an equation. explanation: a number among words.
+    truncated            the budget ran out
+    empty                nothing but white space
+    words                no digit at all
+    not_ascii            a number in digits of another script, or with underscores or separators
+    scientific_notation  in the box or in bold, if there is a number there, or else anywhere
+    shows_work           an expression or an equation
+    explanation          a number among words
+    other                anything else
     """
     text = completion.text.strip()
     if completion.finish_reason == "length":

@@ -1,4 +1,4 @@
-// Small charts in SVG. Whatever a chart shows stands in a table beside it as well.
+// Small charts in SVG. Everything that a chart shows is also in a table beside it.
 const LEFT = 34, RIGHT = 6, TOP = 8, BOTTOM = 22;
 const SMALL = { width: 270, height: 150 }, LARGE = { width: 620, height: 260 };
 const MARKERS = ["circle", "square", "triangle", "diamond", "circle", "square", "triangle", "diamond"];
@@ -6,7 +6,7 @@ const MARKERS = ["circle", "square", "triangle", "diamond", "circle", "square", 
 const round = (value) => Math.round(value * 100) / 100;
 const percent = (value) => `${round(100 * value) % 1 && Math.abs(value) < 0.1 ? (100 * value).toFixed(1) : Math.round(100 * value)}`;
 
-/** A scale for a metric: where a value stands between 0 and 1, its ticks, and how an estimate is written. */
+/** A scale for a metric: the place of a value between 0 and 1, the ticks, and how an estimate is written. */
 function scaleOf(metric, estimates) {
   const write = (pattern) => (found) => {
     if (!found) return null;
@@ -38,7 +38,7 @@ function whisker(x, found, y) {
   return [drawn("line", { class: "whisker", x1: x, x2: x, y1: y(found[1]), y2: y(found[2]) })];
 }
 
-/** Groups of bars with intervals. `series`: {label, colour, cells}, a cell a group, an estimate or null. */
+/** Groups of bars with intervals. `series`: {label, colour, cells}; cells has an estimate or null for each group. */
 function bars({ title, note, groups, series, scale, size = SMALL }) {
   const said = series.map((one) => `${one.label}: ${groups.map((group, place) => `${group.name} ${scale.write(one.cells[place]) ?? "not measured"}`).join("; ")}`);
   const { figure, svg, y, bottom } = frame(title, note, scale, size, `${title}. ${said.join(". ")}`);
@@ -106,7 +106,7 @@ function lines({ title, note, series, scale, across, shade, size = SMALL }) {
   return figure;
 }
 
-/** Bars stacked to the whole. `rows`: [{name, counts: {kind: n}}]; `kinds`: {kind: words}. */
+/** Bars stacked to 100 %. `rows`: [{name, counts: {kind: n}}]; `kinds`: {kind: words}. */
 function stacks({ title, rows, kinds, across, size = SMALL }) {
   const scale = scaleOf("share", []);
   const names = Object.keys(kinds);
@@ -157,7 +157,7 @@ function short(value) {
   return size >= 1e6 ? `${round(value / 1e6)}M` : size >= 1e4 ? `${round(value / 1e3)}k` : `${round(value)}`;
 }
 
-/** What colour and mark stand for which label. */
+/** The legend: which colour and marker stand for which label. */
 function legend(series, lined) {
   return element("ul", { class: "legend", "aria-label": "Legend" }, series.map((one) => element("li", {},
     drawn("svg", { viewBox: "0 0 22 12", "aria-hidden": "true", class: `c${one.colour}` },

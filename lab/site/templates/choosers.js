@@ -1,4 +1,4 @@
-// What a reader chooses with: real selects, check boxes and buttons, each with its label.
+// The controls with which a reader chooses: native selects, check boxes and buttons, each with its label.
 /** A select; `options`: [[value, text]] or {group: [[value, text]]}. */
 function choice(label, options, value, changed) {
   const made = (list) => list.map(([key, text]) => element("option", { value: key, selected: String(key) === String(value) }, text));
@@ -26,7 +26,7 @@ function boxes(options, chosen, changed, most = Infinity) {
   });
 }
 
-/** Check boxes for many: folded away, with a filter, at most `most` of them. The summary says what is chosen. */
+/** Check boxes for many options: folded, with a filter. At most `most` can be chosen; the summary says which are. */
 function manyChecks(legend, options, chosen, changed, most = Infinity) {
   const names = new Map(options);
   const summary = element("summary", {});
@@ -55,7 +55,7 @@ function manyChecks(legend, options, chosen, changed, most = Infinity) {
 
 const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-/** Hides rows without the text that is sought for, and says how many are left. */
+/** Hides rows that do not contain the text of the filter, and shows how many are left. */
 function filterRows(input, rows, count, noun) {
   const texts = rows.map((row) => row.textContent.toLowerCase());
   const weight = (list) => list.reduce((sum, row) => sum + Number(row.dataset.runs ?? 1), 0);

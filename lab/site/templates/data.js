@@ -1,10 +1,10 @@
-// What the page was made with, and side files: a page from disk may not fetch, but it may add a script.
+// The data in the page, and side files: a page opened from disk may not fetch files, but it may add scripts.
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const waiting = new Map();
 
 window.receive = (name, value) => waiting.get(name)?.settle(value);
 
-/** The value of a side file, loaded once. Rejects where there is no such file. */
+/** The value of a side file, loaded only once. Rejects if there is no such file. */
 function load(name) {
   if (!waiting.has(name)) {
     const entry = {};
@@ -12,8 +12,8 @@ function load(name) {
       entry.settle = resolve;
       const script = document.createElement("script");
       script.src = `${name}.js`;
-      script.onload = () => { script.remove(); reject(new Error(`${name}.js holds something else`)); };
-      script.onerror = () => { script.remove(); reject(new Error(`${name}.js is not there: copy the whole folder of the site`)); };
+      script.onload = () => { script.remove(); reject(new Error(`${name}.js contains something else`)); };
+      script.onerror = () => { script.remove(); reject(new Error(`${name}.js is missing: copy the whole folder of the site`)); };
       document.head.append(script);
     });
     waiting.set(name, entry);
@@ -21,7 +21,7 @@ function load(name) {
   return waiting.get(name).promise;
 }
 
-/** A piece of the page that waits for side files; the last call wins, whatever comes first. */
+/** Fills a part of the page once its side files are loaded. If it is called again meanwhile, the last call wins. */
 const latest = new Map();
 async function fill(id, make) {
   const place = document.getElementById(id), call = {};

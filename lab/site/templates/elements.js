@@ -1,4 +1,4 @@
-// Elements without markup: a string is always text.
+// Makes elements without parsing markup: a string is always text.
 function element(name, attributes = {}, ...children) {
   return dress(document.createElement(name), attributes, children);
 }
@@ -17,7 +17,7 @@ function dress(node, attributes, children) {
   return node;
 }
 
-/** Rows of cells as a table; the first cell of a row is its heading. A cell of null was not measured. */
+/** Rows of cells as a table; the first cell of each row is its heading. A null cell was not measured. */
 function table(caption, columns, rows, names = 1) {
   const kind = (place) => (place < names ? {} : { class: "figure" });
   const cell = (value, place) =>
@@ -29,7 +29,7 @@ function table(caption, columns, rows, names = 1) {
       element("tbody", {}, rows.map((row) => element("tr", {}, row.map(cell))))));
 }
 
-/** A table that is made when it is opened. */
+/** A table that is made only when the reader opens it. */
 function tableOnDemand(title, make) {
   const details = element("details", { class: "as-table" }, element("summary", {}, title));
   details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(make()); });

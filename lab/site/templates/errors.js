@@ -1,4 +1,4 @@
-// How answers end, by length: stacked bars of one file of samples, a chart a task.
+// Outcomes of answers by length, for one file of samples: stacked bars, one chart per task.
 const ERRORS = { set: withScores[telling(1)[0]]?.set ?? 0 };
 const setOptions = () => DATA.sets.map((one, place) => [place, `${one.label} (${one.n.toLocaleString("en")})`]);
 

@@ -1,4 +1,4 @@
-// NUPA at a glance: a row a pair of task and representation, a column a range; one model, or the difference of two.
+// NUPA at a glance: one row per task and representation, one column per range; for one model, or the difference of two.
 const HEATMAP = { a: null, b: "", metric: "exact_match", reading: "strict" };
 const ranged = () => withScores.map((one, place) => [place, one.label]).filter(([place]) => Object.keys(withScores[place].ranges).length);
 
@@ -28,7 +28,7 @@ function drawHeatmap() {
   const title = `${metricName(metric)}${metric === "dlength" ? ", digits" : ", %"}, ${reading} reading: ${a.label}${b ? ` minus ${b.label}` : ""}`;
   const measured = tasks.filter((task) => DATA.ranges.some((range) => found(a, task, range) && (!b || found(b, task, range)))).length;
   return [
-    element("p", { class: "note", role: "status" }, `${measured} of ${tasks.length} tasks measured${b ? " in both. Blue: better, orange: worse; framed where the two intervals do not meet" : ""}.`),
+    element("p", { class: "note", role: "status" }, `${measured} of ${tasks.length} tasks measured${b ? " in both. Blue: better, orange: worse; framed if the two intervals do not overlap" : ""}.`),
     element("table", {}, element("caption", {}, title),
       element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "task"), DATA.ranges.map((range) => element("th", { scope: "col" }, range)))),
       element("tbody", {}, rows)),

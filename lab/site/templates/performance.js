@@ -1,4 +1,4 @@
-// Bars by range and curves by length, of the models, tasks, representations, ranges and metric that are chosen.
+// Bars by range and curves by length, for the chosen models, tasks, representations, ranges and metric.
 const MOST = 8;
 const TASKS = new Map(DATA.tasks.map((task) => [task.key, task]));
 const taskName = (key) => (TASKS.has(key) ? (TASKS.get(key).name === key ? key : `${TASKS.get(key).name.replaceAll("_", " ")}${Object.keys(TASKS.get(key).ranges).length ? `, ${TASKS.get(key).representation}` : ""}`) : key.replaceAll("_", " "));
@@ -8,7 +8,7 @@ const readingPlace = (cell, reading) => (reading === "loose" && cell.length > 1 
 const estimateIn = (cell, metric, reading) => cell?.[readingPlace(cell, reading)]?.[METRICS.indexOf(metric)] ?? null;
 const withScores = DATA.series.filter((one) => one.tasks.length);
 const seriesOptions = () => withScores.map((one, place) => [place, one.label]);
-/** Places of the series that say most: of our own runs, if they are whole, those with the most tasks by range, then the first of all. */
+/** Indices of the series to show first: undamaged runs with the most tasks by range, or else just the first series. */
 const telling = (count) => {
   const damaged = (one) => DATA.runs[one.run].status === "damaged";
   const breadth = (one) => (one.run == null ? -1 : damaged(one) ? -2 : Object.keys(one.ranges).length);
@@ -34,7 +34,7 @@ function openPerformance() {
       checks("Representations", forms.map((form) => [form, form]), state.representations, changed),
       checks("Ranges", DATA.ranges.map((name) => [name, name]), state.ranges, changed),
       choice("Metric", DATA.metrics.map(({ key, name }) => [key, name]), state.metric, (value) => { state.metric = value; changed(); }),
-      choice("Reading", [["strict", "strict: the answer comes first"], ["loose", "loose: it comes at all"]], state.reading, (value) => { state.reading = value; changed(); }),
+      choice("Reading", [["strict", "strict: the answer comes first"], ["loose", "loose: the answer comes anywhere"]], state.reading, (value) => { state.reading = value; changed(); }),
       choice("Against", [["range", "range"], ["length", "length"]], state.by, (value) => { state.by = value; changed(); }));
   }
   changed();
@@ -44,9 +44,9 @@ async function drawPerformance() {
   const { by, metric, reading } = PERFORMANCE;
   const chosen = coloured([...PERFORMANCE.series].map((place) => withScores[place]), PERFORMANCE.colours);
   const tasks = [...TASKS.keys()].filter((key) => PERFORMANCE.tasks.has(key) && PERFORMANCE.representations.has(TASKS.get(key).representation) && chosen.some((one) => one.of.tasks.includes(key)));
-  if (!chosen.length || !tasks.length) return [element("p", { class: "absent" }, "Nothing to show: choose a model, and tasks that it was asked.")];
+  if (!chosen.length || !tasks.length) return [element("p", { class: "absent" }, "Nothing to show: choose a model, and tasks that it was tested on.")];
   const figures = by === "range" ? rangeCharts(chosen, tasks, metric, reading) : await lengthCharts(chosen, tasks, metric, reading);
-  const shaded = chosen.some((one) => one.of.trained) ? "Grey: lengths of the training, where all models shown share them." : "";
+  const shaded = chosen.some((one) => one.of.trained) ? "Grey: trained lengths, if all models shown share them." : "";
   return [
     legend(chosen, by === "length"),
     element("p", { class: "note" }, `${metricName(metric)}, ${reading} reading. ${by === "range" ? "–: not measured." : `Against digits. ${shaded}`}`),
@@ -58,7 +58,7 @@ async function drawPerformance() {
 const sizeFor = (list) => (list.length < 4 ? LARGE : SMALL);
 const grid = (cards) => element("div", { class: cards.length < 4 ? "cards few" : "cards" }, cards);
 
-/** A series keeps its colour as long as it is chosen, whatever else is. */
+/** A series keeps its colour as long as it is chosen, whatever else is chosen. */
 function coloured(list, colours) {
   for (const one of colours.keys()) if (!list.includes(one)) colours.delete(one);
   for (const one of list) {

@@ -1,4 +1,4 @@
-// The list of runs, one run with how it was run, and pages of probing shown in place.
+// The list of runs, the page of one run, and probing pages shown in place.
 function openRuns() {}
 
 function openRun(argument) {
@@ -21,7 +21,7 @@ function openRun(argument) {
   });
 }
 
-/** A Markdown file of the run, in which all but the tables was made text (lab/site/run_page.py). */
+/** A Markdown file of the run, in which everything except tables is plain text (lab/site/run_page.py). */
 function written(name, html) {
   const box = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": name });
   box.innerHTML = html;
@@ -29,7 +29,7 @@ function written(name, html) {
   return element("details", {}, element("summary", {}, `Table: ${name}`), box);
 }
 
-/** Sorts the bodies of a table by the first row of each: numbers by value, others by text, empty cells last. */
+/** Sorts the bodies of a table by their first rows: numbers by value, others as text, empty cells last. */
 function sortBy(header) {
   const found = header.closest("table"), place = header.cellIndex, down = header.getAttribute("aria-sort") === "ascending";
   const key = (body) => { const cell = body.rows[0].cells[place]; return cell.dataset.sort ?? cell.textContent.trim(); };
@@ -60,6 +60,6 @@ for (const button of document.querySelectorAll(".embed")) {
 }
 
 filterRows(document.getElementById("runs-filter"), [...document.querySelectorAll("#runs-table tbody")], document.getElementById("runs-count"), "run");
-if (document.getElementById("log-filter")) {
-  filterRows(document.getElementById("log-filter"), [...document.querySelectorAll(".entry")], document.getElementById("log-count"), "experiment");
+if (document.getElementById("findings-filter")) {
+  filterRows(document.getElementById("findings-filter"), [...document.querySelectorAll(".entry")], document.getElementById("findings-count"), "finding");
 }

@@ -1,4 +1,4 @@
-// Any sample: a directory says where each is and how it ended; what is shown is loaded in chunks.
+// Shows any sample: a directory gives the place and outcome of each, and samples are loaded in chunks.
 const SAMPLES = { set: ERRORS.set, task: "", length: "", outcome: "", page: 0 };
 const PAGE = 20;
 
@@ -22,8 +22,8 @@ async function chooseSamples() {
     choice("Answers of", setOptions(), state.set, (value) => again({ set: Number(value), task: "", length: "", outcome: "" })),
     choice("Task", [["", "all tasks"], ...tasks.map((key) => [key, taskName(key)])], state.task, (value) => again({ task: value, length: "" })),
     choice("Length", { "": [["", "all lengths"]], ...(inRange.length ? { Ranges: inRange.map(([name, [from, to]]) => [`${from}-${to}`, `${name}: ${from} to ${to} digits`]) } : {}), Digits: lengths.map((length) => [`${length}-${length}`, `${length} digits`]) }, state.length, (value) => again({ length: value })),
-    choice("Outcome", [["", "all outcomes"], ["not right", "all but right"], ...kinds.map(([kind, words]) => [kind, words])], state.outcome, (value) => again({ outcome: value })));
-  // the choosers are made anew, for what can be chosen depends on what was: whoever stood on one stays there
+    choice("Outcome", [["", "all outcomes"], ["not right", "all except right"], ...kinds.map(([kind, words]) => [kind, words])], state.outcome, (value) => again({ outcome: value })));
+  // the choosers are made anew, because the options depend on what was chosen; the focus stays on the same one
   if (focused) [...document.querySelectorAll("#samples-choosers label")].find((label) => label.textContent === focused)?.control.focus();
   draw();
 }
@@ -55,7 +55,7 @@ async function drawSamples() {
     return sampleCard((await load(`${file}/${chunk}`))[place - directory.starts[chunk]]);
   }));
   const turn = (by) => { SAMPLES.page += by; fill("samples-view", drawSamples).then(() => { const view = document.getElementById("samples"); view.scrollIntoView(); document.getElementById("samples-said").focus(); }); };
-  const said = places.length ? `${(SAMPLES.page * PAGE + 1).toLocaleString("en")} to ${(SAMPLES.page * PAGE + shown.length).toLocaleString("en")} of ${places.length.toLocaleString("en")}` : "No such sample";
+  const said = places.length ? `${(SAMPLES.page * PAGE + 1).toLocaleString("en")} to ${(SAMPLES.page * PAGE + shown.length).toLocaleString("en")} of ${places.length.toLocaleString("en")}` : "No sample fits";
   const pager = (id) => element("div", { class: "pager" },
     element("button", { type: "button", disabled: SAMPLES.page === 0, onclick: () => turn(-1) }, "Previous"),
     element("button", { type: "button", disabled: SAMPLES.page >= pages - 1, onclick: () => turn(1) }, "Next"),

@@ -1,8 +1,8 @@
-// Text of models and prompts: shown as text, what cannot be seen made visible, long ones cut.
+// Text of models and prompts: invisible characters are made visible, and long texts are cut.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]/gu;
 const SHOWN = 1000;
 
-/** Nodes for a text in which control characters, marks of direction and half pairs stand as their codes. */
+/** Nodes for a text in which control characters, direction marks and half surrogate pairs are shown as codes. */
 function visible(text) {
   const nodes = [];
   let end = 0;
@@ -16,7 +16,7 @@ function visible(text) {
   return [...nodes, text.slice(end)];
 }
 
-/** A text in a box. `given` is a string, or {start, characters, file} where the whole stands in a file of its own. */
+/** A text in a box. `given` is a string, or {start, characters, file} if the complete text is in a file of its own. */
 function textBox(label, given) {
   const start = given.start ?? given, characters = given.characters ?? given.length;
   const box = element("pre", { tabindex: 0, role: "region", "aria-label": label }, element("bdi", {}, visible(start.slice(0, SHOWN))));
@@ -34,7 +34,7 @@ function textBox(label, given) {
   return [box, button];
 }
 
-/** Truth and answer in columns; what differs is marked by more than its colour. */
+/** Truth and answer in columns; differences are marked by more than colour. */
 function digits(aligned) {
   const [truth, given] = [aligned.truth, aligned.given];
   const state = (place) => (given[place] === truth[place] ? "right" : given[place] === " " ? "missing" : truth[place] === " " ? "surplus" : "wrong");

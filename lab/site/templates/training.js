@@ -1,4 +1,4 @@
-// Curves of training: any recorded quantity by step, and exact match on the way by samples seen.
+// Training curves: any recorded quantity by step, and exact match during training by samples seen.
 const TRAINING = { runs: new Set(), quantity: "valid_loss", scale: "log", colours: new Map() };
 const trainedRuns = () => DATA.runs.map((run, place) => [place, run.name]).filter(([place]) => DATA.runs[place].training);
 
@@ -45,7 +45,7 @@ function wayChart(one, task, lengths) {
   return figure;
 }
 
-/** From the smallest to the largest value. */
+/** A scale from the smallest to the largest value. */
 function spread(values, kind) {
   const positive = values.filter((value) => value > 0), log = kind === "log" && positive.length;
   const [low, high] = [Math.min(...(log ? positive : values)), Math.max(...values)];

@@ -55,10 +55,10 @@ def test_a_wrong_published_answer_is_replaced_by_the_exact_one(tmp_path):
     ("content", "message"),
     [
         ("no json", "Expecting value"),
-        ("[]", "not of the layout"),
+        ("[]", "does not have the layout"),
         ('{"add_Integer": {}}', "no task 'add_Integer'"),
-        ('{"add_Integer_Integer_Integer": ["1 + 1 ="]}', "not of the layout"),
-        ('{"add_Integer_Integer_Integer": {"three": []}}', "not of the layout"),
+        ('{"add_Integer_Integer_Integer": ["1 + 1 ="]}', "does not have the layout"),
+        ('{"add_Integer_Integer_Integer": {"three": []}}', "does not have the layout"),
         ('{"add_Integer_Integer_Integer": {"3": ["What is 1 + 1?"]}}', "not a question of this task"),
         ('{"add_Integer_Integer_Integer": {"3": [7]}}', "not a question of this task"),
     ],

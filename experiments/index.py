@@ -1,0 +1,56 @@
+"""Writes experiments/README.md, the index of the findings, from the front matter of their pages.
+
+python experiments/index.py
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from lab.errors import exit_cleanly
+from lab.site.experiments import Page, findings
+
+HERE = Path(__file__).parent
+
+INTRODUCTION = """# Findings
+
+What the lab has found: a page for each finding, which is cited by its id. A page says what is claimed, shows the
+numbers, says what must be said with them, and how to run it again. Negative results stay. A finding **holds**, is
+**negative** (what was hoped for did not happen), **open** (the evidence does not decide it) or **superseded** (another
+finding has taken its place, and the page says which).
+
+Figures in brackets are 95 % intervals. Shares are exact match unless the page says otherwise. "Zen 3" is a machine with
+two AMD EPYC cores without bfloat16 instructions; "AMX" is one with two Intel Xeon cores on which the lab trains in
+bfloat16. Speeds are ratios within one run, because other work on the machine makes them vary by a quarter and more.
+
+The scripts lie beside this page. They leave tables and figures beside their runs (`checkpoints/results/`), and in
+[results](results) only with `publish=true`. What was tried and is no finding is in [the log](../docs/log.md).
+
+This page is written by `python experiments/index.py`.
+"""
+
+
+@exit_cleanly
+def main() -> None:
+    (HERE / "README.md").write_text(index(findings(HERE)), encoding="utf-8")
+
+
+def index(pages: Sequence[Page]) -> str:
+    """The README: the introduction and a table for each group of `pages`, which come in the order of the groups."""
+    groups = groupby(pages, key=lambda page: page.finding.group)
+    return "\n".join([INTRODUCTION, *(_table(group, list(found)) for group, found in groups)])
+
+
+def _table(group: str, pages: Sequence[Page]) -> str:
+    head = ["| id | claim | status | key figure |", "|---|---|---|---|"]
+    return "\n".join([f"## {group.capitalize()}\n", *head, *map(_row, pages), ""])
+
+
+def _row(page: Page) -> str:
+    found = page.finding
+    link = f"[{found.id}](findings/{page.path.parent.name}/README.md)"
+    return f"| {link} | {found.claim} | {found.status} | {found.headline} |"
+
+
+if __name__ == "__main__":
+    main()

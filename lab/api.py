@@ -1,0 +1,266 @@
+"""The Python API behind `lab.load`, `lab.problems`, `lab.evaluate` and `lab.probe`."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lab.benchmarks.benchmark import Benchmark, ask
+from lab.benchmarks.length_curves.scoring import LengthCurves
+from lab.benchmarks.nupa.scoring import Nupa
+from lab.benchmarks.results import Reading, Sample, Scores, facts, grouped
+from lab.config.schema import ModelConfig
+from lab.errors import TaskError
+from lab.inference.engine import Engine, Request
+from lab.inference.local import LocalEngine
+from lab.inference.plain import PlainEngine
+from lab.models import checkpoints, pretrained, scratch_runs
+from lab.numbers.sampling import Cell, Problem, distinct_problems
+from lab.numbers.tasks import TASKS, Task
+from lab.numbers.tasks import task as task_named
+from lab.text import formats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from lab.probing.bridge import Subject
+    from lab.probing.measured import Measured
+
+OPERATORS = {"+": "add", "-": "sub", "*": "multiply", "/": "truediv", "//": "floordiv", "%": "mod"}
+_QUESTION = re.compile(r"\s*([0-9./e]+)\s*(\+|-|\*|//|/|%)\s*([0-9./e]+)\s*=?\s*")
+_NAMED = re.compile(r"\s*([a-z_]+)\s*\(?\s*([0-9./e]+)\s*(?:,\s*([0-9./e]+))?\s*\)?\s*")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that can be asked. `lab.load` makes one."""
+
+    name: str
+    engine: Engine
+    benchmark: Callable[[Sequence[Problem]], Benchmark]
+    """How problems are put to it."""
+    tasks: Sequence[Task]
+    """The tasks that it knows: all of them, but for a model from scratch."""
+    description: str
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}: {self.description})"
+
+    def ask(self, question: str) -> str:
+        """The model's answer to one question; "" if it gives none.
+
+        Args:
+            question: an expression such as "12 + 34", "1.5e3 * 2.0e1" or "3/4 + 1/4", or the name of a task with its
+                operands, such as "max_integer 12, 34". A pretrained model goes on from any other text.
+
+        Raises TaskError for a question that the model has no words for.
+        """
+        asked = read_question(question, self.tasks)
+        if asked is not None:
+            return evaluate(self, [asked]).samples[0].reading.given or ""
+        if self.tasks != list(TASKS.values()):
+            names = ", ".join(task.key for task in self.tasks)
+            raise TaskError(f"{question!r}: this model from scratch reads only {names}, such as 12 + 34")
+        [completions] = self.engine.generate([Request(question, max_tokens=64)])
+        return completions[0].text
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model answered, and how good that is. `lab.evaluate` makes one."""
+
+    model: str
+    samples: Sequence[Sample]
+    """In the order of the problems."""
+
+    @property
+    def scores(self) -> Mapping[tuple[str, int], Scores]:
+        """Exact match, digit match and dlength by task and length, with their 95 % intervals (strict reading)."""
+        cells = grouped(self.samples, lambda sample: (sample.task, sample.length))
+        return {cell: Scores.of(_readings(cells[cell])) for cell in sorted(cells)}
+
+    def __repr__(self) -> str:
+        lines = [f"{self.model}: {len(self.samples)} problems"]
+        for (task, length), scores in self.scores.items():
+            value, low, high = (100 * part for part in scores.exact_match[:3])
+            lines.append(f"  {task}, {length} digits: {value:.0f} % right ({low:.0f}-{high:.0f})")
+        return "\n".join(lines)
+
+    def to_frame(self) -> "DataFrame":
+        """A row for each problem: the question, the right answer, the answer given, and its scores."""
+        from pandas import DataFrame
+
+        return DataFrame([{**facts(sample.question), **sample.reading._asdict()} for sample in self.samples])
+
+    def plot(self) -> "Figure":
+        """Exact match against length, a line for each task, with its 95 % intervals."""
+        from matplotlib.figure import Figure
+
+        from lab.drawing.figures import COLORS, line_with_band
+
+        figure = Figure(figsize=(6, 3.5), layout="constrained")
+        axes = figure.subplots()
+        for place, task in enumerate(dict.fromkeys(sample.task for sample in self.samples)):
+            points = {length: scores.exact_match for (key, length), scores in self.scores.items() if key == task}
+            line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=task)
+        axes.set(ylim=(-0.03, 1.03), xlabel="digits", ylabel="exact match", title=self.model)
+        axes.legend()
+        return figure
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What the instruments found in a model. `lab.probe` makes one."""
+
+    subject: "Subject"
+    measured: "Sequence[Measured]"
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.subject.name}: {len(self.measured)} arrays", *map(repr, self.measured)])
+
+    def __getitem__(self, name: str) -> "Measured":
+        """The array of that name. Raises KeyError if there is none."""
+        found = {array.name: array for array in self.measured}
+        if name not in found:
+            raise KeyError(f"there is no {name!r}; there are {', '.join(found)}")
+        return found[name]
+
+    def to_frame(self) -> "DataFrame":
+        """A row for each value: the array's name, its labels, the value, its interval and its n."""
+        from pandas import concat
+
+        return concat([array.to_frame().assign(array=array.name) for array in self.measured], ignore_index=True)
+
+    def plot(self) -> list[Any]:
+        """A figure for each array."""
+        return [array.plot() for array in self.measured]
+
+
+def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto") -> Model:
+    """Any model by name: a run directory of finetune or pretrain, a folder of adapters or of a model, a name on the
+    model hub, or an embedded model (`lab list models`).
+
+    Args:
+        name: which model.
+        batch_size: questions of one forward pass.
+        dtype: of the weights of a pretrained model: float32, bfloat16 or auto.
+        device: auto, cpu or cuda.
+
+    Raises ModelError, in one line, if the model cannot be had.
+    """
+    if scratch_runs.is_run(Path(name)):
+        run = scratch_runs.load(Path(name))
+        engine = PlainEngine(run.model, run.tokenizer, batch_size, by_group=True)
+        size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
+        tasks = run.config.data.tasks
+        known = list(TASKS.values()) if tasks == "all" else [task_named(key) for key in tasks]
+        return Model(name, engine, lambda items: LengthCurves(items, run.notation), known, size)
+    model, tokenizer = checkpoints.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
+    local = LocalEngine(model, tokenizer, batch_size)
+    every = list(TASKS.values())
+    wording = formats.written(local.format, every)
+    return Model(name, local, lambda items: Nupa(items, wording), every, pretrained.describe(model))
+
+
+def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Problem]:
+    """`n` distinct test problems of one task and length; fewer if there are fewer.
+
+    Args:
+        task: its key, such as add_integer; `lab list tasks` shows all 53.
+        digits: the length of the longest operand.
+        n: how many.
+        seed: which ones.
+
+    Raises TaskError for an unknown task.
+
+    >>> problems("add_integer", digits=3, n=2)[0].answer
+    '259'
+    """
+    found = task_named(task)
+    split = "test" if digits in found.tested_lengths else "train"
+    return distinct_problems(Cell(found, digits), split, seed, n)
+
+
+def evaluate(model: Model | str, problems: Sequence[Problem]) -> Evaluation:
+    """Ask a model every problem, in memory, and score its answers.
+
+    Args:
+        model: a model that `load` gave, or its name.
+        problems: as `problems` draws them.
+    """
+    asked = load(model) if isinstance(model, str) else model
+    samples = [sample for batch in ask(asked.benchmark(problems), asked.engine) for sample in batch]
+    return Evaluation(asked.name, sorted(samples, key=lambda sample: sample.index))
+
+
+def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **settings: Any) -> Probed:
+    """Open a model in TransformerLens and measure how it adds.
+
+    Args:
+        model: a model that `load` gave, or its name.
+        instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
+        settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64; `digits` are its lengths.
+
+    Raises ModelError if the model cannot be opened or measured so, and ConfigError for settings that do not exist.
+    """
+    from pydantic import ValidationError
+
+    from lab.errors import ConfigError
+    from lab.probing.bridge import open_model
+    from lab.probing.config import ProbeConfig
+    from lab.probing.instruments import INSTRUMENTS, Session
+
+    name = model if isinstance(model, str) else model.name
+    sums = {"lengths" if key == "digits" else key: value for key, value in settings.items()}
+    if "lengths" in sums:
+        sums.setdefault("trained", max(sums["lengths"]))
+        sums.setdefault("column", 1)
+    try:
+        config = ProbeConfig.model_validate(
+            {"name": "session", "subject": name, "instruments": list(instruments), "sums": sums}
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    session = Session(open_model(name, config.sums.template), config)
+    found = [array for instrument in config.instruments for array in INSTRUMENTS[instrument](session)]
+    return Probed(session.subject, found)
+
+
+def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:
+    """The problem that a text asks, of one of these tasks; None if it asks none.
+
+    >>> read_question("12 + 34", list(TASKS.values())).answer
+    '46'
+    """
+    if found := _QUESTION.fullmatch(text):
+        names, operands = (OPERATORS[found[2]],), (found[1], found[3])
+    elif found := _NAMED.fullmatch(text):
+        names, operands = (found[1],), tuple(part for part in found.groups()[1:] if part is not None)
+    else:
+        return None
+    for task in tasks:
+        fits = task.key in names or task.name.removesuffix("_easy").removesuffix("_hard") in names
+        if fits and (problem := _problem(task, operands)):
+            return problem
+    return None
+
+
+def _problem(task: Task, operands: Sequence[str]) -> Problem | None:
+    forms = [task.representation, *([task.second] if task.second else [])]
+    if len(forms) != len(operands):
+        return None
+    try:
+        numbers = [form.parse(text) for form, text in zip(forms, operands, strict=True)]
+        answer = str(task.solve(numbers[0], numbers[1] if len(numbers) > 1 else None))
+    except (ValueError, IndexError, ZeroDivisionError):
+        return None
+    a, b = str(numbers[0]), str(numbers[1]) if len(numbers) > 1 else None
+    length = max(len(digits) for text in operands for digits in re.findall("[0-9]+", text))
+    return Problem(task.name, task.representation.name, a, b, answer, length)
+
+
+def _readings(samples: Sequence[Sample]) -> list[Reading]:
+    return [sample.reading for sample in samples]

@@ -1,0 +1,1 @@
+"""Adders whose circuits are known, and how well each instrument finds them."""

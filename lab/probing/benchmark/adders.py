@@ -1,0 +1,16 @@
+"""Every adder of the benchmark by name: those of each file in `families`."""
+
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
+
+from lab.probing.benchmark import families
+from lab.probing.benchmark.known import KnownAdder
+
+
+def adders() -> dict[str, Callable[[int], KnownAdder]]:
+    """Name to a function of a seed."""
+    found: dict[str, Callable[[int], KnownAdder]] = {}
+    for module in pkgutil.iter_modules(families.__path__):
+        found |= import_module(f"{families.__name__}.{module.name}").ADDERS
+    return found

@@ -1,0 +1,244 @@
+"""Instruments as they are scored: each is a function of an adder and its task, and gives figures by name.
+
+Three kinds. Of nodes: which heads and MLPs the carry comes through. Of edges: which tells which. Of directions: along
+which vector of the stream it is written, at the first site where it is read and at the site before, where it is not.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from lab.numbers.additions import addition
+from lab.probing import (
+    ablation,
+    alignment,
+    atp_star,
+    attribution,
+    edges,
+    illusion,
+    interchange,
+    patching,
+    path_patching,
+    probes,
+)
+from lab.probing.benchmark.known import KnownAdder
+from lab.probing.benchmark.measures import parts
+from lab.probing.components import Component
+from lab.probing.contrast import EVERYWHERE, Contrast
+from lab.probing.interchange import Place
+from lab.probing.interventions import Site
+from lab.probing.pairs import Pairs, carry_only, cross_digit
+from lab.probing.positions import Sums
+from lab.probing.subspaces import difference_of_means, probe_direction
+
+Scores = Mapping[str, float]
+_SITES: tuple[Site, ...] = ("pre", "mid", "post")
+_LENGTH, _COLUMN = 4, 2
+"""Digits of the operands, and the column whose incoming carry is asked about."""
+_TRUE = 0.9
+"""|cos| to the truth from which on a direction is the carry's."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An adder, and what all contestants are given."""
+
+    adder: KnownAdder
+    pairs: int = 16
+    steps: int = 10
+    """Points of integrated gradients."""
+    das_steps: int = 30
+    seed: int = 0
+
+    @cached_property
+    def minimal(self) -> Pairs:
+        return carry_only(_LENGTH, _COLUMN - 1, self.pairs, self.seed)
+
+    @cached_property
+    def train(self) -> Pairs:
+        return cross_digit(_LENGTH, _COLUMN, 8 * self.pairs, self.seed + 1)
+
+    @cached_property
+    def test(self) -> Pairs:
+        return cross_digit(_LENGTH, _COLUMN, 4 * self.pairs, self.seed + 2)
+
+    @cached_property
+    def sums(self) -> Sums:
+        drawn = (addition("uniform", _LENGTH, self.seed, index) for index in range(100 * self.pairs))
+        numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == _LENGTH]
+        return self.adder.sums(numbers[: 4 * self.pairs])
+
+    @cached_property
+    def components(self) -> list[Component]:
+        return [group[0] for group in ablation.components(self.adder)]
+
+    @cached_property
+    def graph(self) -> edges.Graph:
+        return edges.Graph(self.adder)
+
+    def nodes(self, scores: Mapping[Component, float], also: frozenset[Component] = frozenset()) -> Scores:
+        """Scored against the carry's circuit, and parts that the instrument cannot tell from it."""
+        circuit = self.adder.known.nodes | also
+        return parts(np.array([scores[one] for one in self.components]),
+                     np.array([one in circuit for one in self.components]))  # fmt: skip
+
+    def edges(self, scores_UR: np.ndarray) -> Scores:
+        """Scored on edges between heads, MLPs and the logits, as the truth says nothing of the embedding; CPR and CMD
+        are of all edges."""
+        graph, true = self.graph, self.adder.known.edges
+        some_UR = graph.is_edge_UR & (np.arange(len(graph.senders)) > 0)[:, None]
+        is_in_UR = np.array([[(str(one), str(other)) in true for other in graph.receivers] for one in graph.senders])
+        curve = edges.curve(self.adder, self.minimal, scores_UR, ablations=("resample",))
+        areas = {"CPR": curve.cpr["resample"], "CMD": curve.cmd["resample"]}
+        return {**parts(scores_UR[some_UR], is_in_UR[some_UR]), **areas}
+
+    @cached_property
+    def attributed(self) -> dict[int, np.ndarray]:
+        """Of all edges, both ways, by steps: EAP and EAP-IG."""
+        return {steps: edges.attribute(self.adder, self.minimal, steps).value for steps in (1, max(2, self.steps))}
+
+    def known_sites(self) -> tuple[Place, Place]:
+        """Where the carry is first read, and the site before."""
+        layer, site = self.adder.known.carry_sites[0]
+        before = _SITES.index(site) - 1
+        return Place(layer, site, _COLUMN), Place(layer, _SITES[before], _COLUMN)
+
+
+def _activation_patching(trial: Trial) -> Scores:
+    heads = _larger(patching.patch_heads(trial.adder, trial.minimal).effect.value)[..., 0]
+    mlps = _larger(patching.patch_mlps(trial.adder, trial.minimal, (EVERYWHERE,)).effect.value)[..., 0]
+    return trial.nodes({one: heads[one.layer, one.head] if one.kind == "head" else mlps[one.layer]
+                        for one in trial.components})  # fmt: skip
+
+
+def _attribution_patching(trial: Trial) -> Scores:
+    """Gradients at the base alone."""
+    contrast = Contrast(trial.adder, trial.minimal)
+    guessed_BN, corrupt_B, clean_B = attribution.attributions(contrast, (EVERYWHERE,), 64)
+    axes = {"component": list(range(guessed_BN.shape[1]))}
+    found = contrast.effects("attributed", axes, corrupt_B[:, None] + guessed_BN, corrupt_B, clean_B).effect.value
+    layers, heads = range(trial.adder.layers), range(trial.adder.heads)
+    order = [Component("head", layer, head) for layer in layers for head in heads]
+    order += [Component("mlp", layer) for layer in layers]
+    return trial.nodes(dict(zip(order, _larger(found), strict=True)))
+
+
+def _atp_star(trial: Trial) -> Scores:
+    return trial.nodes(atp_star.strongest(*atp_star.atp_star(trial.adder, trial.minimal)))
+
+
+def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
+    def score(trial: Trial) -> Scores:
+        """Whatever digits need is hurt, so heads that bring a_k and b_k are no false alarms."""
+        groups = ablation.components(trial.adder)
+        lost = ablation.ablate(trial.adder, trial.sums, groups, replacement, "everywhere").column.value
+        loss = np.nanmax(np.abs(lost), axis=1)
+        digits = frozenset(Component("head", *where) for where in trial.adder.known.digit_heads)
+        return trial.nodes(dict(zip(trial.components, loss, strict=True)), digits)
+
+    return score
+
+
+def _node_sums(integrated: bool) -> Callable[[Trial], Scores]:
+    def score(trial: Trial) -> Scores:
+        """A node's score is the sum of its outgoing edges'."""
+        by_sender = _larger(np.nansum(list(trial.attributed.values())[int(integrated)], axis=-1))
+        return trial.nodes(dict(zip(trial.graph.senders, by_sender, strict=True)))
+
+    return score
+
+
+def _path_patching(trial: Trial) -> Scores:
+    graph = trial.graph
+    contrast = Contrast(trial.adder, trial.minimal)
+    changed, corrupt_B, clean_B = path_patching.margins(contrast, graph.senders, graph.receivers)
+    effect = contrast.effects("effect of a path", graph.names(), changed, corrupt_B, clean_B).effect
+    return trial.edges(_larger(effect.value))
+
+
+def _eap(integrated: bool) -> Callable[[Trial], Scores]:
+    def score(trial: Trial) -> Scores:
+        return trial.edges(_larger(list(trial.attributed.values())[int(integrated)]))
+
+    return score
+
+
+def _aligned(trial: Trial) -> Scores:
+    """Heads that look at one digit each, the decoys among them: found, and claimed without being such."""
+    found = alignment.aligned_heads(alignment.alignment(trial.adder, {_LENGTH: trial.sums}))
+    claimed = {(one.layer, one.head): (one.number, one.offset) for one in found if one.number != "sum"}
+    true = trial.adder.known.looks_at
+    fetching = set(trial.adder.known.carry_heads) - set(
+        true
+    )  # which look where the carry is, at no digit in particular
+    wrong = sum(true.get(head) != where for head, where in claimed.items() if head not in fetching)
+    return {"false alarms": float(wrong), "missed": float(sum(claimed.get(head) != true[head] for head in true))}
+
+
+def _direction(name: str) -> Callable[[Trial], Scores]:
+    def score(trial: Trial) -> Scores:
+        """What the evidence says is held against |cos| to the truth where the carry is first read; at the site before,
+        whatever is claimed is wrong."""
+        here, before = trial.known_sites()
+        found, elsewhere = (_examined(trial, name, place) for place in (here, before))
+        truth_D1 = trial.adder.known.carry_D[:, None]
+        cosine = found.cosines["truth"]
+        return {
+            "|cos|": cosine,
+            "|cos| mended": illusion.cosine(found.mended_DR, truth_D1),
+            "rate": found.claim.rate,
+            "rate mended": found.claim.mended_rate,
+            "best random": found.claim.best_random,
+            "illusion unseen": float(found.claim.holds and cosine < _TRUE),
+            "truth denied": float(not found.claim.holds and cosine >= _TRUE),
+            "rate before": elsewhere.claim.rate,
+            "claimed before": float(elsewhere.claim.holds),
+        }
+
+    return score
+
+
+def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
+    adder, train = trial.adder, trial.train
+    known = [adder.sums(side) for side in (train.base, train.source)]
+    stream_ND = torch.cat([probes.read_queries(adder, sums, [place[:2]], [_COLUMN], 128)[0, :, 0] for sums in known])
+    carry_N = np.concatenate([sums.columns.carry[:, _COLUMN] for sums in known])
+    match name:
+        case "difference of means":
+            basis_DR = difference_of_means(stream_ND, carry_N)
+        case "probe":
+            basis_DR = probe_direction(stream_ND, carry_N)
+        case "das":
+            basis_DR = interchange.das(adder, train, place, steps=trial.das_steps)
+        case _:
+            basis_DR = adder.known.carry_D[:, None]
+    wrote = illusion.read_writes(adder, trial.minimal, place)
+    truth = {"truth": adder.known.carry_D[:, None]}
+    return illusion.examine(adder, name, basis_DR, place, trial.test, wrote, compared=truth, batch_size=128)
+
+
+def _larger(values: np.ndarray) -> np.ndarray:
+    """By size, of both ways of the carry."""
+    return np.nan_to_num(np.abs(values)).max(0)
+
+
+CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
+    "activation patching (nodes)": _activation_patching,
+    "attribution patching (nodes)": _attribution_patching,
+    "AtP* (nodes)": _atp_star,
+    "EAP-IG (nodes)": _node_sums(integrated=True),
+    "mean ablation (nodes)": _ablation("mean"),
+    "resample ablation (nodes)": _ablation("resample"),
+    "path patching (edges)": _path_patching,
+    "EAP (edges)": _eap(integrated=False),
+    "EAP-IG (edges)": _eap(integrated=True),
+    "alignment (heads)": _aligned,
+    "difference of means (direction)": _direction("difference of means"),
+    "probe (direction)": _direction("probe"),
+    "DAS (direction)": _direction("das"),
+    "the truth (direction)": _direction("truth"),
+}
+"""By the name that tables show; "the truth" is what a direction could score at best."""

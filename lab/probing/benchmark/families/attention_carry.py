@@ -1,0 +1,136 @@
+"""Adders whose carry is fetched by attention, through any number of nines.
+
+Layer 0 finds at each b_j, which a head brings a_j to, whether a_j + b_j is at least 10 or just 9 (TriCase of Quirke,
+Neo and Barez, arXiv 2402.02619). In layer 1 a head looks from q_k at the highest column below k that is no 9, or at the
+sign before the ones if there is none, and takes the carry from there; the MLP adds. Heads find their places by a table
+of queries and keys, one direction of the stream a place. Digits may be written from either end: with the ones last, all
+lower columns have to be looked at before a digit is written.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+
+from lab.probing.benchmark.known import DIGITS, FIELD, FieldSums, Known, KnownAdder
+from lab.probing.benchmark.wiring import basis, embedding, native, put_weights, unembedding
+from lab.probing.bridge import Subject
+from lab.probing.components import Component
+
+_HEADS = ("a", "b", "a at b", "decoy")
+_NAMES = ("one", "value", "plus", *_HEADS, "end", "ten", "nine", "carry", "digit")
+
+
+def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> KnownAdder:
+    writer = FieldSums(ones_first)
+    tokens, heads = writer.tokens, len(_HEADS)
+    width, head_width = len(_NAMES) + tokens, tokens + 1
+    basis_DD = basis(width, seed)
+    at: dict[str, torch.Tensor] = dict(zip(_NAMES, basis_DD, strict=False))
+    place_TD = basis_DD[len(_NAMES) :]
+    model, config = native(width, head_width, 2, heads, 5, tokens)
+    order = np.random.default_rng(seed).permutation(heads) if seed else np.arange(heads)
+    head = {one: int(place) for one, place in zip(_HEADS, order, strict=True)}
+
+    keys_ZD = torch.cat([place_TD, at["nine"][None]])
+    values_ZD, ten_ZD = torch.zeros(2, head_width, width)
+    values_ZD[0], values_ZD[1], ten_ZD[0] = at["value"], at["plus"], at["ten"]
+    out_DHZ, carry_DHZ = torch.zeros(2, width, heads, head_width)
+    for one, place in head.items():
+        out_DHZ[:, place, 0] = at[one]
+    out_DHZ[:, head["a"], 1] = at["end"]
+    carry_DHZ[:, head["a"], 0] = at["carry"]
+    step = 60 * math.sqrt(head_width)  # e^-60 for what is a step worse
+    weights = {"tok_embed.weight": embedding(at), "pos.weight": place_TD}
+    weights["head.weight"] = unembedding(at["one"], at["digit"], at["end"])
+    attention = ((_fixed(writer, head, step), values_ZD, out_DHZ), (_highest(ones_first, head, tokens, step), ten_ZD,
+                                                                   carry_DHZ))  # fmt: skip
+    for layer, (query_HTZ, value_ZD, written_DHZ) in enumerate(attention):
+        weights |= {
+            f"layers.{layer}.attn.q.weight": torch.einsum("htz,td->hzd", query_HTZ, place_TD).flatten(0, 1),
+            f"layers.{layer}.attn.k.weight": keys_ZD.repeat(heads, 1),
+            f"layers.{layer}.attn.v.weight": value_ZD.repeat(heads, 1),
+            f"layers.{layer}.attn.o.weight": written_DHZ.flatten(1),
+        }
+    put_weights(model, weights | _mlps(at, sharp))
+    opened = build_bridge_from_module(model, architecture="TransformerLensNative", tl_config=config, tokenizer=None)
+    return KnownAdder(Subject(name, opened, writer), _known(at, head))
+
+
+def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor:
+    """Queries by token, (H, T, Z), of the heads of layer 0: each looks a fixed number of tokens back."""
+    back = {"a": writer.back(0), "b": writer.back(1), "a at b": FIELD + 1, "decoy": writer.back(0)}
+    query_HTZ = torch.zeros(len(head), writer.tokens, writer.tokens + 1)
+    for name, place in head.items():
+        query_HTZ[place, :, : writer.tokens] = step * torch.ones(writer.tokens - back[name]).diag(-back[name])
+    return query_HTZ
+
+
+def _highest(ones_first: bool, head: dict[str, int], tokens: int, step: float) -> torch.Tensor:
+    """Queries of layer 1: the nearer to column k the better, a nine is worse than the sign before the ones."""
+    place_T = torch.arange(tokens)
+    back_TT = place_T[:, None] - place_T
+    if ones_first:  # b_{k-1} is FIELD + 1 before q_k, lower ones further back, then "+"
+        below_TT, better_TT = (back_TT > FIELD) & (place_T > FIELD), -back_TT
+    else:  # b_{k-1} is DIGITS before q_k, lower ones after it, then "="
+        below_TT, better_TT = (back_TT <= DIGITS) & (place_T <= 2 * FIELD + 2), back_TT
+    query_HTZ = torch.zeros(len(head), tokens, tokens + 1)
+    query_HTZ[head["a"], :, :tokens] = step * torch.where(below_TT, better_TT, -4 * tokens)
+    query_HTZ[head["a"], :, tokens] = -2 * DIGITS * step
+    return query_HTZ
+
+
+def _mlps(at: dict[str, torch.Tensor], sharp: bool) -> dict[str, torch.Tensor]:
+    u, y, one, nothing = (
+        at["a at b"] + at["value"],
+        at["a"] + at["b"] + at["carry"],
+        at["one"],
+        torch.zeros_like(at["one"]),
+    )
+    if sharp:  # nine from 8.5 to 9.5, ten from 9.5 on, with slopes of 4 at the ends
+        found = [4 * (u - bound * one) for bound in (8.25, 8.5, 9.5, 9.75)]
+        tell = [at["nine"], -at["nine"], at["ten"] - at["nine"], at["nine"] - at["ten"]]
+        carry, digit = [4 * (y - bound * one) for bound in (9.25, 9.5)], [-10 * at["digit"], 10 * at["digit"]]
+    else:
+        found = [u - 8 * one, u - 9 * one, u - 10 * one, nothing]
+        tell = [at["nine"], at["ten"] - 2 * at["nine"], at["nine"] - at["ten"], nothing]
+        carry, digit = [y - 9 * one, y - 10 * one], [-10 * at["digit"], 10 * at["digit"]]
+    unused = [nothing, nothing]
+    layers = ([*found, nothing], [*tell, nothing]), ([y, *carry, *unused], [at["digit"], *digit, *unused])
+    return {
+        f"layers.{layer}.mlp.{name}.weight": torch.stack(rows, dim=dim)
+        for layer, (reads, writes) in enumerate(layers)
+        for name, rows, dim in (("fc_in", reads, 0), ("fc_out", writes, 1))
+    }
+
+
+def _known(at: dict[str, torch.Tensor], head: dict[str, int]) -> Known:
+    bring, fetch = Component("head", 0, head["a at b"]), Component("head", 1, head["a"])
+    first, last = Component("mlp", 0), Component("mlp", 1)
+    # keys tell nines apart, and pairs that differ in the carry alone have no nine where they differ
+    edges = {(str(bring), str(first)), (str(first), f"{fetch}.v"), (str(fetch), str(last)), (str(last), "logits")}
+    return Known(
+        at["carry"],
+        at["digit"],
+        nodes=frozenset({bring, fetch, first, last}),
+        edges=frozenset(edges),
+        carry_sites=((1, "mid"),),
+        digit_sites=((1, "post"),),
+        looks_at={(0, head["a"]): ("a", 0), (0, head["b"]): ("b", 0), (0, head["decoy"]): ("a", 0)},
+        carry_heads=((0, bring.head), (1, fetch.head)),
+        digit_heads=((0, head["a"]), (0, head["b"])),
+        decoy=(0, head["decoy"]),
+        idle_heads=tuple((1, place) for name, place in head.items() if name != "a"),
+        directions=at,
+    )
+
+
+ADDERS: dict[str, Callable[[int], KnownAdder]] = {
+    "ones last": partial(adder, "ones last", False),
+    "ones last, sharp": partial(adder, "ones last, sharp", False, sharp=True),
+    "ones first, fetched carry": partial(adder, "ones first, fetched carry", True),
+    "ones first, fetched carry, sharp": partial(adder, "ones first, fetched carry, sharp", True, sharp=True),
+}

@@ -1,0 +1,169 @@
+"""Adders that write the ones first: s_{k-1} stands at q_k, and with the digits below it tells the carry.
+
+    heads     copy a_k, b_k, a_{k-1}, b_{k-1}; a decoy looks at a_k as well, and nobody reads what it writes
+    an MLP    x = a_{k-1} + b_{k-1} - s_{k-1}, which is 0 or -1 without a carry and 9 or 10 with one
+              carry = 0 below x = 0, 1 above x = 1
+    a later   y = a_k + b_k + carry;  digit = y up to 9, y - 10 from 10 on
+    logits    2 d digit - d^2, largest for the nearest d; <end> when the head of a_k finds "+"
+
+Variants say what differs (`Design`). "Sharp" switches turn halfway between what they tell apart, so that no gradient
+passes them: attribution sees nothing of the heads there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from lab.probing.benchmark.known import FieldSums, Known, KnownAdder
+from lab.probing.benchmark.wiring import Wiring
+from lab.probing.components import Component
+from lab.probing.interventions import Site
+
+NAMES = ("a", "b", "c")
+"""Of operands; three of them stand as a + b' + b''."""
+
+
+@dataclass(frozen=True)
+class Design:
+    layers: int = 2
+    digits_in: int = 0
+    """The layer whose heads bring the digits."""
+    carry_in: tuple[int, ...] = (0,)
+    """Layers whose MLPs find the carry; several share it in equal parts."""
+    sum_in: int = 1
+    sharp: bool = False
+    operands: int = 2
+    borrow: bool = False
+    """a - b' - 1, where each digit b' is 9 minus that of b (`FieldSums`)."""
+    backup: bool = False
+    """A second head brings a_{k-1}, and a sharp switch hears their mean: without either one hardly anything changes."""
+    decoy_carry_in: int | None = None
+    """A layer whose MLP writes the carry once more, to where nobody reads it."""
+    decoys: int = 1
+    """Heads that look at a_k and write to where nobody reads."""
+    level: float = 1
+    lean: float = 0
+    noise: float = 0
+
+    @property
+    def operand_names(self) -> tuple[str, ...]:
+        return NAMES[: self.operands]
+
+    @property
+    def below(self) -> dict[str, float]:
+        """What the carry's MLP reads of the digits below, by head."""
+        shares = {f"{name} below": 1.0 for name in self.operand_names}
+        return {**shares, "a below": 0.5, "a backup": 0.5} if self.backup else shares
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        return (*self.operand_names, *self.below, *(f"decoy {number}" for number in range(self.decoys)))
+
+
+def wire(design: Design, seed: int) -> Wiring:
+    """Its weights."""
+    carries = [f"carry {layer}" for layer in design.carry_in]
+    idle = ["idle carry"] if design.decoy_carry_in is not None else []
+    names = [*design.heads, "end", *carries, *idle, "digit"]
+    made = Wiring(names, design.heads, design.layers, seed, level=design.level, lean=design.lean, noise=design.noise)
+    writer = writer_of(design)
+    for head in design.heads:
+        number, places = _looks(head)
+        moves = {"value": head, "plus": "end"} if head == "a" else {"value": head}
+        made.look_back(design.digits_in, head, writer.back(number, places), moves, writer)
+    for layer, name in zip(design.carry_in, carries, strict=True):
+        _find_carry(made, design, layer, name)
+    if design.decoy_carry_in is not None:
+        _find_carry(made, design, design.decoy_carry_in, "idle carry")
+    _add_up(made, design, carries)
+    made.plus_value = 10.0 if design.borrow else 0.0  # below the ones, from which one is borrowed at the start
+    return made
+
+
+def writer_of(design: Design) -> FieldSums:
+    return FieldSums(operands=design.operands, complement=design.borrow)
+
+
+def adder(name: str, design: Design, seed: int) -> KnownAdder:
+    made = wire(design, seed)
+    return KnownAdder(made.subject(name, writer_of(design), "digit", "end"), known(design, made))
+
+
+def known(design: Design, made: Wiring) -> Known:
+    def at(head: str) -> tuple[int, int]:
+        return design.digits_in, made.head[head]
+
+    def component(head: str) -> Component:
+        return Component("head", *at(head))
+
+    carry_mlps = [Component("mlp", layer) for layer in design.carry_in]
+    sum_mlp = Component("mlp", design.sum_in)
+    edges = {(str(component(head)), str(mlp)) for head in design.below for mlp in carry_mlps}
+    edges |= {(str(mlp), str(sum_mlp)) for mlp in carry_mlps} | {(str(sum_mlp), "logits")}
+    carry_D = made.writes({f"carry {layer}": 1 for layer in design.carry_in})
+    layers = range(design.layers)
+    used = {at(head) for head in design.heads}
+    return Known(
+        carry_D / carry_D.norm(),
+        made.at["digit"] / made.at["digit"].norm(),
+        nodes=frozenset({*map(component, design.below), *carry_mlps, sum_mlp}),
+        edges=frozenset(edges),
+        carry_sites=tuple(_between(max(design.carry_in), design.sum_in)),
+        digit_sites=tuple((layer, "post") for layer in layers if layer >= design.sum_in),
+        looks_at={at(head): (NAMES[_looks(head)[0]], -_looks(head)[1]) for head in design.heads if _looks(head)[0] < 2},
+        carry_heads=tuple(at(head) for head in design.below),
+        digit_heads=tuple(at(head) for head in design.operand_names),
+        decoy=at("decoy 0"),
+        idle_heads=tuple(
+            (layer, head) for layer in layers for head in range(len(design.heads)) if (layer, head) not in used
+        ),
+        directions=made.at,
+    )
+
+
+def _looks(head: str) -> tuple[int, int]:
+    """Which operand, and how many columns below."""
+    name, _, kind = head.partition(" ")
+    return (0, 0) if name == "decoy" else (NAMES.index(name), int(bool(kind)))
+
+
+def _between(found: int, used: int) -> list[tuple[int, Site]]:
+    sites: tuple[Site, ...] = ("pre", "mid", "post")
+    inner: list[tuple[int, Site]] = [(layer, site) for layer in range(found + 1, used) for site in sites]
+    return [(found, "post"), *inner, (used, "pre"), (used, "mid")]
+
+
+def _find_carry(made: Wiring, design: Design, layer: int, name: str) -> None:
+    sign = -1 if design.borrow else 1
+    below = {head: (sign if head.startswith("a") else 1) * share for head, share in design.below.items()}
+    low, high = (4.0, 5.0) if design.sharp or design.backup else (0.0, 1.0)
+    made.step(layer, {**below, "value": -sign}, low, high, {name: 1})
+
+
+def _add_up(made: Wiring, design: Design, carries: list[str]) -> None:
+    sign = -1 if design.borrow else 1
+    total = {name: 1.0 if name == "a" else sign for name in design.operand_names}
+    total |= {name: sign / len(carries) for name in carries}
+    total |= {"one": 10.0} if design.borrow else {}
+    low, high = (9.25, 9.75) if design.sharp else (9.0, 10.0)
+    made.neuron(design.sum_in, total, {"digit": 1})
+    made.step(design.sum_in, total, low, high, {"digit": -10})
+
+
+DESIGNS = {
+    "ones first": Design(),
+    "ones first, sharp": Design(sharp=True),
+    "ones first, backup head": Design(backup=True),
+    "ones first, four decoys": Design(decoys=4),
+    "ones first, idle carry beside": Design(decoy_carry_in=0),
+    "ones first, idle carry after": Design(layers=3, decoy_carry_in=1, sum_in=2),
+    "ones first, three layers": Design(layers=3, sum_in=2),
+    "ones first, late": Design(layers=3, digits_in=1, carry_in=(1,), sum_in=2),
+    "ones first, carry in two parts": Design(layers=3, carry_in=(0, 1), sum_in=2),
+    "ones first, superposed": Design(sharp=True, noise=0.03),
+    "ones first, leaning": Design(sharp=True, lean=0.1),
+    "ones first, four layers": Design(layers=4, digits_in=1, carry_in=(2,), sum_in=3, sharp=True),
+}
+ADDERS: dict[str, Callable[[int], KnownAdder]] = {
+    name: partial(adder, name, design) for name, design in DESIGNS.items()
+}

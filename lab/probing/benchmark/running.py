@@ -1,0 +1,102 @@
+"""Every contestant on every adder, and the tables of it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lab.drawing.tables import NOT_MEASURED, Cell, Shown, Table
+from lab.errors import LabError, TaskError
+from lab.numbers.statistics import bootstrap_mean
+from lab.probing.benchmark.adders import adders
+from lab.probing.benchmark.contestants import CONTESTANTS, Trial
+from lab.probing.benchmark.known import KnownAdder
+from lab.probing.config import BenchmarkConfig
+from lab.runs import Run
+
+_TITLES = {
+    "nodes": "Which heads and MLPs: means over adders",
+    "edges": "Which edges: means over adders",
+    "heads": "Which heads look at which digit: means over adders",
+    "direction": "Which direction is the carry: means over adders",
+}
+
+
+class Score(NamedTuple):
+    adder: str
+    seed: int
+    instrument: str
+    measure: str
+    value: float
+
+
+def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> list[Score]:
+    """Every adder's scores; an adder that was finished before is not measured again. An instrument that fails on an
+    adder costs that one place: it is told, and the measure "failed" is 1.
+
+    Raises TaskError for adders that there are not.
+    """
+    found = []
+    for name, make in chosen(config).items():
+        for seed in config.seeds:
+            stored = f"scores_{name.replace(', ', '_').replace(' ', '_')}_{seed}"
+            if not (run.path / f"{stored}.json").exists():
+                tell(f"{name}, seed {seed} ...")
+                run.write_json(stored, [score._asdict() for score in _of(name, make(seed), seed, config, tell)])
+            found += [Score(**row) for row in run.read_json(stored)]
+    return found
+
+
+def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], KnownAdder]]:
+    """The config's adders, all of them if it names none. Raises TaskError for one that there is not."""
+    known = adders()
+    if unknown := [name for name in config.adders if name not in known]:
+        raise TaskError(f"adder {unknown[0]!r}: should be one of {', '.join(known)}")
+    return {name: known[name] for name in config.adders or known}
+
+
+def tables(scores: list[Score]) -> list[Table]:
+    """One for each kind of instrument: a row an instrument, a column a measure, means over adders and seeds."""
+    kinds = dict.fromkeys(_kind(score.instrument) for score in scores)
+    return [_table(kind, [score for score in scores if _kind(score.instrument) == kind]) for kind in kinds]
+
+
+def everything(scores: list[Score]) -> Table:
+    """A row a score."""
+    rows = [(one.adder, str(one.seed), one.instrument, one.measure, f"{one.value:.6g}") for one in scores]
+    return Table("Scores", Score._fields, rows, 4)
+
+
+def _of(
+    name: str, adder: KnownAdder, seed: int, config: BenchmarkConfig, tell: Callable[[str], None]
+) -> Iterator[Score]:
+    trial = Trial(adder, config.pairs, config.steps, config.das_steps, config.seed)
+    for instrument, score in CONTESTANTS.items():
+        try:
+            measured: dict[str, Any] = {**score(trial), "failed": 0.0}
+        except LabError as error:
+            tell(f"{instrument} on {name}: {error}")
+            measured = {"failed": 1.0}
+        for key, value in measured.items():
+            yield Score(name, seed, instrument, key, float(value))
+
+
+def _table(kind: str, scores: list[Score]) -> Table:
+    measures = list(dict.fromkeys(score.measure for score in scores))
+    instruments = list(dict.fromkeys(score.instrument for score in scores))
+    values = {(one, key): [s.value for s in scores if (s.instrument, s.measure) == (one, key)]
+              for one in instruments for key in measures}  # fmt: skip
+    rows = [(one.removesuffix(f" ({kind})"), *(_mean(values[one, key]) for key in measures)) for one in instruments]
+    n = len({(score.adder, score.seed) for score in scores})
+    return Table(f"{_TITLES[kind]} (95 %, n = {n})", ("instrument", *measures), rows, 1)
+
+
+def _mean(values: list[float]) -> Cell:
+    there = [value for value in values if not np.isnan(value)]
+    if not there:
+        return NOT_MEASURED
+    return Shown(bootstrap_mean(there), "{:.2f} ({:.2f}-{:.2f})", 1)
+
+
+def _kind(instrument: str) -> str:
+    return instrument.rpartition("(")[2].rstrip(")")

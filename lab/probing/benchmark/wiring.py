@@ -1,0 +1,206 @@
+"""Weights of a small transformer, said as what is read from and written to named directions of its stream.
+
+TransformerLens' own architecture: no norm, learned positions, ReLU. Directions are the rows of a basis that a seed
+draws: orthonormal, or oblique, where each leans on the others and is read by the dual basis. Biases are reads of the
+direction "one", which every token has.
+
+Shapes: D width, Q directions, V words, N neurons, H heads, Z width of a head, T places.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import nn
+from transformer_lens.config import TransformerBridgeConfig
+from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
+from transformer_lens.model_bridge.sources.native import NativeModel
+
+from lab.probing.benchmark.known import END, PLUS, WORDS, FieldSums
+from lab.probing.bridge import Subject
+
+Weights: TypeAlias = Mapping[str, float]
+"""Of directions, by name."""
+
+_WIDTH = 20
+"""Of a stream at least."""
+HEAD_WIDTH = 4
+SHARPNESS = 4000.0
+"""Of attention: what is one place off has e^-58 of what is right at most."""
+_MOVED = ("value", "plus")
+"""What heads move."""
+ALWAYS = ("one", "value", "plus", "cos", "sin")
+"""Directions that every adder has: a constant, a token's digit, whether it is "+", and its place on a circle."""
+
+
+class Wiring:
+    """An adder that is being written."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        heads: Sequence[str],
+        layers: int,
+        seed: int,
+        *,
+        level: float = 1,
+        lean: float = 0,
+        noise: float = 0,
+    ) -> None:
+        """`names`: directions besides `ALWAYS`; `heads`: names of a layer's heads, which a seed above 0 shuffles.
+
+        `level`: how large the constant is; `lean`: how far directions lean on each other; `noise`: of each word, a part
+        of its own in all directions, so that there are more features than dimensions.
+        """
+        used = (*ALWAYS, *names)
+        width = len(heads) * math.ceil(max(_WIDTH, len(used)) / len(heads))  # some architectures want a multiple
+        self.names = (*used, *(f"spare {number}" for number in range(width - len(used))))
+        self.layers, self._seed = layers, seed
+        basis_QD = basis(len(self.names), seed)
+        if lean:
+            basis_QD = basis_QD + lean * basis(len(self.names), seed + 1)
+            basis_QD = basis_QD / basis_QD.norm(dim=1, keepdim=True)
+        self.at: dict[str, torch.Tensor] = dict(zip(self.names, basis_QD, strict=True))
+        self.at["one"] = level * self.at["one"]
+        dual_QD = torch.linalg.inv(torch.stack([self.at[name] for name in self.names])).T
+        self.dual: dict[str, torch.Tensor] = dict(zip(self.names, dual_QD, strict=True))
+        self.plus_value = 0.0
+        """The digit that "+" stands for."""
+        self.steps_back: dict[tuple[int, int], int] = {}
+        self._noise = noise
+        order = np.random.default_rng(seed).permutation(len(heads)) if seed else np.arange(len(heads))
+        self.head: dict[str, int] = {name: int(place) for name, place in zip(heads, order, strict=True)}
+        self._query_LHZD, self._key_LHZD = torch.zeros(2, layers, len(heads), HEAD_WIDTH, len(basis_QD))
+        self.out_LDHZ = torch.zeros(layers, len(basis_QD), len(heads), HEAD_WIDTH)
+        self.neurons: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[] for _ in range(layers)]
+
+    def reads(self, weights: Weights) -> torch.Tensor:
+        """The vector whose product with the stream is this sum of its directions."""
+        return torch.stack([weight * self.dual[name] for name, weight in weights.items()]).sum(0)
+
+    def writes(self, weights: Weights) -> torch.Tensor:
+        return torch.stack([weight * self.at[name] for name, weight in weights.items()]).sum(0)
+
+    def look_back(self, layer: int, head: str, steps: int, moves: Mapping[str, str], writer: FieldSums) -> None:
+        """A head that looks so many tokens back and moves the digit or the "+" that it finds into other directions."""
+        at, turn = (layer, self.head[head]), 2 * math.pi / (writer.tokens + 1)  # room for one more on the circle
+        back = steps * turn
+        self._key_LHZD[at][0], self._key_LHZD[at][1] = self.dual["cos"], self.dual["sin"]
+        self._query_LHZD[at][0] = self.reads({"cos": math.cos(back), "sin": math.sin(back)})
+        self._query_LHZD[at][1] = self.reads({"sin": math.cos(back), "cos": -math.sin(back)})
+        self.steps_back[at] = steps
+        for source, target in moves.items():
+            self.out_LDHZ[layer, :, at[1], _MOVED.index(source)] = self.at[target]
+
+    def neuron(self, layer: int, reads: Weights, writes: Weights) -> None:
+        self.neurons[layer].append((self.reads(reads), self.writes(writes)))
+
+    def step(self, layer: int, reads: Weights, low: float, high: float, writes: Weights) -> None:
+        """Two neurons: 0 up to `low`, `writes` from `high` on, a ramp between."""
+        slope = 1 / (high - low)
+        for bound, sign in ((low, 1), (high, -1)):
+            scaled = {name: slope * weight for name, weight in reads.items()}
+            shifted = {**scaled, "one": scaled.get("one", 0) - slope * bound}
+            self.neuron(layer, shifted, {name: sign * weight for name, weight in writes.items()})
+
+    @property
+    def values_ZD(self) -> torch.Tensor:
+        """What every head takes along."""
+        rows_ZD = torch.zeros(HEAD_WIDTH, len(self.names))
+        for place, name in enumerate(_MOVED):
+            rows_ZD[place] = self.dual[name]
+        return rows_ZD
+
+    def mlp(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """What its neurons read (N, D) and write (D, N); as many in every layer."""
+        count = max(1, *map(len, self.neurons))
+        reads_ND, writes_DN = torch.zeros(count, len(self.names)), torch.zeros(len(self.names), count)
+        for place, (read_D, write_D) in enumerate(self.neurons[layer]):
+            reads_ND[place], writes_DN[:, place] = read_D, write_D
+        return reads_ND, writes_DN
+
+    def subject(self, name: str, writer: FieldSums, digit: str, end: str) -> Subject:
+        """The finished model; `digit`, `end`: directions that the unembedding reads."""
+        neurons = len(self.mlp(0)[0])
+        model, config = native(len(self.names), HEAD_WIDTH, self.layers, len(self.head), neurons, writer.tokens)
+        angles_T = torch.arange(writer.tokens) * 2 * math.pi / (writer.tokens + 1)
+        weights = {
+            "tok_embed.weight": self.embedding(),
+            "pos.weight": angles_T.cos()[:, None] * self.at["cos"] + angles_T.sin()[:, None] * self.at["sin"],
+            "head.weight": unembedding(self.dual["one"], self.dual[digit], self.dual[end]),
+        }
+        for layer in range(self.layers):
+            reads_ND, writes_DN = self.mlp(layer)
+            weights |= {
+                f"layers.{layer}.attn.q.weight": SHARPNESS * self._query_LHZD[layer].flatten(0, 1),
+                f"layers.{layer}.attn.k.weight": self._key_LHZD[layer].flatten(0, 1),
+                f"layers.{layer}.attn.v.weight": self.values_ZD.repeat(len(self.head), 1),
+                f"layers.{layer}.attn.o.weight": self.out_LDHZ[layer].flatten(1),
+                f"layers.{layer}.mlp.fc_in.weight": reads_ND,
+                f"layers.{layer}.mlp.fc_out.weight": writes_DN,
+            }
+        put_weights(model, weights)
+        opened = build_bridge_from_module(model, architecture="TransformerLensNative", tl_config=config, tokenizer=None)
+        return Subject(name, opened, writer)
+
+    def embedding(self) -> torch.Tensor:
+        embedding_VD = embedding(self.at)
+        embedding_VD[PLUS] += self.plus_value * self.at["value"]
+        if self._noise:  # not in the constant and the places: attention is too sharp for it
+            noisy = [name for name in self.names if name not in ("one", "cos", "sin")]
+            size_VQ = self._noise * torch.randn(
+                len(WORDS), len(noisy), generator=torch.Generator().manual_seed(self._seed + 2)
+            )
+            embedding_VD = embedding_VD + size_VQ @ torch.stack([self.at[name] for name in noisy])
+        return embedding_VD
+
+
+def basis(width: int, seed: int) -> torch.Tensor:
+    """Orthonormal rows."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64))[0].float()
+
+
+def embedding(at: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Each word's constant, digit, and whether it is "+"."""
+    embedding_VD = at["one"].repeat(len(WORDS), 1)
+    embedding_VD[:10] += torch.arange(10.0)[:, None] * at["value"]
+    embedding_VD[PLUS] += at["plus"]
+    return embedding_VD
+
+
+def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor) -> torch.Tensor:
+    """2 d digit - d^2, largest for the nearest d, and <end> above all where it is found and below all elsewhere; of
+    what reads the constant, the digit and the end."""
+    rows_VD = (-200 * one_D).repeat(len(WORDS), 1)
+    for value in range(10):
+        rows_VD[value] = 2 * value * digit_D - value**2 * one_D
+    rows_VD[END] += 400 * end_D
+    return rows_VD
+
+
+def native(
+    width: int, head_width: int, layers: int, heads: int, neurons: int, tokens: int
+) -> tuple[NativeModel, TransformerBridgeConfig]:
+    config = TransformerBridgeConfig(
+        d_model=width,
+        d_head=head_width,
+        n_layers=layers,
+        n_ctx=tokens,
+        n_heads=heads,
+        d_mlp=neurons,
+        d_vocab=len(WORDS),
+        architecture="TransformerLensNative",
+        act_fn="relu",
+        normalization_type=None,
+        init_weights=False,
+    )
+    return NativeModel(config).eval(), config
+
+
+def put_weights(model: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """All others are 0."""
+    nothing = {name: torch.zeros_like(weight) for name, weight in model.state_dict().items()}
+    model.load_state_dict(nothing | dict(weights))

@@ -1,0 +1,372 @@
+"""Which edges of a model carry an answer: attribution of every edge, and what a circuit of some of them does alone.
+
+The stream is a sum of writes (`writes`), so a model is a graph: senders (embedding, heads, MLPs) write, receivers (the
+queries, keys and values of heads, MLPs, the logits) read. To patch the edge u -> r is to add to what r reads
+
+    source's write of u - base's write of u
+
+and nowhere else (`path_patching` does it, one edge a pass). Attribution guesses all edges from gradients:
+
+    EAP      sum over tokens of (difference of u's writes) . (gradient of the margin in r's input at the base)
+             (edge attribution patching; Syed et al. 2023, arXiv 2310.10348)
+    EAP-IG   the mean of that gradient over `steps` points on the way from the base's embeddings to the source's: a
+             switch that is flat at either end has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806)
+
+A guess is worth what its circuit does: `faithfulness` keeps some edges, gives all others what the base's run (resample
+ablation) or the mean run (mean ablation) has there, and asks how much of the margin is left.
+
+Shapes: B pairs (each both ways), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError, TaskError
+from lab.probing import writes
+from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
+from lab.probing.contrast import Contrast, Runs
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs
+from lab.probing.path_patching import Receiver, receivers
+from lab.probing.writes import EMBEDDING
+
+Ablation: TypeAlias = Literal["resample", "mean"]
+ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
+SIZES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Shares of all edges at which faithfulness is taken (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
+_PROJECTIONS = ("q", "k", "v")
+
+
+class Graph:
+    """Senders, receivers, and which of them may be an edge."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.senders = writes.writers(subject, subject.layers - 1, "post")
+        self.receivers = receivers(subject)
+        groups = 1 + max(one.head for one in self.receivers if one.input == "k")
+        self._serves = [_served(subject, one, groups) for one in self.receivers]
+        self.is_edge_UR = np.array([[other.is_after(one) for other in self.receivers] for one in self.senders])
+
+    @property
+    def count(self) -> int:
+        return int(self.is_edge_UR.sum())
+
+    def names(self) -> dict[str, list[str]]:
+        return {"sender": list(map(str, self.senders)), "receiver": list(map(str, self.receivers))}
+
+    def largest(self, scores_UR: np.ndarray, count: int) -> np.ndarray:
+        """The edges with the largest scores by size, (U, R) of booleans; ties go to the first."""
+        size_UR = np.where(self.is_edge_UR, np.abs(np.nan_to_num(scores_UR)), -1.0)
+        chosen = np.zeros(size_UR.size, dtype=bool)
+        chosen[np.argsort(-size_UR, axis=None, kind="stable")[:count]] = True
+        return chosen.reshape(size_UR.shape) & self.is_edge_UR
+
+    def pruned(self, scores_UR: np.ndarray, threshold: float) -> np.ndarray:
+        """Edges whose score is at least `threshold` by size, without those that begin or end nowhere: every edge that
+        is kept lies on a way from the embedding to the logits."""
+        kept_UR = self.is_edge_UR & (np.abs(np.nan_to_num(scores_UR)) >= threshold)
+        while True:
+            heard = set().union(*(self._serves[r] for r in np.flatnonzero(kept_UR.any(0))))
+            told = {self.senders[u] for u in np.flatnonzero(kept_UR.any(1))}
+            alive_U = np.array([one == EMBEDDING or one in heard for one in self.senders])
+            alive_R = np.array([one.input == "logits" or bool(told & self._serves[r])
+                                for r, one in enumerate(self.receivers)])  # fmt: skip
+            left_UR = kept_UR & alive_U[:, None] & alive_R
+            if (left_UR == kept_UR).all():
+                return kept_UR
+            kept_UR = left_UR
+
+
+def _served(subject: Subject, receiver: Receiver, groups: int) -> set[Component]:
+    """The senders that a receiver is an input of: keys and values of a group are those of several heads."""
+    if receiver.input == "logits":
+        return set()
+    if receiver.input == "mlp":
+        return {Component("mlp", receiver.layer)}
+    shared = 1 if receiver.input == "q" else subject.heads // groups
+    heads = range(receiver.head * shared, (receiver.head + 1) * shared)
+    return {Component("head", receiver.layer, head) for head in heads}
+
+
+def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 32) -> Measured:
+    """Attributed effect of every edge, as a share of the margin between base and source: axes carry, sender, receiver;
+    nan where there is no edge.
+
+    `steps`: 1 is EAP, more is EAP-IG; `batch_size`: rows of a pass, of which all writes and gradients are kept.
+    Raises what `Contrast` raises, and ModelError for a subject that cannot add or whose weights the bridge does not
+    show.
+    """
+    contrast, graph = Contrast(subject, pairs), Graph(subject)
+    contrast.check_competence(batch_size)
+    found, corrupt, clean = [], [], []
+    for start in range(0, len(contrast), batch_size):
+        run = _Wired(contrast, graph, slice(start, start + batch_size))
+        total_BUR = torch.zeros(len(run.runs), len(graph.senders), len(graph.receivers))
+        for step in range(steps):
+            share = 0.0 if steps == 1 else (step + 0.5) / steps
+            total_BUR += run.attributed(share).cpu()
+        found.append(torch.where(torch.from_numpy(graph.is_edge_UR), total_BUR / steps, torch.nan))
+        corrupt.append(run.runs.corrupt_B.cpu())
+        clean.append(run.runs.clean_B.cpu())
+    corrupt_B, clean_B = (torch.cat(parts).numpy() for parts in (corrupt, clean))
+    changed_BUR = corrupt_B[:, None, None] + torch.cat(found).numpy()
+    return contrast.effects("attributed effect of an edge", graph.names(), changed_BUR, corrupt_B, clean_B).effect
+
+
+class Curve(NamedTuple):
+    """Of circuits that grow by score."""
+
+    faithfulness: Measured
+    """Axes ablation, share of edges: the margin that is left, 1 that of the whole model, 0 that of no edge at all."""
+    cpr: dict[str, float]
+    """Circuit performance ratio, by ablation: area under faithfulness; the more the better."""
+    cmd: dict[str, float]
+    """Circuit-model distance: area between faithfulness and 1; the less the better."""
+
+
+def curve(
+    subject: Subject,
+    pairs: Pairs,
+    scores_UR: np.ndarray,
+    sizes: Sequence[float] = SIZES,
+    ablations: Sequence[Ablation] = ABLATIONS,
+    batch_size: int = 32,
+) -> Curve:
+    """Faithfulness of the largest edges by score, at each share of all edges."""
+    graph = Graph(subject)
+    circuits = [graph.largest(scores_UR, round(size * graph.count)) for size in sizes]
+    left = {ablation: faithfulness(subject, pairs, circuits, ablation, batch_size) for ablation in ablations}
+    arrays = (np.stack([getattr(one, name) for one in left.values()]) for name in ("value", "low", "high", "n"))
+    axes: dict[str, list[Any]] = {"ablation": list(left), "share of edges": list(sizes)}
+    areas = {name: areas_of(sizes, one.value) for name, one in left.items()}
+    return Curve(
+        Measured("faithfulness", axes, *arrays),
+        {name: cpr for name, (cpr, _) in areas.items()},
+        {name: cmd for name, (_, cmd) in areas.items()},
+    )
+
+
+def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, float]:
+    """CPR and CMD of a curve, by the trapezoid rule over shares of edges, from the first size to the last."""
+    span = sizes[-1] - sizes[0]
+    return tuple(float(np.trapezoid(part, sizes) / span) for part in (faithfulness, np.abs(1 - faithfulness)))  # type: ignore[return-value]
+
+
+@torch.inference_mode()
+def faithfulness(
+    subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = 32
+) -> Measured:
+    """Share of the margin that each circuit, (U, R) of booleans, has alone: axis circuit. Means over pairs both ways.
+
+    Raises what `attribute` raises, and TaskError for an unknown ablation.
+    """
+    if ablation not in ABLATIONS:
+        raise TaskError(f"ablation {ablation!r}: should be one of {', '.join(ABLATIONS)}")
+    contrast, graph = Contrast(subject, pairs), Graph(subject)
+    contrast.check_competence(batch_size)
+    nothing = np.zeros_like(graph.is_edge_UR)
+    kept, clean, empty = [], [], []
+    means = _mean_run(contrast, batch_size) if ablation == "mean" else None
+    for start in range(0, len(contrast), batch_size):
+        run = _Wired(contrast, graph, slice(start, start + batch_size))
+        off = means or run.runs.base
+        kept.append(torch.stack([run.margin(circuit, off) for circuit in circuits], 1).cpu())
+        empty.append(run.margin(nothing, off).cpu())
+        clean.append(run.runs.clean_B.cpu())
+    kept_BC, empty_B, clean_B = (torch.cat(parts).numpy() for parts in (kept, empty, clean))
+    shares_BC = (kept_BC - empty_B[:, None]) / (clean_B - empty_B).mean()
+    return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, shares_BC)
+
+
+class _Wired:
+    """Some of the pairs, run, with all that edges need."""
+
+    def __init__(self, contrast: Contrast, graph: Graph, rows: slice) -> None:
+        self._subject, self._graph = contrast.subject, graph
+        self._layers = range(contrast.subject.layers)
+        with torch.inference_mode():
+            self.runs = Runs(contrast, rows, names := _names(contrast.subject), names)
+            writes.check_additive(self._subject, self.runs.base)
+            _check_projections(self._subject, self.runs.base)
+
+    @cached_property
+    def _difference_UBTD(self) -> torch.Tensor:
+        """What each sender writes for the source less what it writes for the base."""
+        source_UBTD, base_UBTD = (
+            torch.stack([writes.written(self._subject, one, run) for one in self._graph.senders])
+            for run in (self.runs.source, self.runs.base)
+        )
+        return source_UBTD - base_UBTD
+
+    @torch.inference_mode()
+    def attributed(self, share: float) -> torch.Tensor:
+        """(B, U, R), gradients being taken at this share of the way from base to source."""
+        gradient_RBTD = self._gradients(share)
+        return torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, gradient_RBTD)
+
+    def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(B,), with the edges of the circuit live and `off`'s writes on all others."""
+        wired = _Circuit(self._subject, self._graph, circuit_UR, self.runs.source, off)
+        return self.runs.again(self._layers, wired.hooks())[0]
+
+    def _gradients(self, share: float) -> torch.Tensor:
+        """Of the margin in each receiver's input, (R, B, T, D)."""
+        base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
+        kept: dict[str, torch.Tensor] = {}
+
+        def begin(stream_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
+            return (base_BTD + share * (source_BTD - base_BTD)).detach().clone().requires_grad_()
+
+        def keep(name: str) -> Hook:
+            return name, lambda activation, hook: kept.setdefault(name, activation)
+
+        # where the MLP reads: what is changed there goes nowhere else (see `interventions`)
+        mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
+        heads = {(name, layer): f"blocks.{layer}.attn.hook_{name}" for layer in self._layers for name in _PROJECTIONS}
+        last = f"blocks.{self._layers[-1]}.hook_resid_post"
+        wanted = [*mlps.values(), *heads.values(), last]
+        entering = [f"blocks.{layer}.hook_resid_pre" for layer in self._layers]
+        with torch.inference_mode(False), torch.enable_grad():
+            hooks = [(EMBEDDING.hook_point, begin), *map(keep, [*wanted, *entering])]
+            margin_1B = self.runs.again(self._layers, hooks)
+            slopes = dict(zip(wanted, torch.autograd.grad(margin_1B.sum(), [kept[one] for one in wanted]), strict=True))
+        found = []
+        for layer in self._layers:
+            pulled = {
+                name: _pull_back(self._subject, layer, name, kept[entering[layer]], slopes[heads[name, layer]])
+                for name in _PROJECTIONS
+            }
+            for one in self._graph.receivers:
+                if one.layer == layer and one.input != "logits":
+                    found.append(slopes[mlps[layer]] if one.input == "mlp" else pulled[one.input][one.head])
+        return torch.stack([*found, slopes[last]]).float()
+
+
+class _Circuit:
+    """One run in which each receiver reads its own stream: `off`, but live where its edges are in the circuit."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        graph: Graph,
+        circuit_UR: np.ndarray,
+        source: dict[str, torch.Tensor],
+        off: dict[str, torch.Tensor],
+    ) -> None:
+        self._subject, self._graph, self._off = subject, graph, off
+        self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point])
+        self._changed = {EMBEDDING: source[EMBEDDING.hook_point].float() - off[EMBEDDING.hook_point].float()}
+        """Live writes less those that are off, in the order of writing."""
+
+    def hooks(self) -> list[Hook]:
+        found: list[Hook] = []
+        for layer in range(self._subject.layers):
+            found += [self._projected(layer, name) for name in _PROJECTIONS]
+            found += [self._after_heads(layer), self._before_mlp(layer), self._after_mlp(layer)]
+        last = f"blocks.{self._subject.layers - 1}.hook_resid_post"
+        return [*found, (last, lambda stream, hook: self._read("logits", self._subject.layers - 1, last)[0].to(stream))]
+
+    def _read(self, input: str, layer: int, site: str) -> torch.Tensor:
+        """What the receivers of this kind in a layer read, (R, B, T, D)."""
+        some = [r for r, one in enumerate(self._graph.receivers) if (one.input, one.layer) == (input, layer)]
+        changed_UBTD = torch.stack(list(self._changed.values()))
+        mask_RU = self._circuit_UR[: len(changed_UBTD), some].T
+        return self._off[site].float() + torch.einsum("ru,ubtd->rbtd", mask_RU, changed_UBTD)
+
+    def _projected(self, layer: int, name: str) -> Hook:
+        point, site = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.hook_resid_pre"
+
+        def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+            norm = self._subject.bridge.blocks[layer].ln1
+            moved_RBTD = norm(self._read(name, layer, site)) - norm(self._off[site].float())
+            weight_RDZ = _projection(self._subject, layer, name, activation.shape[2])
+            return (self._off[point] + torch.einsum("rbtd,rdz->btrz", moved_RBTD, weight_RDZ)).to(activation.dtype)
+
+        return point, change
+
+    def _after_heads(self, layer: int) -> Hook:
+        point = f"blocks.{layer}.attn.hook_z"
+
+        def keep(z_BTHZ: torch.Tensor, hook: Any) -> torch.Tensor:
+            for head in range(self._subject.heads):
+                one = Component("head", layer, head)
+                live_BTD = writes.written(self._subject, one, {point: z_BTHZ})
+                self._changed[one] = live_BTD - writes.written(self._subject, one, self._off)
+            return z_BTHZ
+
+        return point, keep
+
+    def _before_mlp(self, layer: int) -> Hook:
+        mid = f"blocks.{layer}.hook_resid_mid"
+        # an alias of the MLP's input: what is written there goes nowhere else, which is what is wanted
+        return mid, lambda stream, hook: self._read("mlp", layer, mid)[0].to(stream.dtype)
+
+    def _after_mlp(self, layer: int) -> Hook:
+        point = f"blocks.{layer}.hook_mlp_out"
+
+        def keep(added_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
+            self._changed[Component("mlp", layer)] = added_BTD.float() - self._off[point].float()
+            return added_BTD
+
+        return point, keep
+
+
+def _names(subject: Subject) -> list[str]:
+    """Hook points that edges need of a run."""
+    ends = ("hook_resid_pre", "hook_resid_mid", "hook_resid_post", *(f"attn.hook_{name}" for name in _PROJECTIONS))
+    every = [
+        *writes.hook_points(subject),
+        *(f"blocks.{layer}.{end}" for layer in range(subject.layers) for end in ends),
+    ]
+    return list(dict.fromkeys(every))
+
+
+def _projection(subject: Subject, layer: int, name: str, groups: int) -> torch.Tensor:
+    """Weights of the queries, keys or values of a layer, (R, D, Z)."""
+    weight_RDZ = getattr(subject.bridge.blocks[layer].attn, f"W_{name.upper()}").float()
+    return weight_RDZ[:: len(weight_RDZ) // groups]  # keys of a group may be there once for each of its heads
+
+
+def _check_projections(subject: Subject, run: dict[str, torch.Tensor]) -> None:
+    """Raises ModelError unless queries, keys and values are what the norm and these weights make of the stream."""
+    for layer in range(subject.layers):
+        normed_BTD = subject.bridge.blocks[layer].ln1(run[f"blocks.{layer}.hook_resid_pre"].float())
+        for name in _PROJECTIONS:
+            found_BTRZ = run[f"blocks.{layer}.attn.hook_{name}"].float()
+            weight_RDZ = _projection(subject, layer, name, found_BTRZ.shape[2])
+            rest_BTRZ = found_BTRZ - torch.einsum("btd,rdz->btrz", normed_BTD, weight_RDZ)
+            gap = float((rest_BTRZ - rest_BTRZ[:1, :1]).abs().max())
+            if gap > 1e-2 * max(1e-6, float(found_BTRZ.abs().max())):
+                raise ModelError(
+                    f"{subject.name}: the {name} of layer {layer} are not its weights times its normed stream (off by "
+                    f"{gap:.2g}); adapters should be merged, and a norm should come first"
+                )
+
+
+def _pull_back(
+    subject: Subject, layer: int, name: str, stream_BTD: torch.Tensor, slope_BTRZ: torch.Tensor
+) -> torch.Tensor:
+    """The gradient in what each head's queries, keys or values read, (R, B, T, D)."""
+    weight_RDZ = _projection(subject, layer, name, slope_BTRZ.shape[2])
+    with torch.inference_mode(False), torch.enable_grad():
+        wanted_RBTD = torch.einsum("btrz,rdz->rbtd", slope_BTRZ.float(), weight_RDZ).detach()
+        read_RBTD = stream_BTD.detach().float().expand(len(wanted_RBTD), -1, -1, -1).clone().requires_grad_()
+        normed_RBTD = subject.bridge.blocks[layer].ln1(read_RBTD)
+        return torch.autograd.grad((normed_RBTD * wanted_RBTD).sum(), [read_RBTD])[0]
+
+
+def _mean_run(contrast: Contrast, batch_size: int) -> dict[str, torch.Tensor]:
+    """Means over all bases and sources, token by token: (1, T, ...) for each name."""
+    names = _names(contrast.subject)
+    totals: dict[str, torch.Tensor] = {}
+    for start in range(0, len(contrast), batch_size):
+        _, run = contrast.subject.activations(contrast.base.part(slice(start, start + batch_size)), names)
+        for name, activation in run.items():
+            totals[name] = totals.get(name, 0) + activation.float().sum(0, keepdim=True)
+    # pairs are there both ways, so bases are sources too
+    return {name: total / len(contrast) for name, total in totals.items()}

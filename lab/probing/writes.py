@@ -1,0 +1,69 @@
+"""What each component adds to the residual stream: the stream at any site is the sum of the writes before it.
+
+    stream = embedding + heads and MLPs of the layers before (+ the heads of its own layer, at "mid")
+
+A head's write is its output times its part of the output projection. What a layer adds besides, such as a bias, is the
+same for every sum, so differences between two sums are differences of writes alone.
+
+Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head.
+"""
+
+from collections.abc import Mapping
+
+import torch
+
+from lab.errors import ModelError
+from lab.probing.bridge import Subject
+from lab.probing.components import Component
+from lab.probing.interventions import Site
+
+EMBEDDING = Component("pre", 0)
+"""The stream before the first layer."""
+_TOLERANCE = 1e-2
+"""How far, relative to what attention writes, its heads' writes may be from their sum."""
+
+
+def writers(subject: Subject, layer: int, site: Site) -> list[Component]:
+    """All that has written to the stream when it is at this site, in the order of writing."""
+    found = [EMBEDDING]
+    for below in range(layer + 1):
+        if below < layer or site != "pre":
+            found += [Component("head", below, head) for head in range(subject.heads)]
+        if below < layer or site == "post":
+            found.append(Component("mlp", below))
+    return found
+
+
+def hook_points(subject: Subject) -> list[str]:
+    """What `written` needs of a run."""
+    ends = ("attn.hook_z", "hook_attn_out", "hook_mlp_out")
+    return [EMBEDDING.hook_point, *(f"blocks.{layer}.{end}" for layer in range(subject.layers) for end in ends)]
+
+
+def written(subject: Subject, component: Component, run: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """(B, T, D) of a run's activations."""
+    if component.kind != "head":
+        return run[component.hook_point].float()
+    return _per_head(subject, component.layer, run)[:, :, component.head]
+
+
+def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
+    """Raises ModelError unless what each layer's attention adds is the sum of its heads' writes and a constant.
+
+    It is not where adapters are not merged, and where a norm follows attention.
+    """
+    for layer in range(subject.layers):
+        total_BTD = run[f"blocks.{layer}.hook_attn_out"].float()
+        rest_BTD = total_BTD - _per_head(subject, layer, run).sum(2)
+        gap = float((rest_BTD - rest_BTD[:1, :1]).abs().max())
+        if gap > _TOLERANCE * max(1e-6, float(total_BTD.abs().max())):
+            raise ModelError(
+                f"{subject.name}: heads of layer {layer} do not sum to what its attention writes (off by {gap:.2g}); "
+                "adapters should be merged, and no norm should follow attention"
+            )
+
+
+def _per_head(subject: Subject, layer: int, run: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """(B, T, H, D)."""
+    out_HZD = subject.bridge.blocks[layer].attn.W_O.float()
+    return torch.einsum("bthz,hzd->bthd", run[f"blocks.{layer}.attn.hook_z"].float(), out_HZD)

@@ -1,0 +1,121 @@
+"""A graph at work: many sequences at once, with numbers or values exchanged if one wants to see what they are for.
+
+What does not depend on the ids is computed once; the rest by `vmap`, so sequences cannot see each other.
+
+Shapes: B sequences, T tokens, A positions with logits (all, or the last alone), V tokens in the vocabulary.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_map
+
+from lab.smallest_adder.graph.graph import IDS, Graph, Node
+
+MOST_AT_ONCE = 1024
+NUMBERS_AT_ONCE = 1 << 22
+
+# a slow operation is no news to those who verify
+torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # pyright: ignore[reportAttributeAccessIssue]
+
+OTHER_PRECISION = {
+    torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
+    torch.float64: torch.float32, torch.complex64: torch.complex128, torch.complex128: torch.complex64,
+}  # fmt: skip
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Program:
+    def __init__(
+        self,
+        graph: Graph,
+        storages: Mapping[int, torch.Tensor] | None = None,
+        changes: Mapping[int, Change] | None = None,
+        other_precision: bool = False,
+        tick: Callable[[], Any] = lambda: None,
+    ) -> None:
+        """`storages` instead of the graph's; `changes`: what becomes of values; `tick` is called again and again."""
+        self.graph, self.tick = graph, tick
+        self.changes = dict(changes or {})
+        self.default = torch.float64 if other_precision and "float64" not in _types(graph) else torch.float32
+        nodes = [_in_other_precision(node) for node in graph.nodes] if other_precision else graph.nodes
+        storages = graph.storages if storages is None else storages
+        self.fixed: dict[int, torch.Tensor] = {}
+        for value, tensor in graph.leaves.items():
+            there = tensor.of(storages[tensor.storage])
+            self.fixed[value] = there.to(OTHER_PRECISION.get(there.dtype, there.dtype)) if other_precision else there
+        moving = graph.downstream({IDS})
+        with torch.no_grad():
+            self._do([node for node in nodes if not moving.intersection(node.results)], self.fixed)
+        self.nodes = [node for node in nodes if moving.intersection(node.results)]
+        largest = max(graph.shape(value).numel() for value in moving)
+        self.at_once = max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // max(1, largest)))
+
+    def logits(self, ids_BT: np.ndarray) -> torch.Tensor:
+        """(B, A, V)."""
+        parts = np.split(ids_BT, range(self.at_once, len(ids_BT), self.at_once))
+        return torch.cat([self.run(part)[0] for part in parts])
+
+    def run(
+        self, ids_BT: np.ndarray, watch: Collection[int] = (), frozen: Mapping[int, torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
+        """The logits (B, A, V), and the values to `watch`; `frozen` ones (B, ...) stay what they are."""
+
+        def one(ids_T: torch.Tensor, kept: Mapping[int, torch.Tensor]) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
+            values = {**self.fixed, IDS: ids_T.reshape(self.graph.ids)}
+            self._do(self.nodes, values, kept)
+            logits = values[self.graph.logits]
+            return logits.reshape(-1, logits.shape[-1]), {value: values[value] for value in watch}
+
+        with torch.no_grad():
+            ids = torch.from_numpy(np.ascontiguousarray(ids_BT, dtype=np.int64))
+            return torch.func.vmap(one)(ids, dict(frozen or {}))
+
+    def _do(
+        self, nodes: Sequence[Node], values: dict[int, torch.Tensor], frozen: Mapping[int, torch.Tensor] | None = None
+    ) -> None:
+        torch.set_default_dtype(self.default)
+        try:
+            for node in nodes:
+                self.tick()
+                for value, result in zip(node.results, node(values), strict=True):
+                    changed = self.changes[value](result) if value in self.changes else result
+                    values[value] = frozen[value] if frozen and value in frozen else changed
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+def _types(graph: Graph) -> set[str]:
+    return {tensor.dtype for tensor in graph.leaves.values()}
+
+
+def _in_other_precision(node: Node) -> Node:
+    def other(part: Any) -> Any:
+        return OTHER_PRECISION.get(part, part) if isinstance(part, torch.dtype) else part
+
+    return node._replace(args=tree_map(other, node.args), kwargs=tree_map(other, node.kwargs))
+
+
+def written_after(programs: Sequence[Program], prompts_BT: np.ndarray, length: int) -> np.ndarray:
+    """The greedy continuation (B, length) of prompts; 0 if logits are not numbers.
+
+    One program of the full length, which sees the same padding after what is written so far, or one for each length.
+    """
+    start = prompts_BT.shape[1]
+    ids_BT = np.pad(prompts_BT, ((0, 0), (0, length)))
+    for step in range(start, start + length):
+        program = programs[0] if len(programs) == 1 else programs[step - start]
+        logits_BAV = program.logits(ids_BT[:, : program.graph.tokens])
+        logits_BV = logits_BAV[:, step - 1] if logits_BAV.shape[1] > 1 else logits_BAV[:, 0]
+        ids_BT[:, step] = torch.where(logits_BV.isnan().any(-1), 0, logits_BV.argmax(-1)).numpy()
+    return ids_BT[:, start:]
+
+
+def confirmed(program: Program, prompts_BT: np.ndarray, drafts_BT: np.ndarray) -> np.ndarray:
+    """Whether each generated token is, after what was drafted before it, the one that is drafted (B, length)."""
+    ids_BT = np.concatenate([prompts_BT, drafts_BT[:, :-1]], axis=1)
+    logits_BAV = program.logits(ids_BT)[:, -drafts_BT.shape[1] :]
+    return logits_BAV.argmax(-1).numpy() == drafts_BT

@@ -1,0 +1,146 @@
+"""Whether a model is a transformer: attention moves information between positions, from earlier ones, and nothing else.
+
+Shapes: B sequences, T tokens, V tokens in the vocabulary.
+"""
+
+import numpy as np
+import torch
+
+from lab.smallest_adder.graph.flow import Flow
+from lab.smallest_adder.graph.program import Program
+from lab.smallest_adder.trial import COLLAPSED, Objection, Trial
+
+PLACES = 24
+"""Tokens that are exchanged, of one problem."""
+
+
+def causality(trial: Trial) -> str:
+    """Stops looking ahead: what follows a position never changes its logits.
+
+    A causal mask does just that. Answers that are shown must not be confirmed unless they are written, either.
+    """
+    if len(trial.programs) > 1:
+        return "the model gives the last position's logits alone, and nothing follows it"
+    program = trial.programs[0]
+    drawn = np.random.default_rng(trial.seed)
+    for place in (-1, -2):
+        row_T = trial.sequence(place)
+        same_BT = np.repeat(row_T[None], len(row_T) - 1, axis=0)
+        later_BT = drawn.integers(0, trial.vocabulary, same_BT.shape)
+        ahead_BT = np.triu(np.ones_like(same_BT), 1)
+        before_BTV, after_BTV = (program.run(ids)[0] for ids in (same_BT, np.where(ahead_BT, later_BT, same_BT)))
+        kept = torch.from_numpy(ahead_BT == 0)
+        if not _close(before_BTV[kept], after_BTV[kept]):
+            raise Objection("tokens further on change logits before them")
+    drafts = trial.drafts(trial.sums)
+    if drafts is not None:
+        one_pass = trial.confirmed(trial.prompts, drafts)
+        if (trial.outputs != drafts)[one_pass].any():
+            raise Objection("an answer that the model does not write was confirmed by it when it saw it")
+    return f"at all {program.graph.tokens} positions"
+
+
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.allclose(one, other, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def self_attention(trial: Trial) -> str:
+    """Stops models without attention, and those that do as well when attention looks everywhere alike.
+
+    A model that adds must find the digits that it adds. It is also measured whether what it finds depends on the
+    tokens: if no weight ever changes, attention is a fixed causal convolution: the architecture holds the algorithm.
+    """
+    if not all(flow.weights for flow in trial.flows):
+        raise Objection("no softmax over the tokens is computed: no self-attention")
+    programs = [
+        Program(graph, changes={value: _even(shares) for value, shares in flow.weights.items()})
+        for graph, flow in zip(trial.graphs, trial.flows, strict=True)
+    ]
+    share = trial.accuracy(programs)
+    if share > COLLAPSED:
+        raise Objection(f"{share:.0%} is right with attention that looks everywhere alike: it does not add")
+    trial.content = _change_of_weights(trial)
+    looks = "at tokens" if trial.content > 1e-6 else "by position alone: a fixed causal convolution"
+    return f"without it {share:.0%} is right; it looks {looks} (a weight changes by up to {trial.content:.4f})"
+
+
+def _even(shares: bool):
+    return lambda weights: torch.full_like(weights, 1 / weights.shape[-1] if shares else 1)
+
+
+def _change_of_weights(trial: Trial) -> float:
+    flow, program = trial.flows[-1], trial.programs[-1]
+    ids_BT = np.stack([trial.sequence(place) for place in range(16)])
+    _, watched = program.run(ids_BT, watch=list(flow.weights))
+    changes = []
+    for value, shares in flow.weights.items():
+        weights = watched[value].double()
+        if not shares:
+            weights = weights / weights.sum(-1, keepdim=True).abs().clamp_min(1e-9)
+        changes.append(float((weights - weights[:1]).abs().nan_to_num().max()))
+    return max(changes)
+
+
+def attention_alone(trial: Trial) -> str:
+    """Stops arithmetic beside attention.
+
+    One token is changed, while attention's sums over positions stay what they were: then what attention reads, and the
+    logits, change at that token's position and at no other, and a score with that query or that key alone. What a
+    transformer does elsewhere it does position by position. (Activation patching, as in Geiger et al. 2021,
+    arXiv 2106.02997, here to test what may flow where.)
+    """
+    places = 0
+    for program, flow in zip(trial.programs, trial.flows, strict=True):
+        places = _look(trial, program, flow)
+    return f"a token reaches other positions by attention alone, at {places} places"
+
+
+def _look(trial: Trial, program: Program, flow: Flow) -> int:
+    tokens = program.graph.tokens
+    before_T, other_T = (trial.sequence(place)[:tokens] for place in (-1, -2))
+    places = np.random.default_rng(trial.seed).permutation(np.flatnonzero(before_T != other_T))[:PLACES]
+    same_BT = np.repeat(before_T[None], len(places), axis=0)
+    changed_BT = same_BT.copy()
+    changed_BT[np.arange(len(places)), places] = other_T[places]
+    watch = [*flow.mixes, *flow.values, *flow.scores]
+    # the same row in the same place of a batch of the same shape: what is computed alike is alike to the bit
+    logits_BAV, before = program.run(same_BT, watch)
+    frozen = {value: before[value] for value in flow.mixes}
+    changed_BAV, after = program.run(changed_BT, watch, frozen)
+    extra = {program.graph.shape(weights)[-1] - tokens for weights in flow.weights}
+    for row, place in enumerate(places.tolist()):
+        here = {place, *(place + more for more in extra)}
+        for value in flow.scores:
+            if not _scores_local(before[value][row], after[value][row], here):
+                raise Objection(f"the token at {place} changes how others attend to others")
+        for value in flow.values:
+            if not _local(before[value][row], after[value][row], here):
+                raise Objection(f"the token at {place} changes what attention reads elsewhere, before it attends")
+        differs_A = (~_same(logits_BAV[row], changed_BAV[row])).any(-1)
+        first = tokens - len(differs_A)
+        if place >= first:
+            differs_A[place - first] = False
+        if differs_A.any():
+            raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
+    return len(places)
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return (one == other) | (one.isnan() & other.isnan())
+
+
+def _local(one: torch.Tensor, other: torch.Tensor, here: set[int]) -> bool:
+    """Whether all that differs lies, along one dimension, at the given places."""
+    places = torch.argwhere(~_same(one, other))
+    return not len(places) or any(set(column.tolist()) <= here for column in places.T)
+
+
+def _scores_local(one: torch.Tensor, other: torch.Tensor, here: set[int]) -> bool:
+    """Whether all that differs in (..., queries, keys) is one query or the given keys.
+
+    But for a number that is added to all of a query's scores, which its softmax takes away.
+    """
+    keys = [key for key in range(one.shape[-1]) if key not in here]
+    first, second = (scores[..., keys] - scores[..., keys].amax(-1, keepdim=True) for scores in (one, other))
+    alike = _same(first, second) | ((first - second).abs() <= 1e-6 * (1 + one[..., keys].abs()))
+    return len(set(torch.argwhere(~alike)[:, -2].tolist())) <= 1

@@ -1,0 +1,82 @@
+"""What the model computes: a graph of allowed operations, the same whatever the tokens are."""
+
+import torch
+
+from lab.smallest_adder import contract
+from lab.smallest_adder.graph.flow import flow_of
+from lab.smallest_adder.graph.graph import Graph, read_graph
+from lab.smallest_adder.graph.operations import Kind
+from lab.smallest_adder.trial import Objection, Trial, Unusable
+
+
+def graph(trial: Trial) -> str:
+    """Stops what is no fixed computation of allowed operations: Python, libraries beside torch, random numbers.
+
+    The pass over a prompt for practice is written down once, and is the model from here on. In a transformer tokens
+    are data and never decide what is computed, so nothing of it is lost.
+    """
+    start = trial.prompts.shape[1]
+    whole = _traced(trial, start + trial.length - 1)
+    rows = whole.shape(whole.logits).numel() // trial.vocabulary
+    shorter = [] if rows > 1 else [_traced(trial, start + more) for more in range(trial.length - 1)]
+    trial.graphs = [*shorter, whole]
+    if len({tuple(node.name for node in graph.nodes) for graph in trial.graphs}) > 1:
+        raise Unusable("what is computed depends on the number of tokens")
+    trial.flows = [flow_of(graph) for graph in trial.graphs]
+    trial.programs = trial.changed()
+    gives = "all positions" if rows > 1 else "the last position"
+    return f"{len(whole.nodes):,} operations, the logits of {gives}"
+
+
+def _traced(trial: Trial, tokens: int) -> Graph:
+    prompt = trial.prompts[0].tolist()
+    ids = (prompt + prompt[::-1] + prompt)[:tokens]
+    try:
+        return read_graph(*trial.child.trace(ids, trial.vocabulary), tokens)
+    except ValueError as error:
+        raise Unusable(str(error)) from error
+
+
+def arithmetic(trial: Trial) -> str:
+    """Stops integer arithmetic, comparisons and rounding of what is learned or attended to.
+
+    Tokens and positions may be compared, to mask or look something up; what has weights in it is smooth or has hinges.
+    """
+    for graph, flow in zip(trial.graphs, trial.flows, strict=True):
+        counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
+        real = graph.downstream(counted | flow.weights.keys(), by_shape=False)
+        for node in graph.nodes:
+            given = real.intersection(node.inputs)
+            if given and node.kind is Kind.STEP:
+                raise Objection(f"{node.name} of what is learned or attended to: {node.kind.value}")
+            whole = [value for value in given if _is_whole(graph.blank[value].dtype) and value not in graph.leaves]
+            if whole:
+                raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
+    return "nothing learned or attended to is rounded or compared"
+
+
+def _is_whole(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def size_after_attention(trial: Trial) -> str:
+    """Stops an adder that is unrolled after attention has copied the digits to one place.
+
+    The contract says how much attention may carry to a position, by the parameters, and how much may follow on it: a
+    layer's norms and its feed-forward do.
+    """
+    counts = trial.counts
+    carried = contract.CARRIED + (counts.parameters if counts else 0) // contract.PARAMETERS_FOR_ONE_MORE
+    bounds = (
+        ("numbers that the attentions of a layer carry to a position", "width", carried),
+        ("activations and norms in a row after an attention", "bends", contract.BENDS),
+        ("operations of arithmetic after the attentions of a layer", "steps", contract.STEPS),
+    )
+    for what, name, most in bounds:
+        found = max(getattr(flow, name) for flow in trial.flows)
+        if found > most:
+            raise Objection(f"{found} {what}; at most {most}")
+    flow = trial.flows[-1]
+    return (
+        f"attention carries {flow.width} numbers; {flow.bends} activations and norms in a row, {flow.steps} operations"
+    )

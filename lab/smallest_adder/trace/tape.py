@@ -1,0 +1,126 @@
+"""One pass of a model, written down: each operation with its settings, and the tensors that it takes from outside.
+
+Values are numbered as they appear; 0 is the ids. In-place operations and views are turned into plain ones on the way
+(`torch.func.functionalize`), and attention into its smallest parts, so what is written is a list of pure functions.
+
+Shapes: T tokens, V tokens in the vocabulary.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+OF_NO_ACCOUNT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator")
+IDS = 0
+
+
+class Tape(TorchDispatchMode):
+    """Inside, every operation is done and written to `nodes` as [name, arguments, settings, results]."""
+
+    def __init__(self, ids: torch.Tensor) -> None:
+        super().__init__()
+        self.ids = ids
+        self.nodes: list[list[Any]] = []
+        self.outside: dict[int, torch.Tensor] = {}
+        self._seen: dict[int, tuple[int, torch.Tensor]] = {}
+        self._values = count()
+        self._number(ids)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        settings = {name: value for name, value in (kwargs or {}).items() if name not in OF_NO_ACCOUNT}
+        written = [str(func), self._plainly(args), self._plainly(settings)]
+        out = func(*args, **(kwargs or {}))
+        for changed in tree_leaves(out) if func._schema.is_mutable else ():
+            self._seen.pop(id(changed), None)  # in place: another value from here on
+        made = [self._number(leaf) for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        self.nodes.append([*written, made])
+        return out
+
+    def value(self, tensor: torch.Tensor) -> int:
+        """The number of a tensor; one that is not known comes from outside."""
+        if id(tensor) in self._seen:
+            return self._seen[id(tensor)][0]
+        if self._is_the_list_of_ids(tensor):
+            made = self._number(tensor)
+            self.nodes.append(["aten.view.default", [{"value": IDS}, list(tensor.shape)], {}, [made]])
+            return made
+        made = self._number(tensor)
+        self.outside[made] = tensor
+        return made
+
+    def _number(self, tensor: torch.Tensor) -> int:
+        if id(tensor) not in self._seen:
+            self._seen[id(tensor)] = (next(self._values), tensor)  # which is kept, so that no later one has its id
+        return self._seen[id(tensor)][0]
+
+    def _is_the_list_of_ids(self, tensor: torch.Tensor) -> bool:
+        """Whether a model that takes a plain list has made a tensor of it."""
+        alike = tensor.numel() == self.ids.numel() and tensor.dtype == torch.int64
+        return alike and tensor.flatten().tolist() == self.ids.flatten().tolist()
+
+    def _plainly(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return {"value": self.value(value)}
+        if isinstance(value, torch.dtype):
+            return {"type": str(value).removeprefix("torch.")}
+        if isinstance(value, list | tuple):
+            return [self._plainly(part) for part in value]
+        if isinstance(value, dict):
+            return {name: self._plainly(part) for name, part in value.items()}
+        return value if value is None or isinstance(value, bool | int | float | str) else None
+
+
+def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: int) -> tuple[Tape, int]:
+    """The pass of a model over one sequence, and the number of its logits.
+
+    The ids are given as a batch of one row; if the model does not take that, as a row alone; then as a plain list.
+    Raises what the first of these raises when none gives logits.
+    """
+    batch = torch.tensor([ids])
+    refused: Exception | None = None
+    for given in (batch, batch[0].clone(), list(ids)):
+        tensor = given if isinstance(given, torch.Tensor) else batch
+        tape = Tape(tensor)
+        try:
+            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tape:
+                logits = torch.func.functionalize(lambda ids, given=given: first(model(_either(ids, given))))(tensor)
+            if (
+                logits.ndim < 1
+                or logits.shape[-1] != vocabulary
+                or logits.numel()
+                not in (
+                    vocabulary,
+                    vocabulary * len(ids),
+                )
+            ):
+                raise TypeError(f"logits of shape {tuple(logits.shape)} for {len(ids)} ids and VOCAB_SIZE {vocabulary}")
+            return tape, tape.value(logits)
+        except Exception as error:
+            hidden = "storage" in str(error)  # torch's word for numbers that are not there to be read
+            refused = refused or (TypeError("forward reads numbers of its tensors in Python") if hidden else error)
+    raise refused or TypeError("no pass")
+
+
+def _either(ids: torch.Tensor, given: Any) -> Any:
+    return ids if isinstance(given, torch.Tensor) else given
+
+
+def first(output: Any) -> Any:
+    return output[0] if isinstance(output, tuple | list) else output
+
+
+def warm_up() -> None:
+    """What torch imports when a pass is first written down."""
+    torch.backends.mha.set_fastpath_enabled(False)
+    table = torch.eye(3)
+
+    def model(ids: torch.Tensor) -> torch.Tensor:
+        x = table[torch.nn.functional.one_hot(ids, 3).argmax(-1)][:, None]
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)[:, 0]
+
+    written_down(model, [0, 1, 2], 3)

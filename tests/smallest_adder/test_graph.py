@@ -1,0 +1,210 @@
+"""A pass that is written down and read again is the model; what its graph says of it is true."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from lab.smallest_adder.config import GptAdderConfig, ModelConfig, ReducedAdderConfig, TinyAdderConfig
+from lab.smallest_adder.graph.constants import Unregistered, literals
+from lab.smallest_adder.graph.flow import flow_of
+from lab.smallest_adder.graph.graph import Graph, read_graph
+from lab.smallest_adder.graph.program import Program, written_after
+from lab.smallest_adder.models import build
+from lab.smallest_adder.rows import batch
+from lab.smallest_adder.trace.worker import Worker
+
+IDS = [3, 1, 2, 0, 3, 1]
+VOCABULARY = 4
+
+
+Forward = Callable[[Any, torch.Tensor], torch.Tensor]
+
+
+class Model(nn.Module):
+    """An embedding of five numbers a token, and what a test does with it."""
+
+    def __init__(self, forward: Forward) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(VOCABULARY, 5, generator=torch.Generator().manual_seed(0)))
+        self.run = forward
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.run(self, ids)
+
+
+def graph_of(model: nn.Module, ids: list[int], vocabulary: int) -> Graph:
+    worker = Worker()
+    worker.model = model.eval()
+    pieces: list[bytes] = []
+    return read_graph(worker.on_trace(pieces, ids, vocabulary), pieces, len(ids))
+
+
+def small(forward: Forward) -> Graph:
+    return graph_of(Model(forward), IDS, VOCABULARY)
+
+
+def logits(model: Model, x: torch.Tensor) -> torch.Tensor:
+    return x @ model.table.T
+
+
+def attended(model: Model, ids: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
+    x = model.table[ids]
+    mask = torch.ones(len(IDS), len(IDS), dtype=torch.bool).triu(1)
+    found = x @ x.mT if scores is None else scores
+    return found.masked_fill(mask, -math.inf).softmax(-1) @ x
+
+
+MODELS: list[ModelConfig] = [
+    GptAdderConfig(),
+    TinyAdderConfig(),
+    ReducedAdderConfig(),
+    ReducedAdderConfig(width=1, embedding="ramp", head="nearest"),
+    ReducedAdderConfig(embedding="table", attention="content", output="matrix", gates="free", head="free"),
+]
+
+
+@pytest.mark.parametrize("config", MODELS, ids=lambda config: f"{config.kind}-{config.width}")
+def test_many_sequences_through_the_graph_give_what_the_model_gives(config):
+    torch.manual_seed(0)
+    model = build(config)
+    rows_BT = batch("valid", 0, 0, 40)[0]
+    graph = graph_of(model, rows_BT[0].tolist(), 10)
+    with torch.no_grad():
+        torch.testing.assert_close(Program(graph).logits(rows_BT), model(torch.from_numpy(rows_BT)))
+    assert flow_of(graph).weights
+
+
+def test_what_is_written_in_place_is_another_value_from_then_on():
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
+        x = torch.zeros(1, len(IDS), 5)
+        x[..., 1:4] += model.table[ids][..., 1:4]
+        before = x.sum(-1, keepdim=True)
+        x.mul_(2).add_(before)
+        return logits(model, x)
+
+    ids_BT = np.array([IDS, IDS[::-1]])
+    graph, model = small(forward), Model(forward)
+    with torch.no_grad():
+        expected = torch.cat([model(torch.tensor(row)[None]) for row in ids_BT])
+    torch.testing.assert_close(Program(graph).logits(ids_BT), expected)
+
+
+def test_a_list_of_ids_is_recognised_for_what_it_is():
+    graph = small(lambda model, ids: logits(model, model.table[torch.tensor([int(token) for token in ids])]))
+    one, other = Program(graph).logits(np.array([IDS, IDS[::-1]]))
+    torch.testing.assert_close(one, other.flip(0))
+
+
+def test_what_python_reads_of_the_tokens_is_not_read_again():
+    graph = small(lambda model, ids: logits(model, model.table[ids]) + float(ids.sum()))
+    assert literals(graph, VOCABULARY) == {float(sum(IDS))} - {10.0}
+
+
+@pytest.mark.parametrize(
+    ("forward", "name"),
+    [
+        (lambda model, ids: logits(model, torch.rand(len(IDS), 5) + model.table[ids]), "rand"),
+        (lambda model, ids: logits(model, model.table.view(torch.int32)[ids].float()), "view.dtype"),
+        (lambda model, ids: logits(model, torch.fft.fft(model.table[ids]).real), "_fft_r2c"),
+    ],
+)
+def test_operations_that_are_not_listed_are_named_and_refused(forward, name):
+    with pytest.raises(ValueError, match=f"{name}.*not among the operations"):
+        small(forward)
+
+
+def test_a_value_that_would_take_all_memory_is_refused_before_it_is_made():
+    with pytest.raises(ValueError, match="a value of over"):
+        small(lambda model, ids: logits(model, model.table[ids]) + 0 * torch.zeros(3000, 1).expand(-1, 3000).sum())
+
+
+def test_the_greedy_loop_sees_nothing_of_what_is_to_come():
+    graph = small(
+        lambda model, ids: (
+            nn.functional.one_hot((ids + 1) % VOCABULARY, VOCABULARY) + 0 * logits(model, model.table[ids])
+        )
+    )
+    assert written_after([Program(graph)], np.array([[2, 0, 1]]), 4).tolist() == [[2, 3, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: torch.arange(6.0)[:, None],
+        lambda: torch.tensor([1.0, 0.0])[0],
+        lambda: torch.ones(6, 6).triu(1).bool().float()[:, :1],
+        lambda: torch.tensor([[math.cos(0.3 * t)] for t in range(6)]),
+        lambda: torch.full((6, 6), -1e9).triu(1)[:1].mT,
+        lambda: (torch.arange(6)[:, None] / 10_000.0 ** (torch.arange(5) / 5)).sin(),
+    ],
+)
+def test_ramps_masks_and_waves_are_no_weights(made):
+    assert literals(small(lambda model, ids: logits(model, model.table[ids] + made())), VOCABULARY) <= {0.3}
+
+
+@pytest.mark.parametrize(
+    ("made", "numbers"),
+    [
+        (lambda: 3.7, {3.7}),
+        (lambda: torch.tensor(3.7), {3.7}),
+        (lambda: 12_345.0, {12_345}),
+        (lambda: torch.ones(37).sum(), {37}),
+        (lambda: torch.arange(99.0)[77], {99, 77}),
+        (lambda: torch.tensor([3.7, 5.1]).sum(), {3.7, 5.1, 8.8}),
+    ],
+)
+def test_numbers_in_the_code_count_however_they_are_made(made, numbers):
+    found = literals(small(lambda model, ids: logits(model, model.table[ids]) * made()), VOCABULARY)
+    assert {round(number, 5) for number in found} == numbers
+
+
+@pytest.mark.parametrize("bools", [True, False])
+def test_a_table_in_the_code_is_a_weight(bools):
+    table = torch.randn(VOCABULARY, 5)
+    table = (table > 0) if bools else table
+    with pytest.raises(Unregistered, match="numbers to describe"):
+        literals(small(lambda model, ids: logits(model, model.table[ids] * table[ids])), VOCABULARY)
+
+
+def test_a_softmax_over_the_tokens_is_attention_and_where_it_is_multiplied_is_a_mix():
+    flow = flow_of(small(lambda model, ids: logits(model, attended(model, ids))))
+    assert (len(flow.weights), len(flow.scores), len(flow.mixes)) == (1, 1, 1)
+    assert flow.width == 5
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda model, ids: logits(model, model.table[ids]),
+        lambda model, ids: logits(model, model.table[ids].softmax(-1)),
+        lambda model, ids: logits(model, model.table[ids].cumsum(1)),
+    ],
+)
+def test_without_a_softmax_over_the_tokens_there_is_no_attention(forward):
+    assert not flow_of(small(forward)).weights
+
+
+def test_bends_in_a_row_and_steps_after_attention_are_counted():
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
+        x = model.table[ids].relu().relu().relu()
+        x = x + attended(model, ids)
+        return logits(model, x.relu().tanh() + 1)
+
+    flow = flow_of(small(forward))
+    assert flow.bends == 2
+    assert flow.steps == 6  # the mix, add, relu, tanh, add, and the product with the head
+
+
+def test_in_the_other_precision_a_large_number_rounds_no_more():
+    large = 1.5 * 2.0**23
+    graph = small(lambda model, ids: logits(model, model.table[ids] + large - large))
+    plain = small(lambda model, ids: logits(model, model.table[ids]))
+    ids_BT = np.array([IDS])
+    assert not torch.allclose(Program(graph).logits(ids_BT), Program(plain).logits(ids_BT), atol=0.01)
+    swapped = Program(graph, other_precision=True).logits(ids_BT)
+    torch.testing.assert_close(swapped.float(), Program(plain).logits(ids_BT), atol=1e-5, rtol=1e-5)

@@ -1,0 +1,118 @@
+import doctest
+import importlib
+import os
+
+import pytest
+
+import lab
+import lab.api
+from lab.errors import ConfigError, ModelError, TaskError
+from lab.numbers.sampling import Problem
+from lab.numbers.tasks import TASKS
+from lab.pretrain import main as pretrain
+
+EVERY = list(TASKS.values())
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("runs")
+    pretrain(["scratch_add", "smoke=true", f"output={folder}"])
+    return str(folder / "scratch_add_smoke")
+
+
+@pytest.fixture(scope="module")
+def toy(toy_model) -> lab.api.Model:
+    return lab.load(str(toy_model), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "answer"),
+    [
+        ("12 + 34", "add_integer", "46"),
+        (" 12+34 = ", "add_integer", "46"),
+        ("1.5 - 0.25", "sub_float", "1.25"),
+        ("3/4 + 1/4", "add_fraction", "1/1"),
+        ("1.5e3 * 2.0e1", "multiply_hard_scientific", "3.0e4"),
+        ("17 % 5", "mod_integer", "2"),
+        ("max_integer 12, 34", "max_integer", "34"),
+        ("max(12, 34)", "max_integer", "34"),
+        ("length 12345", "length_integer", "5"),
+        ("get_digit 987, 1", "get_digit_integer", "8"),
+    ],
+)
+def test_a_question_is_read_as_the_problem_of_a_task(text, task, answer):
+    found = lab.api.read_question(text, EVERY)
+    assert found is not None
+    assert (f"{found.task}_{found.representation}".replace("_easy", "_hard"), found.answer) == (task, answer)
+
+
+@pytest.mark.parametrize("text", ["What is 12 + 34?", "12 +", "1 / 0", "sum 1, 2", ""])
+def test_what_is_no_question_of_a_task_is_none(text):
+    assert lab.api.read_question(text, EVERY) is None
+
+
+def test_the_five_lines_of_the_readme(toy):
+    assert "Model(" in repr(toy)
+    assert isinstance(toy.ask("12 + 34"), str)
+    problems = lab.problems("add_integer", digits=5, n=6)
+    assert len({(item.a, item.b) for item in problems}) == 6
+    assert all(isinstance(item, Problem) and item.length == 5 for item in problems)
+    found = lab.evaluate(toy, problems)
+    assert [sample.question for sample in found.samples] == problems
+    assert "6 problems" in repr(found)
+    frame = found.to_frame()
+    assert list(frame["answer"]) == [item.answer for item in problems]
+    assert frame["exact_match"].mean() == found.scores["add_integer", 5].exact_match.value
+    assert found.plot().axes
+
+
+def test_a_model_from_scratch_is_asked_in_its_own_notation_and_refuses_what_it_cannot_read(scratch):
+    model = lab.load(scratch)
+    assert "from scratch" in repr(model)
+    assert set(model.ask("12 + 34")) <= set("0123456789")
+    with pytest.raises(TaskError, match="reads only add_integer"):
+        model.ask("12 - 3")
+    assert len(lab.evaluate(model, lab.problems("add_integer", digits=4, n=3)).samples) == 3
+
+
+def test_probing_returns_arrays_with_axes(scratch):
+    found = lab.probe(scratch, ["alignment"], digits=[2, 3], per_length=8, pairs=8)
+    assert found.measured
+    name = found.measured[0].name
+    assert found[name].value.shape == tuple(len(labels) for labels in found[name].axes.values())
+    with pytest.raises(KeyError, match="there is no 'nothing'"):
+        found["nothing"]
+
+
+def test_bad_input_is_one_line(scratch):
+    with pytest.raises(ConfigError, match=r"^instruments\.0: "):
+        lab.probe(scratch, ["microscope"])
+    with pytest.raises(TaskError, match="add_intger"):
+        lab.problems("add_intger", digits=3)
+    with pytest.raises(ModelError) as error:
+        lab.load("nowhere/at_all")
+    assert "\n" not in str(error.value)
+
+
+def test_commands_of_the_same_names_do_not_hide_the_functions():
+    for name in ("evaluate", "probe"):
+        assert importlib.import_module(f"lab.{name}").main
+        assert callable(getattr(lab, name))
+
+
+def test_the_command_answers_a_question_and_says_whether_it_is_right(toy_model, capsys, monkeypatch):
+    from lab.ask import main
+
+    monkeypatch.setitem(os.environ, "COLUMNS", "80")
+    main([str(toy_model), "12 + 34", "device=cpu"])
+    assert "46 is right" in capsys.readouterr().out.replace("(right)", "46 is right")
+    for words in ([], [str(toy_model)], [str(toy_model), "1 + 1", "dtype=int"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(lab.api).failed == 0
