@@ -37,6 +37,7 @@ from lab.numbers.representations import Integer
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
+from lab.text.answers import READINGS
 from lab.text.documentation import HELD_OUT as DOCUMENTED
 from lab.text.documentation import documentation
 from lab.text.formats import TextFormat
@@ -47,6 +48,8 @@ CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
 ORDINARY = "format.reverse=answer"
 PLAIN = "positions={kind: original}"
 ROWS = {"graft": [], "plain": [PLAIN], "graft, ordinary order": [ORDINARY], "plain, ordinary order": [ORDINARY, PLAIN]}
+SURPLUS = 12
+"""Tokens beyond the digits of a number: words before the sum, the end."""
 TOGETHER = 10_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
@@ -95,7 +98,8 @@ class Measured:
         self._loaded: Any = None
 
     def exact_match(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
-        """right: of each problem whether it is; seconds: of all."""
+        """Of each problem whether it is right: the sum at once, and in the loose reading the first number that is
+        written; seconds: of all."""
         return self._once(f"{length} {stratum} {problems}", lambda: self._asked(length, stratum, problems))
 
     def perplexity(self) -> dict[str, float]:
@@ -122,17 +126,22 @@ class Measured:
         ]
         engine = LocalEngine(model, tokenizer, max(1, TOGETHER // length))
         began, answers = time.perf_counter(), [""] * problems
-        for found in engine.generate([Request(item.prompt, length + 4) for item in asked]):
+        for found in engine.generate([Request(item.prompt, length + SURPLUS) for item in asked]):
             for index, completion in found.items():
                 answers[index] = completion.text
-        read = [written.extract(text, Integer, "strict") for text in answers]
-        right = [int(given == problem.answer) for given, problem in zip(read, sums, strict=True)]
-        return {"right": right, "seconds": round(time.perf_counter() - began)}
+        right, loose = (
+            [
+                int(written.extract(text, Integer, reading) == one.answer)
+                for text, one in zip(answers, sums, strict=True)
+            ]
+            for reading in READINGS
+        )
+        return {"right": right, "loose": loose, "seconds": round(time.perf_counter() - began)}
 
 
 def brief(found: dict[str, Any]) -> str:
     if "right" in found:
-        return f"{sum(found['right'])} of {len(found['right'])}, {found['seconds']} s"
+        return f"{sum(found['right'])}, loose {sum(found['loose'])}, of {len(found['right'])}, {found['seconds']} s"
     return str(found)
 
 

@@ -18,9 +18,11 @@ from transformers import DynamicCache, PreTrainedModel
 
 from lab.inference.cache import RaggedCache, States
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped import tree_places
+from lab.models.swapped import biases_places, tree_places
 
 _TOKENS_A_TREE = 2048
+_BIASED_TOKENS_A_TREE = 512
+"""Where heads have biases of their own, which are tables of nodes and nodes."""
 _SHORTEST_START = 64
 """Tokens. For a shorter beginning, a separate forward pass costs more than computing it in every tree."""
 
@@ -44,7 +46,8 @@ class PromptReader:
         for start, members in itertools.groupby(chosen, self.starts.__getitem__):
             rests = [self.prompts[i][len(start) :] for i in members]
             shared, longest = len(_common_start(rests)), max(map(len, rests))
-            count = max(1, (_TOKENS_A_TREE - shared) // max(1, longest - shared))
+            most = _BIASED_TOKENS_A_TREE if biases_places(self.model) else _TOKENS_A_TREE
+            count = max(1, (most - shared) // max(1, longest - shared))
             for piece in (rests[k : k + count] for k in range(0, len(rests), count)):
                 logits_BV, states = self._read_piece(start, piece)
                 cache.fill(row, states)
