@@ -155,7 +155,7 @@ def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: t
 
 
 def _means(subject: Subject, sums: Sums, points: list[str], batch_size: int) -> dict[str, torch.Tensor]:
-    """Of each token (1, T, ...) over the sums that have it."""
+    """Mean activation at each token (1, T, ...), over the sums that have this token."""
     totals: dict[str, torch.Tensor] = {}
     for start in range(0, len(sums), batch_size):
         part = sums.part(slice(start, start + batch_size))

@@ -27,7 +27,7 @@ from lab.probing.positions import NOWHERE, Sums
 
 NUMBERS = ("a", "b", "sum")
 OFFSETS = (-2, -1, 0, 1, 2)
-"""In places: -1 is the digit worth a tenth, whatever the order of writing and the indexing."""
+"""Offsets in places: -1 is the digit worth a tenth, whatever the order of writing and the indexing."""
 TARGETS = ("place k", "place k-1", "other places", "earlier answer", "itself", "other tokens")
 """Operand digits by their place; digits of the answer before the last one written; the token that predicts."""
 

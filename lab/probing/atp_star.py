@@ -53,7 +53,7 @@ def atp_star(subject: Subject, pairs: Pairs, batch_size: int = 64) -> tuple[Meas
 
 
 def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
-    """Of both ways of the carry and all of a head's inputs, the largest."""
+    """The largest effect of each component, over both ways of the carry and all inputs of a head."""
     assert heads.axes["carry"] == list(WAYS)
     by_head, by_mlp = np.nan_to_num(heads.value).max((0, 3)), np.nan_to_num(mlps.value).max(0)
     found = {

@@ -87,7 +87,7 @@ def _with_an_axis(measured: "Measured") -> "Measured":
 
 
 def _points(value: Any, low: Any, high: Any) -> dict[str, Any]:
-    """Of a line with error bars; where there is no value there is no bar."""
+    """Points of a line with error bars; where there is no value there is no bar."""
     above = [None if v is None or h is None else h - v for v, h in zip(value, high, strict=True)]
     below = [None if v is None or lo is None else v - lo for v, lo in zip(value, low, strict=True)]
     return {"y": value, "error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below}}

@@ -39,7 +39,7 @@ class SumsConfig(Section):
     column: int = Field(default=2, ge=1)
     """The column whose digit and incoming carry are asked about; 0 is that of the ones."""
     stratum: Literal["uniform", "carries", "nines_short", "nines"] = "uniform"
-    """Of the sums at each length (lab/numbers/additions.py)."""
+    """The stratum that the sums of each length come from (lab/numbers/additions.py)."""
     per_length: int = Field(default=100, ge=8)
     probed: int = Field(default=2000, ge=8)
     """Sums that probes are trained and tested on: many more than the stream is wide, and than there are pairs of
@@ -95,9 +95,10 @@ class BenchmarkConfig(RunConfig):
     SMOKE = ("adders=[ones first]", "pairs=4", "steps=2", "das_steps=2")
 
     adders: list[str] = Field(default=[])
-    """By name (lab/probing/benchmark/families); all of them if empty."""
+    """Names of the adders (lab/probing/benchmark/families); all of them if empty."""
     seeds: list[int] = Field(default=[1], min_length=1)
-    """Of adders: each turns the stream and shuffles the heads. The lab's instruments were written with 0 in sight."""
+    """Seeds of the adders: each turns the stream and shuffles the heads.
+    The lab's instruments were written with 0 in sight."""
     pairs: int = Field(default=16, ge=4)
     """Pairs that differ in nothing but the carry; of those with other digits there are four times as many for testing,
     and eight times as many to learn directions from."""

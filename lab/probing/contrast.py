@@ -97,8 +97,8 @@ class Contrast:
         corrupt_B: np.ndarray,
         clean_B: np.ndarray,
     ) -> Effects:
-        """Of margins (B, *axes) after a change, nan where there was none, and those of base and source; the axis
-        "carry" comes first."""
+        """Effects from the margins (B, *axes) after a change, nan where there was none, and those of base and
+        source; the axis "carry" comes first."""
         gap = self._gap(corrupt_B, clean_B)
         scale_W = np.where(gap.low > 0, gap.value, np.nan)
         wide = (slice(None), *[None] * len(axes))

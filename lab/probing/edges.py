@@ -119,7 +119,7 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 
 
 
 class Curve(NamedTuple):
-    """Of circuits that grow by score."""
+    """How faithful circuits are that grow edge by edge, best scores first."""
 
     faithfulness: Measured
     """Axes ablation, share of edges: the margin that is left, 1 that of the whole model, 0 that of no edge at all."""
@@ -215,7 +215,7 @@ class _Wired:
         return self.runs.again(self._layers, wired.hooks())[0]
 
     def _gradients(self, share: float) -> torch.Tensor:
-        """Of the margin in each receiver's input, (R, B, T, D)."""
+        """Gradients of the margin in each receiver's input, (R, B, T, D)."""
         base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
         kept: dict[str, torch.Tensor] = {}
 

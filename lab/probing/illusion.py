@@ -42,7 +42,7 @@ from lab.probing.subspaces import check_basis
 NOTHING = 0.1
 """Effect of a write, as a share of the whole carry's, below which it is not read."""
 _ENERGY = 0.999
-"""Of the vectors whose span is meant."""
+"""The share of the vectors' energy that their span has to keep."""
 _POINTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """On the way from base to source, where gradients are taken: at either end a switch may be off."""
 
@@ -57,7 +57,7 @@ class Writes(NamedTuple):
     difference_UBD: torch.Tensor
     """What each component wrote for the source less what it wrote for the base."""
     gradient_XD: torch.Tensor
-    """Of the margin, at points between base and source."""
+    """Gradients of the margin, at points between base and source."""
 
     @property
     def components(self) -> list[str]:
@@ -70,12 +70,12 @@ class Claim(NamedTuple):
     text: str
     """Which subspace, and where."""
     rate: float
-    """Of cross-digit pairs that it was not learned from, those whose carry it exchanges."""
+    """The share of cross-digit pairs, none of which it was learned from, whose carry it exchanges."""
     low: float
     """The lower bound of that, 95 %."""
     other_neighbour: float
     best_random: float
-    """Of 20 random subspaces of as many dimensions, the best rate."""
+    """The best rate of 20 random subspaces with as many dimensions."""
     unread: float
     computed: float
     gradient: float
@@ -269,7 +269,7 @@ def _mended(basis_DR: torch.Tensor, wrote: Writes) -> torch.Tensor:
 
 
 def _shares(basis_DR: torch.Tensor, wrote: Writes) -> np.ndarray:
-    """Of the value V^T difference, what each component wrote; they sum to one."""
+    """The share of the value V^T difference that each component wrote; the shares sum to one."""
     value_UBR = wrote.difference_UBD.cpu() @ basis_DR.cpu()
     total_BR = value_UBR.sum(0)
     return ((value_UBR * total_BR).sum((1, 2)) / total_BR.square().sum().clamp(min=1e-30)).numpy()

@@ -85,7 +85,7 @@ class Session:
 
     @cached_property
     def head_effects(self) -> np.ndarray:
-        """Of each head at all tokens, the larger of both ways, (layers, heads)."""
+        """The effect of each head at all tokens, the larger of both ways, (layers, heads)."""
         effect = patching.patch_heads(self.subject, self.pairs).effect.value[..., 0]
         return np.nan_to_num(np.abs(effect)).max(0)
 
@@ -113,7 +113,7 @@ class Session:
 
     @cached_property
     def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
-        """Of each kind of learned subspace where it exchanges the carry best."""
+        """Evidence on each kind of learned subspace, at the place where it exchanges the carry best."""
         rates, subspaces = self.interchanged
         asked = self.config.sums
         test = interchange.pairs_for(asked.trained, asked.column, asked.pairs, asked.pairs, self.config.seed)[1]

@@ -47,7 +47,7 @@ OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
 have different digits there), the base's own, and the one as far from it as the target, on the other side. A change
 without a direction makes neighbours of both sides, and so "target" is worth what it has above "other neighbour"."""
 DIRECTIONS = ("both", "0 to 1", "1 to 0")
-"""From the base's carry to the source's."""
+"""The ways of a change, from the base's carry to the source's."""
 CHANGES = ("interchange", "placebo")
 DRAWS = 20
 """Random subspaces."""
@@ -67,7 +67,7 @@ class Interchanged(NamedTuple):
     rates: Measured
     """Axes (layer, site, column, subspace, change, direction, outcome)."""
     subspaces: dict[tuple[Place, str], Subspace]
-    """By place and the subspace's name; of those that are learned."""
+    """The subspaces that are learned, by their place and name."""
 
 
 def interchange_all(

@@ -16,7 +16,7 @@ from lab.probing.charts import figure, table
 from lab.probing.measured import Measured
 
 _ROWS = 200
-"""Of a table on the page at most; the whole array is in the run directory."""
+"""The largest number of rows in a table on the page; the whole array is in the run directory."""
 
 
 class Attention(NamedTuple):

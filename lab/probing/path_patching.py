@@ -43,7 +43,7 @@ class Receiver(NamedTuple):
     input: Input
     layer: int
     head: int = 0
-    """Of q; of k and v the key-value head, which under grouped-query attention serves several heads."""
+    """The head for q; for k and v the key-value head, which under grouped-query attention serves several heads."""
 
     def __str__(self) -> str:
         if self.input == "logits":

@@ -128,7 +128,7 @@ def _probed(
     ridge: float,
     generator: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Of each field of `Probed`, (G, N): whether a label was read right, nan where it was not asked for."""
+    """For each field of `Probed`, (G, N): whether a label was read right, nan where it was not asked for."""
     trained_N = ~is_tested_N
     shuffled_N = label_N.copy()
     shuffled_N[trained_N] = generator.permutation(label_N[trained_N])

@@ -86,7 +86,7 @@ def ids(subject: Subject, sums: Sums, shift: int = 0) -> torch.Tensor:
 
 
 def compressed(ids_BT: torch.Tensor, trained: int, whole: bool) -> torch.Tensor:
-    """In proportion, so that the largest id of the batch is `trained` - 1; unchanged if it is not above."""
+    """Scales the ids so that the largest of the batch is `trained` - 1; unchanged if it is not above that."""
     largest = int(ids_BT.max())
     if largest < trained:
         return ids_BT

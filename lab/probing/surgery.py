@@ -182,7 +182,7 @@ def _true_carry(sums: Sums) -> torch.Tensor:
 
 
 def _other_heads(subject: Subject, aligned: Sequence[Aligned], seed: int) -> list[Aligned]:
-    """The same digits for other heads: in each layer, heads moved round by the same random number."""
+    """A control with the same digits for other heads: in each layer, heads move round by the same random number."""
     if subject.heads == 1:
         raise ModelError(f"{subject.name}: layers of one head have no other head as a control for alignment")
     steps = np.random.default_rng(seed).integers(1, subject.heads, subject.layers)

@@ -97,7 +97,7 @@ class Trial:
 
     @cached_property
     def attributed(self) -> dict[int, np.ndarray]:
-        """Of all edges, both ways, by steps: EAP and EAP-IG."""
+        """Scores of all edges, both ways, by the number of steps: EAP and EAP-IG."""
         return {steps: edges.attribute(self.adder, self.minimal, steps).value for steps in (1, max(2, self.steps))}
 
     def known_sites(self) -> tuple[Place, Place]:
@@ -221,7 +221,7 @@ def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
 
 
 def _larger(values: np.ndarray) -> np.ndarray:
-    """By size, of both ways of the carry."""
+    """The larger of the values' sizes over both ways of the carry."""
     return np.nan_to_num(np.abs(values)).max(0)
 
 
@@ -241,4 +241,4 @@ CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "DAS (direction)": _direction("das"),
     "the truth (direction)": _direction("truth"),
 }
-"""By the name that tables show; "the truth" is what a direction could score at best."""
+"""Contestants by the name that tables show; "the truth" is what a direction could score at best."""

@@ -20,7 +20,7 @@ from lab.probing.interventions import Site
 from lab.probing.positions import Written
 
 DIGITS = 6
-"""Of an operand at most."""
+"""The largest number of digits in an operand."""
 FIELD = DIGITS + 1
 WORDS = [*"0123456789", "+", "=", ".", "<end>", "<pad>"]
 PLUS, EQUALS, BEGIN, END, PAD = range(10, 15)

@@ -22,13 +22,13 @@ from lab.probing.benchmark.known import END, PLUS, WORDS, FieldSums
 from lab.probing.bridge import Subject
 
 Weights: TypeAlias = Mapping[str, float]
-"""Of directions, by name."""
+"""The weight of each direction, by its name."""
 
 _WIDTH = 20
-"""Of a stream at least."""
+"""The smallest width of a residual stream."""
 HEAD_WIDTH = 4
 SHARPNESS = 4000.0
-"""Of attention: what is one place off has e^-58 of what is right at most."""
+"""How sharply heads attend: a token one place off gets at most e^-58 of the right token's weight."""
 _MOVED = ("value", "plus")
 """What heads move."""
 ALWAYS = ("one", "value", "plus", "cos", "sin")

@@ -20,7 +20,7 @@ from lab.probing.components import Component
 from lab.probing.interventions import Site
 
 NAMES = ("a", "b", "c")
-"""Of operands; three of them stand as a + b' + b''."""
+"""Names of the operands; three of them stand as a + b' + b''."""
 
 
 @dataclass(frozen=True)
