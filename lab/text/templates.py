@@ -34,10 +34,6 @@ TRAINING = (
     "| a | b | a + b |\n| {a} | {b} |",
     "On page 7 it says: adding {a} to {b} yields",
     "There were {a} ants in the old nest, until {b} more moved in, so that afterwards there lived",
-)
-"""Templates that are drawn for training problems, besides the benchmark's own words."""
-
-HELD_OUT = (
     "What is {a} plus {b}? It is",
     "My grandmother had {a} beans in one jar and {b} in the other; when she poured them into one, there were",
     "If you take {a} and increase it by {b}, you get",
@@ -48,6 +44,38 @@ HELD_OUT = (
     "How much is {a} and {b}? Let me think. It is",
     "A farmer with {a} sheep marries a farmer with {b} sheep, and now their flock counts",
     "Dear Tom, please check the invoice of the 3 rooms: {a} and {b} add up to",
+    ">>> {a} + {b}\n",
+    "print({a} + {b})  # prints",
+    "User: what's {a}+{b}\nAssistant: That's",
+    "<p>{a} + {b} = <b>",
+    "- first: {a}\n- second: {b}\n- sum:",
+    "Evaluate ({a}) + ({b}). The value is",
+    "There is a shelf with {a} jars and a cellar with {b}; the whole house holds",
+    "After {a} we added {b}, and the result was",
+    "It rained all day. We played a game in which I scored {a} and she scored {b}. Our points together:",
+    "The capital of France is Paris. {a} + {b} equals",
+    "Some exercises. 1) 11 + 22 = 33. 2) {a} + {b} =",
+    "Ann has {a} coins. Ben has {b} coins. Altogether they have",
+    "Two trains carried {a} and {b} passengers, making a total of",
+    "a={a}, b={b}, a+b=",
+)
+"""Templates that are drawn for training problems, besides the benchmark's own words."""
+
+HELD_OUT = (
+    "Can you tell me what {a} added to {b} gives? Of course, it gives",
+    "The museum had {a} visitors last year and {b} this year. Over both years it welcomed",
+    "Exercise 12. Work out {a} + {b}. Solution:",
+    "def add(x, y):\n    return x + y\n\nassert add({a}, {b}) ==",
+    "In the north of the country {a} trees were planted, while volunteers in the south planted {b}. The newspaper wrote "
+    "that the two campaigns, which had begun on the same spring morning, had planted",
+    "I know that 23 + 32 = 55 and that the sky is blue; I also know that {a} + {b} =",
+    "Debit: {a}. Credit: {b}. Sum of both:",
+    "Teacher: How many are {a} apples and {b} apples?\nPupil: They are",
+    "{a} added to {b} makes",
+    "Letters arrived all week: {a} before Thursday, then {b} more. The postman had delivered",
+    "The lamp was old and gave little light. She opened the ledger, found the two entries {a} and {b}, and wrote their "
+    "sum under the line:",
+    "Joining a rope of {a} metres to one of {b} metres gives a rope whose length in metres is",
 )
 """Templates that no training problem uses."""
 
