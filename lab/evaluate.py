@@ -124,6 +124,9 @@ def compare(arguments: Sequence[str]) -> None:
         for benchmark, runs in summaries.items():
             folder = (out or Path(scratch)) / (benchmark if len(summaries) > 1 else "")
             show(report.write(benchmark, runs, folder, compared=True))
+        if (differences := report.differences(paths)) is not None:
+            show([differences])
+            report.write_table("differences", differences, out or Path(scratch))
     if out:
         print(f"tables and figures: {out}")
 

@@ -97,7 +97,7 @@ def finetune(config: FinetuneConfig) -> None:
             return
 
         figured = benchmark.summarize(before), benchmark.summarize(after)
-        rows = changes(*figured)
+        rows = changes(before, after)
         title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
         table = change_table(rows, title)
         run.write_json("summary", Summary(version=VERSION, before=figured[0], after=figured[1]).to_json())

@@ -137,6 +137,25 @@ def test_runs_stand_side_by_side_with_the_papers_rows(arguments, tmp_path, capsy
     assert (tmp_path / "both" / "figures" / "exact_match.png").exists()
 
 
+def test_where_runs_differ_on_the_same_problems_is_told_from_chance(arguments, tmp_path, capsys):
+    for name, more in {"one": (), "two": (), "other_problems": ("seed=1",)}.items():
+        main(arguments(*more, name=name))
+    two = Run(tmp_path / "two")
+    lines = two.read("samples")
+    for line in lines:
+        if line["task"] == "max":
+            line["strict"] = {"given": line["answer"], "exact_match": True, "digit_match": 1.0, "dlength": 0}
+    two.rewrite("samples", lines)
+    main([str(tmp_path / name) for name in ("one", "two")] + [f"out={tmp_path / 'both'}"])
+    table = (tmp_path / "both" / "tables" / "differences.md").read_text()
+    assert "| two | add_integer | 12 | 0 (0-24) | 0 (0-24) | +0 (-24 to +24) | 1.000 | 50 |" in table
+    # 12 gained and none lost: p = 2 / 2^12, times 2 for what Holm ranks second, after all 24 problems with the same p
+    assert "| two | max_fraction | 12 | 0 (0-24) | 100 (76-100) | +100 (+66 to +100) | 0.001 | 67 |" in table
+    capsys.readouterr()
+    main([str(tmp_path / "one"), str(tmp_path / "other_problems")])
+    assert "Differences" not in capsys.readouterr().out
+
+
 def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
     main(arguments("benchmark.problems_per_range=1"))
     run = tmp_path / "run"

@@ -1,5 +1,6 @@
-"""The tables and figures of one run, or of several runs side by side."""
+"""The tables and figures of one run, or of several runs side by side, and where they differ beyond chance."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,11 +11,13 @@ from lab.benchmarks.length_curves import figures as length_figures
 from lab.benchmarks.length_curves import tables as length_tables
 from lab.benchmarks.nupa import figures as nupa_figures
 from lab.benchmarks.nupa import tables as nupa_tables
-from lab.benchmarks.results import Summary, read_summary
+from lab.benchmarks.results import Question, Summary, answered, grouped, read_samples, read_summary
 from lab.benchmarks.sums import figures as sum_figures
 from lab.benchmarks.sums import tables as sum_tables
-from lab.drawing.tables import Table
+from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
+from lab.numbers.paired import Difference, holm
+from lab.numbers.sampling import Problem, task_of
 from lab.runs import Run
 
 Summaries = Mapping[str, Any]
@@ -103,6 +106,52 @@ def _labels(paths: Iterable[Path]) -> dict[Path, str]:
     }
 
 
+def differences(paths: Iterable[Path]) -> Table | None:
+    """Where runs differ from the first of them on problems that both were asked, task by task (exact match, strict
+    reading). A fine-tuning run comes before and after its tuning. None if no two runs share a problem.
+
+    P-values are McNemar's, adjusted for all rows (Holm 1979). `detectable` is the smallest difference that the row's
+    problems could have shown.
+    """
+    runs = [(name, found) for path, label in _labels(paths).items() for name, found in _answers(path, label)]
+    found = []
+    for label, second in runs[1:]:
+        shared = [key for key in runs[0][1] if key in second]
+        for name, keys in {"all": shared, **grouped(shared, lambda key: _task(key[0]))}.items():
+            if keys:
+                difference = Difference.of([runs[0][1][key] for key in keys], [second[key] for key in keys])
+                found.append((label, name, difference))
+    if not found:
+        return None
+    adjusted = holm([difference.p for _, _, difference in found])
+    rows = []
+    for (label, name, found_here), p in zip(found, adjusted, strict=True):
+        least = "" if found_here.detectable is None else f"{100 * found_here.detectable:.0f}"
+        shares = percent(found_here.first), percent(found_here.second), points(found_here.estimate)
+        rows.append((label, name, str(found_here.n), *shares, probability(p), least))
+    columns = ("run", "task", "n", "first %", "run %", "difference", "p", "detectable")
+    better = frozenset(place for place, p in enumerate(adjusted) if p < 0.05)
+    return Table(f"Differences from {runs[0][0]}, in points, on the same problems", columns, rows, 2, better)
+
+
+def _answers(place: Path, label: str) -> list[tuple[str, dict[tuple[Question, int], bool]]]:
+    """Whether each question was answered right, by the question and how often it had been asked before."""
+    run, found = Run(place), []
+    for file, suffix in (("samples", ""), ("samples_before", ", before"), ("samples_after", ", after")):
+        right: dict[tuple[Question, int], bool] = {}
+        asked: Counter[Question] = Counter()
+        for sample in answered(read_samples(run, file)):
+            right[sample.question, asked[sample.question]] = sample.right
+            asked[sample.question] += 1
+        if right:
+            found.append((label + suffix, right))
+    return found
+
+
+def _task(question: Question) -> str:
+    return task_of(question).key if isinstance(question, Problem) else "sum"
+
+
 def settings(paths: Iterable[Path]) -> Table:
     """What was measured in each run, and how: figures from different settings must not be compared.
 
@@ -153,9 +202,15 @@ def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = F
     """
     report = REPORTS[benchmark]
     found = report.compared(summaries) if compared and report.compared else report.tables(summaries)
-    (folder / "tables").mkdir(parents=True, exist_ok=True)
     for name, table in found.items():
-        (folder / "tables" / f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
-        (folder / "tables" / f"{name}.csv").write_text(table.csv(), encoding="utf-8")
+        write_table(name, table, folder)
     report.draw(summaries, report.title, folder / "figures")
     return [found[name] for name in report.shown if name in found]
+
+
+def write_table(name: str, table: Table, folder: Path) -> None:
+    """Writes a table as tables/NAME.md and tables/NAME.csv below `folder`."""
+    place = folder / "tables"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
+    (place / f"{name}.csv").write_text(table.csv(), encoding="utf-8")

@@ -43,6 +43,15 @@ def number(estimate: Estimate | None) -> Entry:
     return Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 1) if estimate else NOT_MEASURED
 
 
+def points(estimate: Estimate) -> Entry:
+    """A difference of proportions in percentage points, with its sign."""
+    return Shown(estimate, "{:+.0f} ({:+.0f} to {:+.0f})", 100)
+
+
+def probability(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 class Table(NamedTuple):
     title: str
     columns: tuple[str, ...]

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.special import stdtrit
 
 
 class Estimate(NamedTuple):
@@ -132,7 +132,7 @@ def student_mean(values: Sequence[float], low: float = -math.inf, high: float = 
     if len(values) == 0:
         raise ValueError("no values to take the mean of")
     n, mean = len(values), float(np.mean(values))
-    half = student_quantile(0.975, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    half = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
     return Estimate(mean, max(low, mean - half), min(high, mean + half), n)
 
 
@@ -152,20 +152,3 @@ def seeds_proportion(shares: Sequence[float], n: int) -> Estimate:
         return pooled
     mean = student_mean(shares, 0, 1)
     return mean._replace(low=min(mean.low, pooled.low), high=max(mean.high, pooled.high))
-
-
-@cache
-def student_quantile(probability: float, freedom: int) -> float:
-    """Quantile of Student's t distribution, for a probability above one half (by the trapezoid rule).
-
-    Args:
-        probability: between 0.5 and 1.
-        freedom: the degrees of freedom.
-    """
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-    # integrate over t = tan(angle), because the tail is long if there are few degrees of freedom
-    angles_P = np.linspace(0, math.pi / 2, 200_001)[:-1]
-    t_P = np.tan(angles_P)
-    density_P = scale * (1 + t_P**2 / freedom) ** (-(freedom + 1) / 2) * (1 + t_P**2)
-    areas_P = np.concatenate([[0], np.cumsum((density_P[1:] + density_P[:-1]) / 2 * np.diff(angles_P))])
-    return float(np.interp(probability - 0.5, areas_P, t_P))

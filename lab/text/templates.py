@@ -66,8 +66,8 @@ HELD_OUT = (
     "The museum had {a} visitors last year and {b} this year. Over both years it welcomed",
     "Exercise 12. Work out {a} + {b}. Solution:",
     "def add(x, y):\n    return x + y\n\nassert add({a}, {b}) ==",
-    "In the north of the country {a} trees were planted, while volunteers in the south planted {b}. The newspaper wrote "
-    "that the two campaigns, which had begun on the same spring morning, had planted",
+    "In the north of the country {a} trees were planted, while volunteers in the south planted {b}. The newspaper "
+    "wrote that the two campaigns, which had begun on the same spring morning, had planted",
     "I know that 23 + 32 = 55 and that the sky is blue; I also know that {a} + {b} =",
     "Debit: {a}. Credit: {b}. Sum of both:",
     "Teacher: How many are {a} apples and {b} apples?\nPupil: They are",

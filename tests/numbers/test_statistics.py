@@ -9,7 +9,6 @@ from lab.numbers.statistics import (
     bootstrap_ratio,
     bootstrap_share,
     student_mean,
-    student_quantile,
     wilson,
 )
 
@@ -73,13 +72,6 @@ def test_the_bootstrap_of_a_ratio_draws_pairs():
     for above, below in (([1.0], [0.0]), ([], []), ([1.0], [1.0, 2.0])):
         with pytest.raises(ValueError, match="no ratio"):
             bootstrap_ratio(above, below)
-
-
-def test_students_quantiles_are_those_of_the_tables():
-    # Fisher and Yates, two-sided 5 %
-    tables = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 30: 2.042}
-    for freedom, quantile in tables.items():
-        assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=6e-4)
 
 
 def test_the_mean_of_a_few_seeds_worked_out_by_hand():

@@ -17,12 +17,12 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
     with figure_at(path, figsize=(8, 0.26 * len(rows) + 1.4)) as figure:
         axes = figure.subplots()
         places = range(len(rows), 0, -1)
-        for estimates, label, color in (("before", "untuned", "#9a9a9a"), ("after", "tuned", COLORS[0])):
-            found = [getattr(row, estimates) for row in rows]
+        before, after = [row.difference.first for row in rows], [row.difference.second for row in rows]
+        for found, label, color in ((before, "untuned", "#9a9a9a"), (after, "tuned", COLORS[0])):
             look: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 1, "color": color, "label": label, "zorder": 3}
             axes.errorbar([e.value for e in found], places, xerr=error_bars(found), **look)
-        for place, row in zip(places, rows, strict=True):
-            axes.plot([row.before.value, row.after.value], [place, place], color="#d5e3ee", lw=5, zorder=1)
+        for place, old, new in zip(places, before, after, strict=True):
+            axes.plot([old.value, new.value], [place, place], color="#d5e3ee", lw=5, zorder=1)
         axes.set_yticks(
             list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows], fontsize=7
         )

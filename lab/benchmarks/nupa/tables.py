@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from lab.benchmarks.nupa.published import PUBLISHED, Published
 from lab.benchmarks.nupa.summary import DOMAINS, RANGES
-from lab.benchmarks.results import Figures, NupaSummary, TaskSummary
-from lab.drawing.tables import NOT_MEASURED, Table, number, percent
+from lab.benchmarks.results import Figures, NupaSummary, Sample, TaskSummary, grouped
+from lab.drawing.tables import NOT_MEASURED, Table, number, percent, probability
 from lab.numbers.metrics import METRICS
+from lab.numbers.paired import Difference, holm
 from lab.numbers.statistics import Estimate
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
@@ -22,40 +23,51 @@ UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlen
 
 
 class Change(NamedTuple):
-    """Exact match on one task in one range, before and after tuning (strict reading, with intervals)."""
+    """Exact match on one task in one range, before and after tuning (strict reading)."""
 
     task: str
     representation: str
     range: str
     lengths: str
-    n: int
-    before: Estimate
-    after: Estimate
+    difference: Difference
+    p: float
+    """McNemar's p-value, adjusted for the number of rows (Holm 1979)."""
 
 
-def changes(before: NupaSummary, after: NupaSummary) -> list[Change]:
-    """What tuning changed, in the order of the task table. Both summaries must cover the same problems."""
+def changes(before: Sequence[Sample], after: Sequence[Sample]) -> list[Change]:
+    """What tuning changed, in the order of the task table. The samples are of the same problems in the same order;
+    problems that were not answered both times do not count."""
+    pairs = [(old, new) for old, new in zip(before, after, strict=True) if old.answered and new.answered]
+    by_row = grouped(pairs, lambda pair: (pair[0].task, TASKS[pair[0].task].range_of(pair[0].length)))
     rows = []
-    for task in tasks(before):
+    for task in TASKS.values():
         for name in RANGES:
-            if name not in before[task.key].ranges:
-                continue
-            shortest, longest = before[task.key].ranges[name].lengths
-            old, new = (part[task.key].ranges[name].metric("strict", "exact_match") for part in (before, after))
-            lengths = f"{shortest}-{longest}" if shortest < longest else str(shortest)
-            if old and new:
-                rows.append(Change(task.name, task.representation.name, name, lengths, old.n, old, new))
-    return rows
+            if members := by_row.get((task.key, name)):
+                lengths = sorted({old.length for old, _ in members})
+                shown = f"{lengths[0]}-{lengths[-1]}" if len(lengths) > 1 else str(lengths[0])
+                found = Difference.of([old.right for old, _ in members], [new.right for _, new in members])
+                rows.append(Change(task.name, task.representation.name, name, shown, found, found.p))
+    adjusted = holm([row.p for row in rows])
+    return [row._replace(p=p) for row, p in zip(rows, adjusted, strict=True)]
 
 
-def change_table(rows: list[Change], title: str) -> Table:
-    columns = ("task", "representation", "range", "digits", "n", "before % (95 %)", "after % (95 %)")
+def change_table(rows: Sequence[Change], title: str) -> Table:
+    """A row for each task and range, and a last one for all problems. Rows that gained beyond chance are
+    highlighted."""
+    if not rows:
+        return Table(title, _CHANGE_COLUMNS, [], 3)
+    total = Difference(*map(sum, zip(*(row.difference for row in rows), strict=True)))
+    lines = [*rows, Change("all", "", "", "", total, total.p)]
     cells = [
-        (row.task, row.representation, row.range, row.lengths, str(row.n), percent(row.before), percent(row.after))
-        for row in rows
-    ]
-    better = frozenset(place for place, row in enumerate(rows) if row.after.low > row.before.high)
-    return Table(title, columns, cells, 3, better)
+        (row.task, row.representation, row.range, row.lengths, str(row.difference.n), percent(row.difference.first),
+         percent(row.difference.second), probability(row.p))
+        for row in lines
+    ]  # fmt: skip
+    better = frozenset(place for place, row in enumerate(lines) if row.p < 0.05 and row.difference.estimate.value > 0)
+    return Table(title, _CHANGE_COLUMNS, cells, 3, better)
+
+
+_CHANGE_COLUMNS = ("task", "representation", "range", "digits", "n", "before % (95 %)", "after % (95 %)", "p")
 
 
 def beside_the_papers(summaries: Mapping[str, NupaSummary]) -> dict[str, Table]:

@@ -1,4 +1,5 @@
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -7,7 +8,7 @@ from lab.benchmarks.nupa.figures import nupa_by_range
 from lab.benchmarks.nupa.problems import ENOUGH, out_of_reach, pick_problems, solved_before, solved_examples
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.nupa.tables import all_tables, change_table, changes
-from lab.benchmarks.results import Sample, Summary
+from lab.benchmarks.results import Reading, Sample, Summary
 from lab.config.evaluation import NupaConfig
 from lab.config.notation import FormatConfig
 from lab.config.schema import RulesConfig
@@ -159,11 +160,23 @@ def test_what_is_on_disk_is_not_asked_again_and_the_summary_counts_everything(tm
     assert summary["add_integer"].domains["S+M"].metric("strict", "exact_match").n == 20
     assert sum(sum(counts.values()) for counts in summary["add_integer"].errors.values()) == 30
     assert not summary["max_fraction"].errors
-    rows = changes(summary, summary)
-    assert [(row.task, row.range, row.n) for row in rows] == [
+
+
+def test_what_tuning_changed_is_tested_on_pairs_of_answers(tmp_path):
+    problems = pick_problems(CELLS, 0, 10)
+    benchmark, run = Nupa(problems), Run.open(tmp_path / "run", "name: x\n")
+    after = measure(benchmark, Oracle(problems), run)
+    wrong = {"strict": Reading("0", False, 0.0, 0)}
+    before = [replace(sample, readings=wrong) if sample.task == "max_fraction" else sample for sample in after]
+    rows = changes(before, after)
+    assert [(row.task, row.range, row.difference.n) for row in rows] == [
         (task, name, 10) for task in ("add", "max") for name in ("S", "M", "L")
     ]
-    assert "| max | fraction | S | 3-4 | 10 | 100 (72-100) | 100 (72-100) |" in change_table(rows, "").markdown()
+    table = change_table(rows, "")
+    assert "| max | fraction | S | 3-4 | 10 | 0 (0-28) | 100 (72-100) | 0.012 |" in table.markdown()  # 6 x 2 / 2^10
+    assert "| add | integer | S | 3-4 | 10 | 0 (0-28) | 0 (0-28) | 1.000 |" in table.markdown()
+    assert table.rows[-1][:1] + table.rows[-1][4:5] == ("all", "60")
+    assert table.better == {3, 4, 5, 6}
 
 
 def test_what_an_endpoint_never_answered_is_counted_apart_and_asked_again_on_resuming(tmp_path):
