@@ -1,20 +1,21 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
-    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,16,20,50,100] [problems=100]
+    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
                                 [output=checkpoints] [publish=true] [perplexity=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
-and length, greedily, by the lab's own engine, in the held-out words of lab/text/templates.py in turn; and measures the
-perplexity of docstrings of Python's library. What is measured is kept beside each model and is not measured again.
-Shows exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
+and length (100x48: 48 sums of 100 digits; `problems`, if no number is given), greedily, by the lab's own engine, in
+the held-out words of lab/text/templates.py in turn; and measures the perplexity of docstrings of Python's library.
+What is measured is kept beside each model and is not measured again. Shows exact match (95 %, the wider of Student's
+over seeds and Wilson's over problems); leaves a table and a figure.
 """
 
 import json
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ TOGETHER = 10_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Of documentation: how many, and of how many tokens."""
+DIGITS = "8,20,50,100x48,1000x12"
 NAMES = ("rows", "seeds", "digits", "problems", "output", "perplexity")
 
 
@@ -64,19 +66,20 @@ def main(arguments: Sequence[str]) -> None:
     changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
     rows = given.get("rows", "graft;plain").split(";")
     seeds = [int(part) for part in given.get("seeds", "0").split(",")]
-    lengths = [int(part) for part in given.get("digits", "8,16,20,50,100").split(",")]
-    problems, output = int(given.get("problems", 100)), Path(given.get("output", "checkpoints"))
+    problems, output = given.get("problems", "96"), Path(given.get("output", "checkpoints"))
+    asked = (f"{part}x{problems}".split("x")[:2] for part in given.get("digits", DIGITS).split(","))
+    lengths = {int(length): int(count) for length, count in asked}
     measured: dict[str, list[Measured]] = {}
     untouched = Measured(output / "graft_untouched", load(FinetuneConfig, CONFIG, changes).model.name)
     for seed in seeds:
         for row in rows:
             one = Measured(trained(row, seed, output, changes))
-            for length in lengths:
+            for length, count in lengths.items():
                 for stratum in STRATA:
-                    one.exact_match(length, stratum, problems)
+                    one.exact_match(length, stratum, count)
             measured.setdefault(row, []).append(one)
             notes = perplexities(untouched, measured) if given.get("perplexity", "true") == "true" else ""
-            show(measured, lengths, problems, notes, results)
+            show(measured, lengths, notes, results)
 
 
 def trained(row: str, seed: int, output: Path, changes: Sequence[str]) -> Path:
@@ -169,25 +172,23 @@ def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> st
     return f"Perplexity of docstrings of Python's library: {'; '.join(lines)}."
 
 
-def show(
-    measured: dict[str, list[Measured]], lengths: Sequence[int], problems: int, notes: str, results: Results
-) -> None:
+def show(measured: dict[str, list[Measured]], lengths: Mapping[int, int], notes: str, results: Results) -> None:
     lines: list[tuple[Entry, ...]] = []
     curves: dict[str, dict[str, dict[float, Estimate]]] = {stratum: {} for stratum in STRATA}
     for row, models in measured.items():
-        for length in lengths:
+        for length, count in lengths.items():
             cells, lowest = [], 1.0
             for stratum in STRATA:
-                shares = [sum(one.exact_match(length, stratum, problems)["right"]) / problems for one in models]
-                estimate = seeds_proportion(shares, problems)
+                shares = [sum(one.exact_match(length, stratum, count)["right"]) / count for one in models]
+                estimate = seeds_proportion(shares, count)
                 lowest = min(lowest, *shares)
                 curves[stratum].setdefault(row, {})[length] = estimate
                 cells.append(Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 100))
-            lines.append((row, str(len(models)), str(length), *cells, f"{100 * lowest:.1f}"))
+            lines.append((row, str(len(models)), str(length), str(count), *cells, f"{100 * lowest:.1f}"))
     title = (
-        f"SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), {problems} problems each"
+        "SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), n a seed and stratum"
     )
-    table = Table(title, ("row", "seeds", "digits", *STRATA, "lowest seed"), lines, 3)
+    table = Table(title, ("row", "seeds", "digits", "n", *STRATA, "lowest seed"), lines, 4)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)
     results.file("graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")

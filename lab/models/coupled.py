@@ -4,12 +4,11 @@
     0    1  2    3    4 5 6        position ids: all digits of a number share one (spaces left out here)
              .x.       .           x: the digit that is seen with a window of 0; with a window of 1, also those at .
 
-A token sees itself, the first token, and all text before it. From the two preceding numbers it sees only the digits
-whose place is close to the place of the digit that would be written next. (`same_place` determines these digits, and
-has the bias by which heads distinguish them.) All other digits are hidden. What the model computes for a digit
-therefore depends on the digits around its place alone, not on the length of the number or on where the digit stands in
-it: if it is right for eight digits, it is right for a thousand. A text without numbers is computed exactly as without
-these changes.
+A token sees itself and all text before it. From the two preceding numbers it sees only the digits whose place is close
+to the place of the digit that would be written next. (`same_place` determines these digits, and has the bias by which
+heads distinguish them.) All other digits are hidden. What the model computes for a digit therefore depends on the
+digits around its place alone, not on the length of the number or on where the digit stands in it: if it is right for
+eight digits, it is right for a thousand. A text without numbers is computed exactly as without these changes.
 
 The other digits must be hidden in every layer. If each layer sees one place further, thirty layers see thirty places.
 
@@ -44,15 +43,10 @@ def text_positions(words: Sequence[str]) -> list[int]:
 
 
 def hide(kinds_QK: torch.Tensor, digits_K: torch.Tensor) -> torch.Tensor:
-    """The kinds of the last Q tokens of a row, with HIDDEN for each digit without a kind.
-
-    A token still sees itself, and the first token of its row: pretrained heads rest on that one when they have nothing
-    to do (attention sinks, Xiao et al. 2024), and a text that begins with a number has no other.
-    """
+    """The kinds of the last Q tokens of a row, with HIDDEN for each digit without a kind. A token still sees itself."""
     queries, keys = kinds_QK.shape
     itself_QK = torch.arange(keys) == torch.arange(keys - queries, keys)[:, None]
-    first_K = torch.arange(keys) == 0
-    return torch.where((kinds_QK == 0) & digits_K & ~first_K & ~itself_QK, HIDDEN, kinds_QK)
+    return torch.where((kinds_QK == 0) & digits_K & ~itself_QK, HIDDEN, kinds_QK)
 
 
 class Paths(NamedTuple):
