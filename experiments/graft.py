@@ -185,9 +185,7 @@ def show(measured: dict[str, list[Measured]], lengths: Mapping[int, int], notes:
                 curves[stratum].setdefault(row, {})[length] = estimate
                 cells.append(Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 100))
             lines.append((row, str(len(models)), str(length), str(count), *cells, f"{100 * lowest:.1f}"))
-    title = (
-        "SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), n a seed and stratum"
-    )
+    title = "SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), n a seed and stratum"
     table = Table(title, ("row", "seeds", "digits", "n", *STRATA, "lowest seed"), lines, 4)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)

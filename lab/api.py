@@ -15,7 +15,7 @@ from lab.errors import TaskError
 from lab.inference.engine import Engine, Request
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
-from lab.models import checkpoints, pretrained, scratch_runs
+from lab.models import checkpoints, pretrained, scratch_runs, zoo
 from lab.numbers.sampling import Cell, Problem, distinct_problems
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.tasks import task as task_named
@@ -140,7 +140,7 @@ class Probed:
 
 def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto") -> Model:
     """Any model by name: a run directory of finetune or pretrain, a folder of adapters or of a model, a name on the
-    model hub, or an embedded model (`lab list models`).
+    model hub, an embedded model, or one of the zoo (`lab list models`).
 
     Args:
         name: which model.
@@ -150,8 +150,9 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
 
     Raises ModelError, in one line, if the model cannot be had.
     """
-    if scratch_runs.is_run(Path(name)):
-        run = scratch_runs.load(Path(name))
+    place = Path(zoo.resolve(name))
+    if scratch_runs.is_run(place):
+        run = scratch_runs.load(place)
         engine = PlainEngine(run.model, run.tokenizer, batch_size, by_group=True)
         size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
         tasks = run.config.data.tasks

@@ -2,9 +2,9 @@
 
     lab ask MODEL QUESTION [key=value ...]
 
-MODEL is a run directory of finetune or pretrain, a folder, a name on the model hub, or an embedded model. QUESTION is
-an expression such as "12 + 34", or the name of a task with its operands, such as "max_integer 12, 34"; a pretrained
-model goes on from any other text.
+MODEL is a run directory of finetune or pretrain, a folder, a name on the model hub, an embedded model, or one of the
+zoo (`lab list models`). QUESTION is an expression such as "12 + 34", or the name of a task with its operands, such as
+"max_integer 12, 34"; a pretrained model goes on from any other text.
 """
 
 import sys

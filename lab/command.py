@@ -33,6 +33,7 @@ COMMANDS = {
     "adder": "train, verify and rank the smallest adders",
     "report": "make one offline site of many runs",
     "ask": "ask any model one question",
+    "export": "write a tuned model as files for other programs",
     "list": "list the tasks, models, configs or runs",
 }
 

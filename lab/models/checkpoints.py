@@ -1,4 +1,4 @@
-"""Loads any model by its name: an embedded model, a folder, a model on the hub, or the model of a run."""
+"""Loads any model by its name: an embedded one, one of the zoo, a folder, one on the hub, or the model of a run."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import adapters, pretrained, swaps
+from lab.models import adapters, pretrained, swaps, zoo
 
 
 def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -20,6 +20,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     Raises ModelError if a run has no model (yet), if its base model is not available, or if the model is one from
     scratch, which does not read text (lab/models/scratch_runs.py loads those).
     """
+    config = config.model_copy(update={"name": zoo.resolve(config.name)})
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
     if is_run:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab.errors import ModelError
+from lab.models import zoo
 
 
 class Embedded(NamedTuple):
@@ -39,10 +40,12 @@ EMBEDDED = {
 
 
 def check_name(name: str, key: str) -> None:
-    """Raises ModelError, naming the config's `key`, if `name` can only be a folder and there is no such folder.
+    """Raises ModelError if the zoo has no such model, or, naming the config's `key`, if `name` can only be a folder and
+    there is no such folder.
 
     Names that may be on the hub, such as owner/name, are left to the hub. Call it before slow imports.
     """
+    name = zoo.resolve(name)
     path = Path(name)
     of_folders = name.startswith((".", "/", "~")) or name.count("/") > 1 or ("/" in name and path.parent.is_dir())
     if name in EMBEDDED or path.exists() or not of_folders:

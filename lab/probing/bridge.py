@@ -19,7 +19,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import checkpoints, scratch_runs
+from lab.models import checkpoints, scratch_runs, zoo
 from lab.models.scratch import NumberLlama
 from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
@@ -96,7 +96,7 @@ def open_model(name: str, template: str = "") -> Subject:
     Raises ModelError when the model cannot be had, or when the bridge does not compute what the model computes, and
     TaskError for a template that cannot be.
     """
-    folder = Path(name)
+    folder = Path(zoo.resolve(name))
     if _is_from_scratch(folder):
         run = scratch_runs.load(folder)
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
