@@ -1,0 +1,57 @@
+"""Draws what a grafted model sees each time it writes a digit of a sum (lab/models/coupled.py).
+
+    python experiments/graft_sight.py [publish=true]
+
+Each row is one forward pass: the text so far, with hidden digits in light grey, and the digit that is written next.
+What is visible is computed by the functions that the model itself uses.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.drawing.figures import COLORS, figure_at
+from lab.drawing.publishing import take_results
+from lab.models.coupled import HIDDEN, hide
+from lab.models.same_place import pairs
+
+WINDOW = 1
+PROMPT = ["What", " is", " ", *"4321", " plus", " ", *"98", "?", " It", " is", " "]
+ANSWER = [*"9144"]
+"""4321 + 98 = 4419, ones digit first."""
+PLACES = ("ones", "tens", "hundreds", "thousands")
+
+
+def main(arguments: Sequence[str]) -> None:
+    results, _ = take_results(arguments, Path(__file__).parent / "results")
+    draw(results.file("graft_sight.png"))
+
+
+def draw(path: Path) -> None:
+    wide = sum(map(len, [*PROMPT, *ANSWER]))
+    with figure_at(path, figsize=(8.4, 2.2)) as figure:
+        axes = figure.subplots()
+        for row, (place, written) in enumerate(zip(PLACES, ANSWER, strict=True)):
+            text = [*PROMPT, *ANSWER[:row]]
+            at, y = 0, -row
+            for word, visible in zip(text, sight(text), strict=True):
+                digit = word.isdigit()
+                color = "#cccccc" if not visible else COLORS[0] if digit else "#444444"
+                weight = "bold" if digit and visible else "normal"
+                for letter in word:
+                    axes.text(at, y, letter, family="monospace", fontsize=15, color=color, weight=weight, ha="center")
+                    at += 1
+            axes.text(at, y, written, family="monospace", fontsize=15, color=COLORS[3], weight="bold", ha="center")
+            axes.text(wide + 1.5, y, f"writes the {place} digit", fontsize=10, color="#666666")
+        axes.set(xlim=(-1, wide + 11), ylim=(-len(ANSWER) + 0.4, 0.9))
+        axes.axis("off")
+
+
+def sight(words: Sequence[str]) -> list[bool]:
+    """Which tokens the last one sees."""
+    kinds_QK, digits_K = pairs(words, 1, WINDOW, ordinary=True)
+    return (hide(kinds_QK, digits_K)[0] != HIDDEN).tolist()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
