@@ -52,6 +52,9 @@ class LocalityConfig(Section):
 
     window: int = Field(default=1, ge=0)
     """How many places on both sides of the digit that is written next are visible."""
+    operands: int = Field(default=2, ge=1, le=2)
+    """How many numbers come before an answer. Until then no digit of another number is visible: the digits of operands
+    see words and themselves."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
 

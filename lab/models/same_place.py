@@ -115,7 +115,7 @@ def kinds(words: Sequence[str]) -> torch.Tensor:
     return pairs(words, len(words), NEIGHBOURS).kinds_QK
 
 
-def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = False) -> Pairs:
+def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = False, operands: int = 0) -> Pairs:
     """The kinds of pairs of the last tokens of a row with all its tokens.
 
     Args:
@@ -123,6 +123,7 @@ def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = Fal
         last: how many of the last tokens are queries.
         neighbours: how many places to each side the bias reaches.
         ordinary: whether numbers are written highest digit first, except the one that is being written.
+        operands: how many numbers an answer needs before it. Tokens with fewer have pairs of kind 0 alone.
     """
     numbers: list[_Number] = []
     following: list[_Spot] = []
@@ -134,7 +135,7 @@ def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = Fal
             numbers.append(number.end().turned() if ordinary else number.end())
             number = _Number()
         if token >= len(words) - last:
-            following.append(_following(number, numbers))
+            following.append(_following(number, numbers) if len(numbers) >= operands else _NOWHERE)
     own = [_NOWHERE] * len(words)
     for count, done in enumerate([*numbers, number], 1):
         form, lowest = done.form, done.lowest or 0

@@ -56,6 +56,7 @@ class SwappedLlama(LlamaForCausalLM):
         self.place_embeddings = PlaceEmbeddings(swap.places, config.hidden_size) if swap.places else None
         self.coupled, self.same_place = swap.kind == "coupled", None
         self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
+        self.operands = swap.locality.operands if self.coupled else 0
         if swap.same_place or self.coupled:
             self.same_place = SamePlaceBias(config.num_hidden_layers, config.num_attention_heads, self.neighbours)
             layers = [SamePlaceLayer(config, layer) for layer in range(config.num_hidden_layers)]
@@ -119,7 +120,7 @@ class SwappedLlama(LlamaForCausalLM):
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
         """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
         words = [self._words[token] for token in tokens]
-        kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary)
+        kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary, self.operands)
         return hide(kinds_QT, digits_T) if self.coupled else kinds_QT
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:

@@ -72,18 +72,20 @@ TRAINING = (
     "The lamp was old and gave little light. She opened the ledger, found the two entries {a} and {b}, and wrote their "
     "sum under the line:",
     "Joining a rope of {a} metres to one of {b} metres gives a rope whose length in metres is",
-    "One warehouse stores {a} bolts and the other {b}. The foreman, who has kept the books for many years and never makes a "
-    "mistake with them, counts everything twice and finds that together they store",
-    "It was late when the two ships came in. The first had brought {a} sacks of rice, and after the men had rested for an "
-    "hour by the harbour wall and the tide had turned, the second brought {b}. In the morning the merchant held",
-    "Remember two numbers: {a} and {b}. Now forget about them for a while and think of the sea, the wind and the gulls over "
-    "the old lighthouse. What was their sum? It was",
+    "One warehouse stores {a} bolts and the other {b}. The foreman, who has kept the books for many years and "
+    "never makes a mistake with them, counts everything twice and finds that together they store",
+    "It was late when the two ships came in. The first had brought {a} sacks of rice, and after the men had rested "
+    "for an hour by the harbour wall and the tide had turned, the second brought {b}. In the morning the merchant "
+    "held",
+    "Remember two numbers: {a} and {b}. Now forget about them for a while and think of the sea, the wind and the "
+    "gulls over the old lighthouse. What was their sum? It was",
     "# The function below returns the total of its two arguments and is tested once\n"
     "def total(first, second):\n    return first + second\n\nprint(total({a}, {b}))\n# output:",
-    "From: Ann\nTo: Ben\nSubject: the numbers\n\nHello Ben, the first count is {a}. I was on holiday last week, so the second "
-    "count is only from today: it is {b}. Please put the sum into the report. Thank you!\n\nReply: the sum is",
-    "{a} people live east of the river. Few of them have ever crossed it, since the bridge fell long ago. West of it live "
-    "{b}. The whole valley is home to",
+    "From: Ann\nTo: Ben\nSubject: the numbers\n\nHello Ben, the first count is {a}. I was on holiday last week, so "
+    "the second count is only from today: it is {b}. Please put the sum into the report. Thank you!\n\nReply: the "
+    "sum is",
+    "{a} people live east of the river. Few of them have ever crossed it, since the bridge fell long ago. West of "
+    "it live {b}. The whole valley is home to",
 )
 """Templates that are drawn for training problems, besides the benchmark's own words."""
 
@@ -92,15 +94,17 @@ HELD_OUT = (
     "The bakery made {a} loaves before noon, and {b} after that. The day's work was",
     "Problem: find {a} + {b}. Result:",
     "first = {a}\nsecond = {b}\nassert first + second ==",
-    "A comet passed the old observatory, where {a} stars had been listed. A younger astronomer, working through cold nights "
-    "with a better glass, listed another {b}, none of them known before. The new catalogue therefore lists",
+    "A comet passed the old observatory, where {a} stars had been listed. A younger astronomer, working through "
+    "cold nights with a better glass, listed another {b}, none of them known before. The new catalogue therefore "
+    "lists",
     "You surely know that 24 + 42 = 66. And you know as well that {a} + {b} =",
     "Paid: {a}. Still to pay: {b}. Full price:",
     "Child: What do {a} marbles and {b} marbles make?\nMother: They make",
     "{a} increased by {b} equals",
-    "During the war {a} letters reached the village, then {b} more once it was over. The archive keeps all of them, in number",
-    "He wrote {a} on the wall. Under it he wrote {b}, drew a line with a ruler, thought for a moment, and under the line he "
-    "wrote their sum, which is",
+    "During the war {a} letters reached the village, then {b} more once it was over. The archive keeps all of "
+    "them, in number",
+    "He wrote {a} on the wall. Under it he wrote {b}, drew a line with a ruler, thought for a moment, and under "
+    "the line he wrote their sum, which is",
     "If one road is {a} metres long and goes on for {b} metres more, then its whole length in metres is",
 )
 """Templates that no training problem uses."""

@@ -20,9 +20,9 @@ def test_positions_are_causal_and_know_no_length(before, digits, after):
     assert found[len(before) + 1 + digits :] == text_positions([*before, "+", "8", "+", *after])[len(before) + 2 :]
 
 
-def seen(text: str, window: int, ordinary: bool = False) -> str:
+def seen(text: str, window: int, ordinary: bool = False, operands: int = 2) -> str:
     """What the last token of a text sees; what is hidden is written as a dot."""
-    kinds_QK, digits_K = pairs(list(text), 1, window, ordinary)
+    kinds_QK, digits_K = pairs(list(text), 1, window, ordinary, operands)
     row = hide(kinds_QK, digits_K)[0]
     return "".join("." if kind == HIDDEN else word for word, kind in zip(text, row.tolist(), strict=True))
 
@@ -32,7 +32,13 @@ def test_a_token_sees_text_itself_and_the_digits_of_the_place_that_comes_next():
     assert seen("is 4321 + 98765 = 3", 0) == "is .3.. + .8... = 3"
     assert seen("is 4321 + 98765 = 32", 1) == "is .321 + .876. = .2"
     assert seen("is 4321 + 98765 = 3208", 1) == "is ...1 + ...65 = ...8"
-    assert seen("is 4321 and", 1) == "is 43.. and"
+
+
+def test_operands_see_no_digits_but_their_own():
+    assert seen("is 4321 and", 1) == "is .... and"
+    assert seen("is 4321 and 98", 1) == "is .... and .8"
+    assert seen("is 4321 and 98?", 1) == "is 43.. and 98?"
+    assert seen("length of 4321 is", 1, operands=1) == "length of 43.. is"
 
 
 def test_numbers_as_people_write_them_are_seen_from_their_ends():
