@@ -1,12 +1,13 @@
-"""Write the tuned model of a run as files for other programs, or as a small folder to pass on.
+"""Write the model of a run as files for other programs, or as a small folder to pass on.
 
     lab export RUN FOLDER [to=merged] [dtype=bfloat16]
 
-RUN is a run directory of finetune. FOLDER is new; it gets the model and its card (README.md).
+RUN is a run directory of finetune or pretrain. FOLDER is new; it gets the model and its card (README.md).
 
     to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
     to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
     to=adapter   the adapters alone, with the swap that they need: lab.load and `lab ask` open them
+    to=scratch   a model from scratch, the only form that it has: lab.load and `lab ask` open it
 """
 
 import sys
@@ -18,6 +19,7 @@ from lab.command import read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import keys_of, load
+from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, exit_cleanly
 
@@ -25,8 +27,9 @@ from lab.errors import ConfigError, RunError, exit_cleanly
 class ExportOptions(Section):
     """What is written."""
 
-    to: Literal["merged", "gguf", "adapter"] = "merged"
-    """merged or gguf: the whole model. adapter: the adapters alone."""
+    to: Literal["merged", "gguf", "adapter", "scratch"] | None = None
+    """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch. If not given, merged
+    for a run of finetune and scratch for a run of pretrain."""
     dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
     """The dtype of the weights that are written. Adapters are merged in float32 and rounded once."""
 
@@ -41,17 +44,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     if folder.exists():
         raise ConfigError(f"{folder}: is there already; give the name of a new folder")
     file = run / "config.yaml"
-    if not file.is_file() or command_of(keys_of(file)) != "finetune":
-        raise RunError(f"{run}: not a run of lab finetune")
-    config = load(FinetuneConfig, file, [])
+    command = command_of(keys_of(file)) if file.is_file() else None
+    if command not in ("finetune", "pretrain"):
+        raise RunError(f"{run}: not a run of lab finetune or lab pretrain")
+    tuned = command == "finetune"
+    config = load(FinetuneConfig if tuned else PretrainConfig, file, [])
+    to = options.to or ("merged" if tuned else "scratch")
     from lab.progress import quiet_libraries
 
     quiet_libraries()  # before they are imported: some speak then
     from lab.models.exporting import export
 
-    export(run, config, options.to, folder, options.dtype)
-    size = sum(part.stat().st_size for part in folder.iterdir())
-    print(f"{folder}: {options.to}, {options.dtype}, {size / 1e6:.1f} MB")
+    export(run, config, to, folder, options.dtype)
+    size = sum(part.stat().st_size for part in folder.rglob("*") if part.is_file())
+    print(f"{folder}: {to}, {options.dtype}, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

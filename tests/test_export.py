@@ -6,8 +6,9 @@ import lab
 from lab.config.schema import ModelConfig
 from lab.export import main
 from lab.finetune import main as finetune
-from lab.models import checkpoints
+from lab.models import checkpoints, scratch_runs
 from tests.test_finetune import ROOT
+from tests.test_pretrain import run as pretrained
 
 PROMPT = "Add two numbers: 12 + 34 ="
 
@@ -106,8 +107,9 @@ def test_the_card_says_how_to_open_and_to_ask_the_model(tuned, tmp_path):
         (["{coupled}", "out", "to=gguf"], "to=adapter is what it can be"),
         (["{plain}"], "give a run and a new folder"),
         (["{plain}", "."], "is there already"),
-        (["nowhere", "out"], "nowhere: not a run of lab finetune"),
+        (["nowhere", "out"], "nowhere: not a run of lab finetune or lab pretrain"),
         (["{plain}", "out", "to=onnx"], "to"),
+        (["{plain}", "out", "to=scratch"], "a model tuned is exported with to=merged, gguf or adapter"),
     ],
 )
 def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(tuned, tmp_path, monkeypatch, capsys, words, message):
@@ -118,3 +120,25 @@ def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(tuned, tmp_path,
     assert (stopped.value.code, told.count("\n")) == (2, 1)
     assert message in told
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 0), ("bfloat16", 0.05)])
+def test_a_model_from_scratch_computes_the_same_when_it_is_opened_from_its_folder(tmp_path, capsys, dtype, tolerance):
+    path, out = pretrained(tmp_path), tmp_path / "zoo" / "adds"
+    main([str(path), str(out), f"dtype={dtype}"])
+    assert f"scratch, {dtype}" in capsys.readouterr().out
+    made, opened_again = scratch_runs.load(path), scratch_runs.load(out)
+    assert opened_again.model.dtype == torch.float32
+    ids = torch.arange(len(made.tokenizer))[None]
+    found, expected = (run.model(input_ids=ids).logits for run in (opened_again, made))
+    torch.testing.assert_close(found, expected, atol=tolerance, rtol=0)
+    assert lab.load(str(out)).ask("12 + 34") is not None
+
+
+def test_the_card_of_a_model_from_scratch_says_what_it_is(tmp_path):
+    path = pretrained(tmp_path)
+    main([str(path), str(tmp_path / "out")])
+    model = scratch_runs.load(path).model
+    first, _, what = (tmp_path / "out" / "README.md").read_text().splitlines()[:3]
+    assert first == "# 1 layer trained from scratch on add_integer, 1-4 digits"
+    assert f"{sum(weights.numel() for weights in model.parameters()):,} parameters" in what

@@ -1,20 +1,28 @@
-"""Writes tuned models as files that are read without the lab, and as small folders that the lab opens.
+"""Writes the models of runs as files that are read without the lab, and as small folders that the lab opens.
 
-adapter   the adapters (PEFT) with the swap they need; a tenth of a run's size
-merged    the whole model with its tokenizer, in Hugging Face's layout
-gguf      the whole model in one file, for llama.cpp and what is built on it (lab/models/gguf_file.py)
+A tuned model:
+    adapter   the adapters (PEFT) with the swap they need; a tenth of a run's size
+    merged    the whole model with its tokenizer, in Hugging Face's layout
+    gguf      the whole model in one file, for llama.cpp and what is built on it (lab/models/gguf_file.py)
+A model from scratch:
+    scratch   its weights, notation and config
 """
 
 import json
+import math
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump
+from lab.config.pretraining import SIZES, PretrainConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import checkpoints, gguf_file, swaps
@@ -22,31 +30,34 @@ from lab.models import checkpoints, gguf_file, swaps
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def export(run: Path, config: FinetuneConfig, to: str, folder: Path, dtype: str) -> None:
+def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: Path, dtype: str) -> None:
     """Writes the model of a run, with a card, into a new folder. Nothing is left behind if it cannot be done.
 
     Args:
-        run: the run directory of lab.finetune.
+        run: the run directory of lab.finetune or lab.pretrain.
         config: its config.
-        to: adapter, merged or gguf.
+        to: scratch for a run of lab.pretrain; adapter, merged or gguf for one of lab.finetune.
         folder: where to write; it must not exist.
         dtype: a key of DTYPES, of the weights that are written.
 
     Raises ModelError if the run has no model, or if its network is not that of its base model, so that other programs
     would compute something else.
     """
-    if not (run / "model" / "adapter_config.json").is_file():
+    scratch = isinstance(config, PretrainConfig)
+    if not (run / "model" / ("config.json" if scratch else "adapter_config.json")).is_file():
         raise ModelError(f"{run}: this run has no model; it was interrupted earlier, or does not train one")
-    swap = swaps.recorded(run / "model")
-    if to != "adapter" and swap.of_model:
+    if scratch != (to == "scratch"):
+        what, allowed = ("from scratch", "scratch") if scratch else ("tuned", "merged, gguf or adapter")
+        raise ModelError(f"{run}: a model {what} is exported with to={allowed}")
+    if to in ("merged", "gguf") and swaps.recorded(run / "model").of_model:
         raise ModelError(
             f"{run}: its positions or tokens are swapped, which only the lab computes; to=adapter is what it can be"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-        made = Path(scratch) / "made"
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
+        made = Path(beside) / "made"
         made.mkdir()
-        {"adapter": _adapter, "merged": _merged, "gguf": _gguf}[to](run, config, made, DTYPES[dtype])
+        _WRITERS[to](run, config, made, DTYPES[dtype])
         (made / "README.md").write_text(card(run, config, to, folder.name), encoding="utf-8")
         made.rename(folder)
 
@@ -73,33 +84,74 @@ def _gguf(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -
     gguf_file.write(model.to(dtype), tokenizer, folder / f"{config.name}.gguf")  # type: ignore[arg-type]
 
 
-def card(run: Path, config: FinetuneConfig, to: str, name: str) -> str:
+def _scratch(run: Path, config: PretrainConfig, folder: Path, dtype: torch.dtype) -> None:
+    shutil.copytree(run / "model", folder / "model")
+    for file in folder.glob("model/*.safetensors"):
+        save_file({name: weight.to(dtype) for name, weight in load_file(file).items()}, file, {"format": "pt"})
+    shutil.copy(run / "config.yaml", folder)
+
+
+_WRITERS: dict[str, Callable[[Path, Any, Path, torch.dtype], None]] = {
+    "adapter": _adapter,
+    "merged": _merged,
+    "gguf": _gguf,
+    "scratch": _scratch,
+}
+
+
+def card(run: Path, config: FinetuneConfig | PretrainConfig, to: str, name: str) -> str:
     """A model card: what the model is, what it was trained on, how to open it and ask it, and the run's own table."""
-    data, training = config.data, config.training
-    tasks = "all" if data.tasks == "all" else len(data.tasks)
-    named = f"{tasks} tasks" if tasks == "all" or tasks > 2 else " and ".join(data.tasks)
-    lengths = " and ".join(f"{low}-{high}" for low, high in sorted({data.lengths.hard, data.lengths.easy}))
-    opened = {
-        "adapter": f'import lab\n\nmodel = lab.load("{name}")',
-        "merged": f'from transformers import pipeline\n\nmodel = pipeline("text-generation", "{name}")',
-        "gguf": f'from llama_cpp import Llama\n\nmodel = Llama("{name}/{config.name}.gguf")',
-    }[to]
-    written = {
-        "none": "Numbers are written as usual.",
-        "total": "All numbers, in questions and in answers, are written ones digit first: 123 is 321.",
-        "answer": "Numbers in questions are written as usual; answers come ones digit first: 579 is 975.",
-    }.get(config.format.reverse, f"Numbers are written with format.reverse={config.format.reverse}.")
-    table = run / "table.md"
-    lines = [
-        f"# {config.model.name} tuned on {named}, {lengths} digits",
-        "",
-        f"LoRA of rank {config.adapter.rank}, {training.max_steps} steps of {training.batch_size} problems, seed "
-        f"{config.seed}. {written}",
-        "",
-        f"```python\n{opened}\n```",
-    ]
-    if table.is_file():
-        lines += ["", "Exact match before and after, in percent, on problems that were not trained on:", ""]
-        lines.append(table.read_text(encoding="utf-8").rstrip())
+    first, trained, table = _tuned(config) if isinstance(config, FinetuneConfig) else _built(config, run)
+    lines = [f"# {first}", "", f"{trained} {_WRITTEN.get(config.format.reverse, '')}".rstrip()]
+    lines += ["", f"```python\n{_OPENED[to].format(name=name, run=config.name)}\n```"]
+    if (run / "table.md").is_file():
+        lines += ["", table, "", (run / "table.md").read_text(encoding="utf-8").rstrip()]
     lines += ["", "## How it was trained", "", f"```yaml\n{dump(config).rstrip()}\n```"]
     return "\n".join(lines) + "\n"
+
+
+_WRITTEN = {
+    "none": "Numbers are written as usual.",
+    "total": "All numbers, in questions and in answers, are written ones digit first: 123 is 321.",
+    "answer": "Numbers in questions are written as usual; answers come ones digit first: 579 is 975.",
+}
+_OPENED = {
+    "adapter": 'import lab\n\nmodel = lab.load("{name}")',
+    "merged": 'from transformers import pipeline\n\nmodel = pipeline("text-generation", "{name}")',
+    "gguf": 'from llama_cpp import Llama\n\nmodel = Llama("{name}/{run}.gguf")',
+    "scratch": 'import lab\n\nmodel = lab.load("{name}")\nmodel.ask("12 + 34")',
+}
+
+
+def _tuned(config: FinetuneConfig) -> tuple[str, str, str]:
+    hard, easy = config.data.lengths.hard, config.data.lengths.easy
+    lengths = " and ".join(f"{low}-{high}" for low, high in sorted({hard, easy}))
+    return (
+        f"{config.model.name} tuned on {_named(config.data.tasks)}, {lengths} digits",
+        f"LoRA of rank {config.adapter.rank}, {_trained(config)}",
+        "Exact match before and after, in percent, on problems that were not trained on:",
+    )
+
+
+def _built(config: PretrainConfig, run: Path) -> tuple[str, str, str]:
+    shortest, longest = config.data.lengths
+    with safe_open(run / "model" / "model.safetensors", "pt") as weights:
+        parameters = sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+    layers = SIZES[config.model.size][0]
+    return (
+        f"{layers} {'layer' if layers == 1 else 'layers'} trained from scratch on {_named(config.data.tasks)}, "
+        f"{shortest}-{longest} digits",
+        f"{parameters:,} parameters, {_trained(config)} Position encoding {config.model.encoding}, position ids "
+        f"{config.model.positions.kind}, locality {config.model.locality}.",
+        "Exact match by length, in percent, on problems that were not trained on:",
+    )
+
+
+def _named(tasks: Sequence[str] | str) -> str:
+    if tasks == "all":
+        return "all tasks"
+    return " and ".join(tasks) if len(tasks) < 3 else f"{len(tasks)} tasks"
+
+
+def _trained(config: FinetuneConfig | PretrainConfig) -> str:
+    return f"{config.training.max_steps:,} steps of {config.training.batch_size} problems, seed {config.seed}."
