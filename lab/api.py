@@ -10,10 +10,12 @@ from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Reading, Sample, Scores, facts, grouped
-from lab.config.schema import ModelConfig
-from lab.errors import TaskError
+from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.config.schema import ModelConfig, chosen
+from lab.errors import ConfigError, TaskError
 from lab.inference.engine import Engine, Request
 from lab.inference.local import LocalEngine
+from lab.inference.opening import open_engine
 from lab.inference.plain import PlainEngine
 from lab.models import checkpoints, pretrained, scratch_runs, zoo
 from lab.numbers.sampling import Cell, Problem, distinct_problems
@@ -165,6 +167,23 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
     return Model(name, local, lambda items: Nupa(items, wording), every, pretrained.describe(model))
 
 
+def served(config: EvaluateConfig) -> Model:
+    """The model of a config of `lab evaluate`, asked as the config says; for models behind an endpoint, or in vLLM.
+
+    Args:
+        config: its benchmark should be NUPA.
+
+    Raises ConfigError for another benchmark, and ModelError if the engine cannot be made.
+    """
+    nupa = config.benchmark
+    if not isinstance(nupa, NupaConfig):
+        raise ConfigError(f"benchmark.kind={nupa.kind}: only nupa has words for any question")
+    engine, description = open_engine(config.engine)
+    name = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
+    wording = Nupa.from_config(nupa.model_copy(update={"problems_per_range": 1}), config.seed, engine.format).wording
+    return Model(name, engine, lambda items: Nupa(items, wording), chosen(nupa.tasks), description)
+
+
 def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Problem]:
     """`n` distinct test problems of one task and length; fewer if there are fewer.
 
@@ -208,7 +227,6 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
     """
     from pydantic import ValidationError
 
-    from lab.errors import ConfigError
     from lab.probing.bridge import open_model
     from lab.probing.config import ProbeConfig
     from lab.probing.instruments import INSTRUMENTS, Session

@@ -1,48 +1,106 @@
-"""Ask any model one question.
+"""Ask any model a question, or one after the other.
 
-    lab ask MODEL QUESTION [key=value ...]
+    lab ask MODEL QUESTION [key=value ...]   answer one question
+    lab ask MODEL [key=value ...]            read questions, a line each, until an empty line
 
-MODEL is a run directory of finetune or pretrain, a folder, a name on the model hub, an embedded model, or one of the
-zoo (`lab list models`). QUESTION is an expression such as "12 + 34", or the name of a task with its operands, such as
-"max_integer 12, 34"; a pretrained model goes on from any other text.
+MODEL is a run directory of finetune or pretrain, a folder, a name on the model hub, an embedded model, one of the zoo
+(`lab list models`), or a config of evaluate, such as nupa_endpoint for a model behind an endpoint. QUESTION is an
+expression such as "12 + 34", or the name of a task with its operands, such as "max_integer 12, 34"; a pretrained model
+goes on from any other text.
 """
 
 import sys
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
 
-from lab.command import read_options
+from lab.command import is_config, read_config, read_options
 from lab.config.schema import Section
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import ConfigError, LabError, TaskError, exit_cleanly
+
+if TYPE_CHECKING:
+    from lab.api import Model
 
 
 class AskOptions(Section):
-    """How the model is loaded."""
+    """How the model is loaded, and what is shown."""
 
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
     """The dtype of a pretrained model's weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    attention: bool = False
+    """Show the digit that each head looks at while it writes the answer. For sums of two integers."""
 
 
 @exit_cleanly
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
-    words, options = read_options(AskOptions, arguments, "lab ask", __doc__ or "", "MODEL QUESTION")
-    if len(words) != 2:
-        raise ConfigError('give a model and one question, such as: lab ask smollm2-135m-instruct "12 + 34"')
+    words, options = read_options(AskOptions, arguments, "lab ask", __doc__ or "", "MODEL [QUESTION]")
+    if not 1 <= len(words) <= 2:
+        raise ConfigError('give a model and a question, such as: lab ask smollm2-135m-instruct "12 + 34"')
+    if options.attention and is_config(words[0]):
+        raise ConfigError("attention=true looks inside a model, which an endpoint does not show")
     from lab.progress import quiet_libraries
 
     quiet_libraries()  # before they are imported: some speak then
+    model = opened(words[0], options)
+    look = attention(words[0]) if options.attention else None
+    if len(words) == 2:
+        answer(model, words[1], look)
+        return
+    for question in questions():
+        try:
+            answer(model, question, look)
+        except LabError as error:
+            print(error)
+
+
+def opened(name: str, options: AskOptions) -> "Model":
     from lab import api
 
-    model = api.load(words[0], dtype=options.dtype, device=options.device)
-    asked = api.read_question(words[1], model.tasks)
-    given = model.ask(words[1])
+    if not is_config(name):
+        return api.load(name, dtype=options.dtype, device=options.device)
+    from lab.config.evaluation import EvaluateConfig
+
+    return api.served(read_config(EvaluateConfig, [name], "lab ask", ""))
+
+
+def questions() -> Iterator[str]:
+    """Lines of the terminal, or of a pipe, up to the first that is empty."""
+    while True:
+        if sys.stdin.isatty():
+            print("> ", end="", flush=True)
+        line = sys.stdin.readline().strip()
+        if not line:
+            return
+        yield line
+
+
+def answer(model: "Model", question: str, look: Callable[[int, int], None] | None) -> None:
+    """Print the answer with a verdict, and what heads look at."""
+    from lab.api import read_question
+
+    asked = read_question(question, model.tasks)
+    if look and (asked is None or (asked.task, asked.representation) != ("add", "integer")):
+        raise TaskError(f"{question!r}: attention=true shows sums of two integers, such as 12 + 34")
+    given = model.ask(question)
     if asked is None:
         print(given)
     else:
         verdict = "right" if given == asked.answer else f"wrong: {asked.answer} is right"
         print(f"{given or 'no answer'} ({verdict})")
+    if look and asked:
+        look(int(asked.a), int(asked.b or 0))
+
+
+def attention(name: str) -> Callable[[int, int], None]:
+    """Opens the model in TransformerLens; the function prints what its heads look at in a sum."""
+    from rich.console import Console
+
+    from lab.probing.attention import table
+    from lab.probing.bridge import open_model
+
+    subject = open_model(name)
+    return lambda a, b: Console().print(table(subject, a, b).terminal())
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ COMMANDS = {
     "sweep": "run a command over a grid of settings and seeds",
     "adder": "train, verify and rank the smallest adders",
     "report": "make one offline site of many runs",
-    "ask": "ask any model one question",
-    "export": "write a tuned model as files for other programs",
+    "ask": "ask any model a question",
+    "export": "write a model as files for other programs",
     "list": "list the tasks, models, configs or runs",
 }
 

@@ -1,5 +1,6 @@
 import doctest
 import importlib
+import io
 import os
 
 import pytest
@@ -107,11 +108,50 @@ def test_the_command_answers_a_question_and_says_whether_it_is_right(toy_model, 
     monkeypatch.setitem(os.environ, "COLUMNS", "80")
     main([str(toy_model), "12 + 34", "device=cpu"])
     assert "46 is right" in capsys.readouterr().out.replace("(right)", "46 is right")
-    for words in ([], [str(toy_model)], [str(toy_model), "1 + 1", "dtype=int"]):
+    for words in ([], [str(toy_model), "1 + 1", "dtype=int"]):
         with pytest.raises(SystemExit) as stopped:
             main(words)
         assert stopped.value.code == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_command_reads_questions_until_an_empty_line(scratch, capsys, monkeypatch):
+    from lab.ask import main
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("12 + 34\nmax(1, 2)\n\n5 + 5\n"))
+    main([scratch, "device=cpu"])
+    first, second = capsys.readouterr().out.strip().splitlines()
+    assert "46 is right" in first.replace("(right)", "46 is right")
+    assert "reads only add_integer" in second
+
+
+def test_the_command_shows_what_heads_look_at(scratch, capsys):
+    from lab.ask import main
+
+    main([scratch, "12 + 34", "attention=true"])
+    shown = capsys.readouterr().out
+    assert "L0H" in shown
+    assert "4[6]" in shown
+    assert "[4]6" in shown
+    for words, message in [(["max(1, 2)"], "sums of two integers"), (["12.5 + 1"], "sums of two integers")]:
+        with pytest.raises(SystemExit) as stopped:
+            main([scratch, *words, "attention=true"])
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_model_behind_an_endpoint_is_asked_by_its_config(toy_model, tmp_path, capsys, monkeypatch):
+    from lab.ask import main
+
+    config = tmp_path / "served.yaml"
+    config.write_text(
+        f"name: served\nengine: {{kind: local, model: {{name: {toy_model}, device: cpu}}}}\nbenchmark: {{kind: nupa}}\n"
+    )
+    main([str(config), "12 + 34"])
+    assert "46 is right" in capsys.readouterr().out.replace("(right)", "46 is right")
+    with pytest.raises(SystemExit):
+        main(["nupa_endpoint", "12 + 34", "attention=true"])
+    assert "does not show" in capsys.readouterr().err
 
 
 def test_the_examples_in_the_docstrings_are_true():

@@ -127,12 +127,14 @@ class TextSums:
         """`template`: a text with {a} and {b} in this order, such as "{a}+{b}="; the NUPA prompt if it is empty.
         `format`: how numbers are written, without padding and hints.
 
-        Raises TaskError for a template with other fields, and for a format that is padded, hinted, or of answers alone.
+        Raises TaskError for a template with other fields, and for a format that is padded or hinted.
         """
-        if format and (format.pad != "none" or format.index_hints != "none" or format.reverse == "answer"):
-            what = "sums are only found in numbers without padding and index hints, all in one order"
+        if format and (format.pad != "none" or format.index_hints != "none"):
+            what = "sums are only found in numbers without padding and index hints"
             raise TaskError(f"{what}, not in {format!r}")
-        self._ones_first = bool(format) and format.reverse in ("integer", "each", "total")
+        reversed_ = format.reverse if format else "none"
+        self._ones_first = reversed_ in ("integer", "each", "total")
+        self._answer_ones_first = self._ones_first or reversed_ == "answer"
         self._tokenizer = tokenizer
         # many base models have none; padding is never looked at, so any token will do
         pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
@@ -144,7 +146,9 @@ class TextSums:
         problem = _addition(a, b)
         before, between, after = self._around
         if self._ones_first:
-            problem = problem._replace(a=problem.a[::-1], b=str(problem.b)[::-1], answer=problem.answer[::-1])
+            problem = problem._replace(a=problem.a[::-1], b=str(problem.b)[::-1])
+        if self._answer_ones_first:
+            problem = problem._replace(answer=problem.answer[::-1])
         question = f"{before}{problem.a}{between}{problem.b}{after}"
         answer = prompts.completion(problem)
         second = len(before) + len(problem.a) + len(between)
@@ -152,19 +156,15 @@ class TextSums:
         asked = self._tokenizer(question, return_offsets_mapping=True)
         answered = self._tokenizer(answer, return_offsets_mapping=True, add_special_tokens=False)
         start = len(asked["input_ids"])  # type: ignore[arg-type]
+        digits = _tokens_of(answered, answer, answer.index(problem.answer), problem.answer)
         return Written(
             [*asked["input_ids"], *answered["input_ids"], self._tokenizer.eos_token_id],  # type: ignore[misc]
-            self._from_ones(_tokens_of(asked, question, len(before), problem.a)),
-            self._from_ones(_tokens_of(asked, question, second, str(problem.b))),
-            self._from_ones(
-                [start + at for at in _tokens_of(answered, answer, answer.index(problem.answer), problem.answer)]
-            ),
+            _turned(_tokens_of(asked, question, len(before), problem.a), self._ones_first),
+            _turned(_tokens_of(asked, question, second, str(problem.b)), self._ones_first),
+            [start + at for at in _turned(digits, self._answer_ones_first)],
             _token_at(asked, question, second - len(between.lstrip())),
             start - 1,
         )
-
-    def _from_ones(self, at: list[int]) -> list[int]:
-        return at if self._ones_first else at[::-1]
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """See `SumWriter`."""
@@ -289,3 +289,8 @@ def _token_at(encoded: BatchEncoding, text: str, place: int) -> int:
     if len(holding) != 1:
         raise ModelError(f"{text[place]!r}, character {place} of {text!r}, has {len(holding)} tokens instead of one")
     return holding[0]
+
+
+def _turned(at: list[int], ones_first: bool) -> list[int]:
+    """The tokens of a number's digits from the ones up."""
+    return at if ones_first else at[::-1]
