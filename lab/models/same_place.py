@@ -25,81 +25,11 @@ import torch
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
-NUMBERS, NEIGHBOURS = 2, 1
+from lab.text.places import OPERANDS, Spot, row_spots
+
+NUMBERS, NEIGHBOURS = OPERANDS, 1
 """How many numbers back the bias reaches, and how many places to each side."""
 KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
-
-_VALUE, _EXPONENT, _FRACTION = 1, 2, 3
-"""What a digit belongs to. The part of a fraction that is written second has _FRACTION + 1."""
-
-
-class _Spot(NamedTuple):
-    """Where a digit is: in which number of its row (from 1), in which component of it, and at which place there."""
-
-    number: int
-    what: int
-    place: int
-
-
-_NOWHERE = _Spot(0, 0, 0)
-
-
-class _Number:
-    """A number as far as it is written, lowest digit first: 4321 (1234), 57.321 (123.75), 24e25.6 (6.52e42), 31/7."""
-
-    def __init__(self) -> None:
-        self.separators = ""
-        self.digits: list[list[int]] = [[]]
-        """The digits of each part."""
-        self.tokens: list[list[int]] = [[]]
-
-    def take(self, token: int, word: str) -> None:
-        if word in _SEPARATORS:
-            self.separators += word
-            self.digits.append([])
-            self.tokens.append([])
-        else:
-            self.digits[-1].append(int(word))
-            self.tokens[-1].append(token)
-
-    def end(self) -> "_Number":
-        """The number without a separator after its last digit, which is punctuation and not part of the number."""
-        if not self.digits[-1]:
-            self.separators, self.digits, self.tokens = self.separators[:-1], self.digits[:-1], self.tokens[:-1]
-        return self
-
-    def turned(self) -> "_Number":
-        """The same number with its lowest digit first."""
-        self.separators = self.separators[::-1]
-        self.digits = [part[::-1] for part in reversed(self.digits)]
-        self.tokens = [part[::-1] for part in reversed(self.tokens)]
-        return self
-
-    @property
-    def form(self) -> str:
-        """The separator that tells the form of a number; empty for integers."""
-        return next((mark for mark in _SEPARATORS if mark in self.separators), "")
-
-    @property
-    def lowest(self) -> int | None:
-        """The place of the lowest digit; None for fractions, whose parts do not share places."""
-        if self.form == "/":
-            return None
-        exponent = sum(digit * 10**place for place, digit in enumerate(self.digits[0])) if self.form == "e" else 0
-        return exponent - (len(self.digits[-2]) if "." in self.separators else 0)
-
-    def spot(self, number: int, form: str, lowest: int, part: int, index: int) -> _Spot:
-        """The spot of digit `index` of a part, in a number of this form whose lowest digit has the place `lowest`."""
-        if form == "/":
-            return _Spot(number, _FRACTION + part, index)
-        if form == "e" and part == 0:
-            return _Spot(number, _EXPONENT, index)
-        below = sum(map(len, self.digits[form == "e" : part]))
-        return _Spot(number, _VALUE, lowest + below + index)
-
-
-_SEPARATORS = "/e."
-"""The first of these that a number contains tells its form."""
 
 
 class Pairs(NamedTuple):
@@ -119,43 +49,14 @@ def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = Fal
     """The kinds of pairs of the last tokens of a row with all its tokens.
 
     Args:
-        words: the tokens of the row, one digit a word, with "" for tokens to ignore.
-        last: how many of the last tokens are queries.
+        words, last, ordinary, operands: see `row_spots`. Tokens without a spot of a next digit have pairs of kind 0.
         neighbours: how many places to each side the bias reaches.
-        ordinary: whether numbers are written highest digit first, except the one that is being written.
-        operands: how many numbers an answer needs before it. Tokens with fewer have pairs of kind 0 alone.
     """
-    numbers: list[_Number] = []
-    following: list[_Spot] = []
-    number = _Number()
-    for token, word in enumerate(words):
-        if (word.isascii() and word.isdigit()) or (word in _SEPARATORS and word and number.tokens[0]):
-            number.take(token, word)
-        elif word and number.tokens[0]:
-            numbers.append(number.end().turned() if ordinary else number.end())
-            number = _Number()
-        if token >= len(words) - last:
-            following.append(_following(number, numbers) if len(numbers) >= operands else _NOWHERE)
-    own = [_NOWHERE] * len(words)
-    for count, done in enumerate([*numbers, number], 1):
-        form, lowest = done.form, done.lowest or 0
-        for part, tokens in enumerate(done.tokens):
-            _, what, place = done.spot(count, form, lowest, part, 0)
-            for token in tokens:
-                own[token] = _Spot(count, what, place)
-                place += 1
+    following, own = row_spots(words, last, ordinary, operands)
     return Pairs(_kinds(following, own, neighbours), torch.tensor(own).view(-1, 3)[:, 1] > 0)
 
 
-def _following(number: _Number, before: Sequence[_Number]) -> _Spot:
-    """The spot of the next digit of a number. What is not written yet is assumed to be as in the numbers before."""
-    known = [other.lowest for other in before[-NUMBERS:] if other.lowest is not None]
-    form = number.form if number.separators or not before else before[-1].form
-    part = len(number.digits) - 1
-    return number.spot(len(before) + 1, form, min(known, default=0), part, len(number.digits[part]))
-
-
-def _kinds(following: Sequence[_Spot], own: Sequence[_Spot], neighbours: int) -> torch.Tensor:
+def _kinds(following: Sequence[Spot], own: Sequence[Spot], neighbours: int) -> torch.Tensor:
     queries_T3, keys_T3 = torch.tensor(following).view(-1, 3), torch.tensor(own).view(-1, 3)
     back_TT, what_TT, lower_TT = (queries_T3[:, None] - keys_T3).unbind(-1)
     near_TT = (back_TT >= 1) & (back_TT <= NUMBERS) & (what_TT == 0) & (lower_TT.abs() <= neighbours)

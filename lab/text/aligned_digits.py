@@ -8,9 +8,9 @@ The digits of fractions and of exponents have no such places.
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lab.numbers.representations import Fraction, Representation, Scientific, split_parts
 from lab.numbers.sampling import task_of
 from lab.text.examples import Example, encode_prompt
+from lab.text.places import place_values
 from lab.text.prompts import around_operands
 
 if TYPE_CHECKING:  # transformers takes seconds to import
@@ -29,18 +29,6 @@ class AlignedDigits(NamedTuple):
     """Tokens of the first operand."""
     second: list[int]
     """Tokens of the second operand."""
-
-
-def place_values(number: str, representation: Representation) -> list[int | None]:
-    """The power of ten that each character of `number` counts; None for characters that are not digits of its value."""
-    if representation is Fraction:
-        return [None] * len(number)
-    parts = split_parts(number, representation)
-    shift = int(parts[2]) if representation is Scientific else 0
-    values: list[int | None] = [shift + place for place in reversed(range(len(parts[0])))]
-    if len(parts) > 1:
-        values += [None, *(shift - 1 - place for place in range(len(parts[1])))]
-    return values + [None] * (len(number) - len(values))
 
 
 def aligned_digits(item: Example, tokenizer: "Tokenizer") -> AlignedDigits:

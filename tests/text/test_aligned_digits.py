@@ -1,23 +1,7 @@
-import pytest
-
-from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.sampling import Problem
-from lab.text.aligned_digits import NOWHERE, aligned_digits, place_values
+from lab.text.aligned_digits import NOWHERE, aligned_digits
 from lab.text.examples import encode_prompt
 from lab.text.wording import Wording
-
-
-@pytest.mark.parametrize(
-    ("number", "representation", "values"),
-    [
-        ("1234", Integer, [3, 2, 1, 0]),
-        ("12.50", Float, [1, 0, None, -1, -2]),
-        ("1.75e3", Scientific, [3, None, 2, 1, None, None]),
-        ("12/7", Fraction, [None] * 4),
-    ],
-)
-def test_place_values_are_powers_of_ten(number, representation, values):
-    assert place_values(number, representation) == values
 
 
 def looked_at(item: Problem, toy_model):

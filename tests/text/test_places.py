@@ -1,0 +1,69 @@
+"""All readings of a number agree on the places of its digits: those of problems, of rows and of models from scratch."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.models.position_ids import TokenFacts, abacus
+from lab.numbers.representations import Float, Fraction, Integer, Scientific
+from lab.numbers.tasks import TASKS
+from lab.probing.positions import NOWHERE, NotatedSums, Sums
+from lab.text.notation import Notation
+from lab.text.places import FRACTION, VALUE, place_values, row_spots
+from lab.text.scratch_tokenizer import build_tokenizer
+
+digits = st.text("0123456789", min_size=1, max_size=8)
+numbers = st.one_of(
+    st.tuples(digits, st.just(Integer)),
+    st.tuples(st.builds("{}.{}".format, digits, digits), st.just(Float)),
+    st.tuples(
+        st.builds("{}.{}e{}".format, st.sampled_from("123456789"), digits, st.integers(0, 99)), st.just(Scientific)
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "representation", "values"),
+    [
+        ("1234", Integer, [3, 2, 1, 0]),
+        ("12.50", Float, [1, 0, None, -1, -2]),
+        ("1.75e3", Scientific, [3, None, 2, 1, None, None]),
+        ("12/7", Fraction, [None] * 4),
+    ],
+)
+def test_place_values_are_powers_of_ten(number, representation, values):
+    assert place_values(number, representation) == values
+
+
+@given(numbers, st.booleans())
+def test_a_row_of_tokens_has_the_places_of_the_problem(number, ordinary):
+    text, representation = number
+    expected = [NOWHERE if value is None else value for value in place_values(text, representation)]
+    written = text if ordinary else text[::-1]
+    _, own = row_spots([*written, "="], 1, ordinary)
+    found = [spot.place if spot.what == VALUE else NOWHERE for spot in own[:-1]]
+    assert found == (expected if ordinary else expected[::-1])
+
+
+@given(digits, digits)
+def test_the_parts_of_a_fraction_have_places_of_their_own(above, below):
+    _, own = row_spots([*f"{below[::-1]}/{above[::-1]}", "="], 1)
+    parts = [FRACTION] * len(below), [FRACTION + 1] * len(above)
+    assert [spot.what for spot in own[:-1]] == [*parts[0], 0, *parts[1]]
+    assert [spot.place for spot in own[:-1]] == [*range(len(below)), 0, *range(len(above))]
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9))
+def test_a_model_from_scratch_and_its_instruments_count_the_same_places(a, b):
+    notation = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
+    sums = Sums.of(NotatedSums(notation, build_tokenizer(notation.vocabulary)), [(a, b)])
+    ids_T = abacus(sums.tokens_BT, TokenFacts.of(notation.vocabulary))[0]
+    for number, at_BK in ((a, sums.a_at_BK), (b, sums.b_at_BK), (a + b, sums.answer_at_BK)):
+        at = at_BK[0][at_BK[0] != NOWHERE]
+        places = [place for place in reversed(place_values(str(number), Integer)) if place is not None]
+        assert (ids_T[at] - 1).tolist() == places
+        words = [notation.vocabulary[token] for token in sums.tokens_BT[0, at].tolist()]
+        assert torch.equal(at, at.sort().values)
+        assert [spot.place for spot in row_spots([*words, "="], 1).own[:-1]] == places
