@@ -94,8 +94,8 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
     sets = trainer.training_sets(config.training, config.data.cells, config.seed, tokenizer, Wording())
-    collate = PrefixTreeCollator(config.training.share_prefixes).of_rows
-    trainer.train(model, tokenizer, config.training, sets, config.seed, run, collate, callbacks=[times])
+    method = trainer.Method(PrefixTreeCollator(config.training.share_prefixes).of_rows, callbacks=[times])
+    trainer.train(model, tokenizer, config.training, sets, method, run, config.seed)
     return times
 
 

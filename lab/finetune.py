@@ -52,7 +52,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.training.alignment import AlignedLoss, check_heads
     from lab.training.collation import PrefixTreeCollator
     from lab.training.replay import ReplayLoss
-    from lab.training.trainer import train, training_sets
+    from lab.training.trainer import Method, train, training_sets
 
     data, alignment = config.data, config.training.alignment
     rules = data.rules_followed
@@ -82,12 +82,14 @@ def finetune(config: FinetuneConfig) -> None:
         before = measure(benchmark, engine, run, "samples_before", requests=requests)
         if sets:
             tuned = adapters.attach(model, config.adapter, seed)
-            collate = PrefixTreeCollator(training.share_prefixes, model).of_rows
             beside = {swaps.FILE: config.swap.model_dump_json(indent=2)}
-            rates = {"same_place": training.bias_learning_rate}
-            loss = ReplayLoss(training.replay, tokenizer, AlignedLoss(alignment))
-            train(tuned, tokenizer, training, sets, seed, run, collate, loss, beside=beside, rates=rates)
-            del tuned, model, engine, collate  # there may be memory for only one large model
+            method = Method(
+                PrefixTreeCollator(training.share_prefixes, model).of_rows,
+                ReplayLoss(training.replay, tokenizer, AlignedLoss(alignment)),
+                {"same_place": training.bias_learning_rate},
+            )
+            train(tuned, tokenizer, training, sets, method, run, seed, beside)
+            del tuned, model, engine, method  # there may be memory for only one large model
             model, tokenizer = swaps.load(config.model, config.swap)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         tuned = adapters.for_inference(adapters.load(model, run.model), quantized)

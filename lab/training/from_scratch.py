@@ -14,7 +14,7 @@ from lab.runs import Run
 from lab.training.measuring import MeasureWhileTraining
 from lab.training.sequences import SequenceCollator, sequence_loss
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
-from lab.training.trainer import TrainingSets, train
+from lab.training.trainer import Method, TrainingSets, train
 
 
 def train_from_scratch(
@@ -40,13 +40,12 @@ def train_from_scratch(
     callbacks: list[TrainerCallback] = [meter]
     if measure:
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
-    bfloat16 = dtype == torch.bfloat16
     # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well
     plain_attention = config.compile and model.device.type == "cpu"
     model.set_attn_implementation("eager" if plain_attention else "sdpa")
-    train(
-        model, tokenizer, config, sets, seed, run, collate, sequence_loss, callbacks, bfloat16, compile=config.compile
-    )
+    bfloat16 = dtype == torch.bfloat16
+    method = Method(collate, sequence_loss, callbacks=callbacks, bfloat16=bfloat16, compile=config.compile)
+    train(model, tokenizer, config, sets, method, run, seed)
     model.set_attn_implementation("sdpa")
     if found := meter.found(rate):
         print(found)

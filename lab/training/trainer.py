@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -216,20 +217,31 @@ def training_sets(
     )
 
 
+class Method(NamedTuple):
+    """What a step of a training computes."""
+
+    collate: Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]]
+    """Turns rows of a problem set into the inputs of `answer_loss`, which include shift_labels."""
+    answer_loss: AnswerLoss = tree_loss
+    """The summed loss of a batch."""
+    rates: Mapping[str, float] = MappingProxyType({})
+    """Separate learning rates; see `AnswerTrainer`."""
+    callbacks: Sequence[TrainerCallback] = ()
+    bfloat16: bool = False
+    """Compute matrix products in bfloat16, whatever the dtype of the weights."""
+    compile: bool = False
+    """Use torch.compile."""
+
+
 def train(
     model: PreTrainedModel | PeftModel,
     tokenizer: PreTrainedTokenizerBase,
     config: TrainingConfig,
     sets: TrainingSets,
-    seed: int,
+    method: Method,
     run: Run,
-    collate: Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]],
-    answer_loss: AnswerLoss = tree_loss,
-    callbacks: Sequence[TrainerCallback] = (),
-    bfloat16: bool = False,
-    compile: bool = False,
+    seed: int,
     beside: Mapping[str, str] | None = None,
-    rates: Mapping[str, float] | None = None,
 ) -> None:
     """Train a model or its adapters. Continues from the last complete checkpoint, if there is one; a run that was
     interrupted and continued ends with the same bytes.
@@ -243,36 +255,31 @@ def train(
         tokenizer: saved beside the weights.
         config: the settings of the training.
         sets: training and validation problems.
-        seed: the seed of dropout.
+        method: what a step computes.
         run: the run directory.
-        collate: turns rows of `sets` into the inputs of `answer_loss`, which include shift_labels.
-        answer_loss: the summed loss of a batch.
-        callbacks: further callbacks of the trainer.
-        bfloat16: compute matrix products in bfloat16, whatever the dtype of the weights.
-        compile: use torch.compile.
+        seed: the seed of dropout.
         beside: further text files for the model's folder, by name.
-        rates: separate learning rates; see `AnswerTrainer`.
     """
     folder = run.path / "checkpoints"
     last = processes.from_main(lambda: undamaged(folder))
     step = int(last.name.rpartition("-")[2]) if last else 0
     run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
 
-    arguments = _arguments(config, folder, seed, model, bfloat16 or model.dtype == torch.bfloat16, compile)
+    arguments = _arguments(config, folder, seed, model, method)
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # several GPUs in one process would split a tree, so only one is used
     progress, loggers = TrainingProgress(), logger_callbacks(config.report_to, run)
     run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
     trainer = AnswerTrainer(
-        answer_loss,
-        rates or {},
+        method.answer_loss,
+        method.rates,
         model=model,
         args=arguments,
         train_dataset=sets.train.examples,
         eval_dataset=sets.valid.examples,
         processing_class=tokenizer,
-        data_collator=collate,
-        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *callbacks, *loggers],
+        data_collator=method.collate,
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *method.callbacks, *loggers],
     )
     trainer.remove_callback(PrinterCallback)
     for parameter in model.parameters():
@@ -301,12 +308,7 @@ def train(
 
 
 def _arguments(
-    config: TrainingConfig,
-    folder: Path,
-    seed: int,
-    model: PreTrainedModel | PeftModel,
-    bfloat16: bool,
-    compile: bool,
+    config: TrainingConfig, folder: Path, seed: int, model: PreTrainedModel | PeftModel, method: Method
 ) -> SFTConfig:
     return SFTConfig(
         output_dir=str(folder),
@@ -321,8 +323,8 @@ def _arguments(
         adam_beta1=config.betas[0],
         adam_beta2=config.betas[1],
         optim={"adamw": "adamw_torch", "adamw_8bit": "adamw_8bit"}[config.optimizer],
-        bf16=bfloat16,
-        torch_compile=compile,
+        bf16=method.bfloat16 or model.dtype == torch.bfloat16,
+        torch_compile=method.compile,
         use_cpu=model.device.type == "cpu",
         ddp_find_unused_parameters=False,  # every trained weight is used in every pass
         gradient_checkpointing=False,
