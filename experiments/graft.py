@@ -51,7 +51,7 @@ PLAIN = "positions={kind: original}"
 ROWS = {"graft": [], "plain": [PLAIN], "graft, ordinary order": [ORDINARY], "plain, ordinary order": [ORDINARY, PLAIN]}
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
-TOGETHER = 10_000
+TOGETHER = 12_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Of documentation: how many, and of how many tokens."""

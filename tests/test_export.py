@@ -76,7 +76,7 @@ def test_training_had_changed_the_model(tuned, toy_model):
 def test_a_gguf_file_read_back_computes_the_same(tuned, tmp_path, dtype, tolerance):
     out = tmp_path / "out"
     main([str(tuned["plain"]), str(out), "to=gguf", f"dtype={dtype}"])
-    model = AutoModelForCausalLM.from_pretrained(out, gguf_file="plain.gguf", dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(out, gguf_file="out.gguf", dtype=torch.float32)
     found = logits(model, AutoTokenizer.from_pretrained(tuned["plain"] / "model"))
     torch.testing.assert_close(found, opened(tuned["plain"]), atol=tolerance, rtol=tolerance)
 
@@ -98,6 +98,13 @@ def test_the_card_says_how_to_open_and_to_ask_the_model(tuned, tmp_path):
     assert 'lab.load("out")' in card
     assert "| add | integer |" in card
     assert "kind: coupled" in card
+    assert str(tmp_path) not in card
+    assert str(tuned["coupled"].parent) not in card
+
+
+def test_what_is_exported_into_a_zoo_is_opened_by_its_name_there(tuned, tmp_path):
+    main([str(tuned["plain"]), str(tmp_path / "zoo" / "small"), "to=adapter"])
+    assert 'lab.load("zoo/small")' in (tmp_path / "zoo" / "small" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

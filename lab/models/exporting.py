@@ -25,7 +25,7 @@ from lab.config.loading import dump
 from lab.config.pretraining import SIZES, PretrainConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import checkpoints, gguf_file, swaps
+from lab.models import checkpoints, gguf_file, swaps, zoo
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -57,9 +57,19 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: 
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
         made = Path(beside) / "made"
         made.mkdir()
+        config = _published(config, folder.name)
         _WRITERS[to](run, config, made, DTYPES[dtype])
-        (made / "README.md").write_text(card(run, config, to, folder.name), encoding="utf-8")
+        for file in made.rglob("*.safetensors"):
+            file.chmod(0o644)  # safetensors lets only the owner read
+        name = f"{zoo.PREFIX}{folder.name}" if folder.parent.name == "zoo" else folder.name
+        (made / "README.md").write_text(card(run, config, to, name), encoding="utf-8")
         made.rename(folder)
+
+
+def _published(config: FinetuneConfig | PretrainConfig, name: str) -> Any:
+    """The config without what was true of one machine and one start."""
+    plain = {key: type(config).model_fields[key].default for key in ("output", "resume", "overwrite")}
+    return config.model_copy(update={**plain, "name": name})
 
 
 def _adapter(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -> None:
@@ -88,7 +98,7 @@ def _scratch(run: Path, config: PretrainConfig, folder: Path, dtype: torch.dtype
     shutil.copytree(run / "model", folder / "model")
     for file in folder.glob("model/*.safetensors"):
         save_file({name: weight.to(dtype) for name, weight in load_file(file).items()}, file, {"format": "pt"})
-    shutil.copy(run / "config.yaml", folder)
+    (folder / "config.yaml").write_text(dump(config), encoding="utf-8")
 
 
 _WRITERS: dict[str, Callable[[Path, Any, Path, torch.dtype], None]] = {
