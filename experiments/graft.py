@@ -1,14 +1,14 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
     python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
-                                [output=checkpoints] [publish=true] [perplexity=true] [key=value ...]
+                                [output=checkpoints] [measure=true] [perplexity=true] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
 and length (100x48: 48 sums of 100 digits; `problems`, if no number is given), greedily, by the lab's own engine, in
 the held-out words of lab/text/templates.py in turn; and measures the perplexity of docstrings of Python's library.
-What is measured is kept beside each model and is not measured again. Shows exact match (95 %, the wider of Student's
-over seeds and Wilson's over problems); leaves a table and a figure.
+What is measured is kept beside each model and is not measured again; measure=false shows only what is known. Shows
+exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
 """
 
 import json
@@ -55,8 +55,10 @@ TOGETHER = 12_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Of documentation: how many, and of how many tokens."""
+TRAINED = 8
+"""Digits of the longest numbers in training."""
 DIGITS = "8,20,50,100x48,1000x12"
-NAMES = ("rows", "seeds", "digits", "problems", "output", "perplexity")
+NAMES = ("rows", "seeds", "digits", "problems", "output", "measure", "perplexity")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str]) -> None:
     for seed in seeds:
         for row in rows:
             one = Measured(trained(row, seed, output, changes))
-            for length, count in lengths.items():
+            for length, count in lengths.items() if given.get("measure", "true") == "true" else ():
                 for stratum in STRATA:
                     one.exact_match(length, stratum, count)
             measured.setdefault(row, []).append(one)
@@ -104,6 +106,14 @@ class Measured:
         """Of each problem whether it is right: the sum at once, and in the loose reading the first number that is
         written; seconds: of all."""
         return self._once(f"{length} {stratum} {problems}", lambda: self._asked(length, stratum, problems))
+
+    def knows(self, length: int, problems: int) -> bool:
+        """Whether this length is measured in every stratum."""
+        return all(f"{length} {stratum} {problems}" in self.known for stratum in STRATA)
+
+    def share(self, length: int, stratum: str, problems: int) -> float:
+        """Of sums that are right at once."""
+        return sum(self.exact_match(length, stratum, problems)["right"]) / problems
 
     def perplexity(self) -> dict[str, float]:
         return self._once("perplexity", lambda: perplexity(*self._model()))
@@ -174,23 +184,43 @@ def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> st
 
 def show(measured: dict[str, list[Measured]], lengths: Mapping[int, int], notes: str, results: Results) -> None:
     lines: list[tuple[Entry, ...]] = []
-    curves: dict[str, dict[str, dict[float, Estimate]]] = {stratum: {} for stratum in STRATA}
+    curves: dict[str, dict[int, Estimate]] = {}
     for row, models in measured.items():
         for length, count in lengths.items():
-            cells, lowest = [], 1.0
-            for stratum in STRATA:
-                shares = [sum(one.exact_match(length, stratum, count)["right"]) / count for one in models]
-                estimate = seeds_proportion(shares, count)
-                lowest = min(lowest, *shares)
-                curves[stratum].setdefault(row, {})[length] = estimate
-                cells.append(Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 100))
-            lines.append((row, str(len(models)), str(length), str(count), *cells, f"{100 * lowest:.1f}"))
+            asked = [one for one in models if one.knows(length, count)]
+            shares = {stratum: [one.share(length, stratum, count) for one in asked] for stratum in STRATA}
+            if asked:
+                cells = [
+                    Shown(seeds_proportion(of_seeds, count), "{:.1f} ({:.1f}-{:.1f})", 100)
+                    for of_seeds in shares.values()
+                ]
+                lowest = min(min(of_seeds) for of_seeds in shares.values())
+                lines.append((row, str(len(asked)), str(length), str(count), *cells, f"{100 * lowest:.1f}"))
+                means = [sum(of_strata) / len(STRATA) for of_strata in zip(*shares.values(), strict=True)]
+                curves.setdefault(row, {})[length] = seeds_proportion(means, count * len(STRATA))
     title = "SmolLM2-135M tuned on sums of 1-8 digits: exact match in held-out words (%, 95 %), n a seed and stratum"
     table = Table(title, ("row", "seeds", "digits", "n", *STRATA, "lowest seed"), lines, 4)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)
     results.file("graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
-    figures.panels(curves, "digits", title, results.file("graft.png"))
+    draw(curves, results.file("graft.png"))
+
+
+def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
+    """Exact match of all strata together against digits, on one axis."""
+    with figures.figure_at(path, (6.4, 3.4)) as figure:
+        axes = figure.subplots()
+        axes.axvspan(1, TRAINED, color="0.92", lw=0)
+        axes.text(TRAINED / 2.8, 0.5, "trained", ha="center", color="0.4")
+        for color, (row, points) in zip(figures.COLORS, curves.items(), strict=False):
+            figures.line_with_band(axes, points, color=color, label=row)
+        axes.set(xscale="log", xlim=(1, 1.2 * max(map(max, curves.values()))), ylim=(-0.03, 1.03))
+        places = [1, *sorted({length for points in curves.values() for length in points})]
+        axes.set_xticks(places, labels=map(str, places), minor=False)
+        axes.minorticks_off()
+        axes.set(xlabel="digits of the longer number", ylabel="exact match")
+        axes.set_title("Sums in prose, SmolLM2-135M tuned on 1-8 digits")
+        axes.legend(loc="center right")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """The page of one run: its result, tables, figures and error, and how it was run."""
 
+import json
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from markdown_it import MarkdownIt
@@ -28,10 +31,20 @@ def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
         "tables": _tables(record),
         "figures": _figures(name, record, folder),
         "config": record.config_text,
+        "settings": dict(_settings(record.config)),
         "command": _text(record.run.path / "command.txt"),
         "environment": _text(record.run.path / "environment.json"),
     }
     write_script(f"{name}/run", said, folder)
+
+
+def _settings(config: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, str]]:
+    """Each setting of a config by its dotted key, such as ("model.name", "toy")."""
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from _settings(value, f"{section}{key}.")
+        else:
+            yield f"{section}{key}", json.dumps(value, default=str) if isinstance(value, list) else str(value)
 
 
 def _text(path: Path) -> str:

@@ -7,6 +7,7 @@ and complete in a file of its own.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,7 +71,8 @@ class Alignment(NamedTuple):
 def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") -> dict[str, Any] | None:
     """Writes the samples below `folder`/`name`, and returns what the page should know; None if there are no samples.
 
-    The page should know n, the outcomes by task and length, and how many records were not samples.
+    The page should know n, the digest of the problems, the outcomes by task and length, and how many records were not
+    samples.
 
     Args:
         name: the name of the side files.
@@ -107,7 +109,16 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
             chunk, size = [], 0
     directory = {"groups": groups, "outcomes": "".join(letters[kind] for kind in found), "starts": starts}
     write_script(f"{name}/directory", directory, folder)
-    return {"n": len(kept), "errors": by_length(kept, found), "left_out": len(records) - len(kept)}
+    said = {"n": len(kept), "problems": digest(kept)}
+    return said | {"errors": by_length(kept, found), "left_out": len(records) - len(kept)}
+
+
+def digest(samples: Iterable[Sample]) -> str:
+    """Equal for two sets of answers to the same problems, in the same order."""
+    problems = [
+        (*place(sample), *(str(sample.get(key)) for key in ("index", "a", "b", "answer"))) for sample in samples
+    ]
+    return sha256(repr(problems).encode()).hexdigest()[:16]
 
 
 def by_length(samples: Sequence[Sample], outcomes: Sequence[str]) -> dict[str, dict[int, dict[str, int]]]:

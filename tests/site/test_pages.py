@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lab.numbers.paired import Difference, holm
 from lab.report import report
 from tests.site.site_runs import HOSTILE, LONG, NUPA, SCRATCH, estimate, nupa_part, nupa_sample, write_run
 
@@ -65,7 +66,18 @@ def test_every_view_opens_and_every_run_is_listed_with_its_state(open_page):
     page.get_by_role("link", name="scratch", exact=True).click()
     page.wait_for_function(READY)
     assert "encoding: rope" in page.locator("#run-view").inner_text()
-    for view in ("performance", "heatmap", "errors", "samples", "training", "cost", "probing", "adders", "findings"):
+    for view in (
+        "performance",
+        "heatmap",
+        "errors",
+        "samples",
+        "compare",
+        "training",
+        "cost",
+        "probing",
+        "adders",
+        "findings",
+    ):
         page.get_by_role("navigation").locator(f"a[href='#{view}']").click()
         page.wait_for_function(READY)
         assert page.locator(f"#{view} h1").is_visible()
@@ -320,3 +332,73 @@ def test_a_hundred_thousand_samples_leave_the_page_small_and_quick(open_page, lo
     print(f"index.html {page_file.stat().st_size:,} bytes; open, filter and show: {seconds:.1f} s")
     assert page.locator("#samples-said").inner_text() == "1 to 20 of 50,000"
     assert seconds < 30  # on a machine that has other work
+
+
+@pytest.fixture(scope="module")
+def compared(log, tmp_path_factory) -> str:
+    """Two runs of 40 problems: of the additions the second gains 9 and loses 1. And a run on other problems."""
+    folder = tmp_path_factory.mktemp("compared")
+
+    def answered(right: Callable[[int], bool]) -> list[dict[str, Any]]:
+        tasks = ({"task": "add"}, {"task": "max"})
+        return [
+            nupa_sample(index, "7" if right(index) else "8", "7", f" told {index}", **tasks[index // 20])
+            for index in range(40)
+        ]
+
+    write_run(folder, "before", f"{NUPA}seed: 0\n", samples=answered(lambda index: index in (0, 1, 2) or index > 30))
+    write_run(folder, "after", f"{NUPA}seed: 1\n", samples=answered(lambda index: 1 <= index <= 11 or index > 30))
+    write_run(folder, "elsewhere", NUPA, samples=answered(bool)[:20])
+    return report([folder], folder / "report", log).as_uri()
+
+
+def test_two_runs_on_the_same_problems_are_compared_problem_by_problem(open_page, compared):
+    page = open_page("compare", compared)
+    chosen = page.locator("#compare-choosers")
+    assert chosen.get_by_label("First").locator("option").all_inner_texts() == ["after", "before"]
+    chosen.get_by_label("First").select_option(label="before")
+    page.wait_for_function(READY)
+    rows = [
+        row.locator("th, td").all_inner_texts()
+        for row in page.locator("#compare-view table").first.locator("tbody tr").all()
+    ]
+    whole = Difference(both=11, gained=9, lost=1, neither=19)
+    adjusted = holm([whole.p, 1.0])
+    assert rows == [
+        ["add, integer", "20", "3", "11", "1", "9", f"{adjusted[0]:.3f}"],
+        ["max, integer", "20", "9", "9", "0", "0", "1.000"],
+        ["all", "40", "12", "20", "1", "9", f"{whole.p:.3f}"],
+    ]
+    differences = page.locator("#compare-view table").last.locator("tbody tr").all_inner_texts()
+    assert [row.split() for row in differences] == [["name", "before", "after"], ["seed", "0", "1"]]
+    pairs = page.locator("#compare-pairs")
+    assert "1 to 10 of 10" in pairs.inner_text()
+    pairs.get_by_label("Show").select_option("lost")
+    page.wait_for_function(READY)
+    assert pairs.locator("details").count() == 1
+    assert "#0" in pairs.locator("details").inner_text()
+    assert "told 0" in pairs.locator("details").inner_text()
+
+
+def test_a_run_links_to_its_comparison(open_page, compared):
+    page = open_page("runs", compared)
+    page.get_by_role("link", name="before").click()
+    page.wait_for_function(READY)
+    page.get_by_role("link", name="compare", exact=True).click()
+    page.wait_for_function(READY)
+    assert page.locator("#compare-choosers").get_by_label("First").locator("option:checked").inner_text() == "before"
+    go(page, "runs")
+    page.get_by_role("link", name="elsewhere").click()
+    page.wait_for_function(READY)
+    assert page.get_by_role("link", name="compare", exact=True).count() == 0
+
+
+def test_samples_are_searched_for_a_text(open_page, compared):
+    page = open_page("samples", compared)
+    page.get_by_label("Text").fill("TOLD 1")
+    page.get_by_label("Text").press("Enter")
+    page.wait_for_function(READY)
+    page.wait_for_function("document.getElementById('samples-said').textContent.includes('of 11')")
+    page.get_by_label("Text").fill("nowhere")
+    page.get_by_label("Text").press("Enter")
+    page.wait_for_function("document.getElementById('samples-said').textContent === 'No sample fits'")

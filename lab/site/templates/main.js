@@ -1,5 +1,5 @@
 // Shows the view that the address names after the hash, such as #samples/3.
-const VIEWS = { runs: openRuns, run: openRun, performance: openPerformance, heatmap: openHeatmap, errors: openErrors, samples: openSamples, training: openTraining, cost() {}, probing() {}, adders() {}, findings() {} };
+const VIEWS = { runs: openRuns, run: openRun, performance: openPerformance, heatmap: openHeatmap, errors: openErrors, samples: openSamples, compare: openCompare, training: openTraining, cost() {}, probing() {}, adders() {}, findings() {} };
 let shownView = null;
 
 function show() {

@@ -15,7 +15,7 @@ function openRun(argument) {
       said.error ? [element("h2", {}, "Error"), element("pre", { tabindex: 0 }, visible(said.error))] : null,
       said.figures.map((file) => element("figure", { class: "left" }, element("img", { src: file, alt: `Figure ${file.split("/").pop()} of this run`, loading: "lazy" }))),
       said.tables.map(([name, html]) => written(name, html)),
-      element("p", {}, sets.length ? sets.map(([one, place]) => [element("a", { href: `#samples/${place}` }, `Samples of ${one.label} (${one.n.toLocaleString("en")})`), " "]) : element("span", { class: "absent" }, "No samples.")),
+      element("p", {}, sets.length ? sets.map(([one, place]) => [element("a", { href: `#samples/${place}` }, `Samples of ${one.label} (${one.n.toLocaleString("en")})`), " ", partners(place).length ? [element("a", { href: `#compare/${place}-${partners(place)[0]}` }, "compare"), " "] : null]) : element("span", { class: "absent" }, "No samples.")),
       ...[["Config", said.config], ["Command", said.command], ["Environment", said.environment]].flatMap(([title, text]) => [element("h2", {}, title), text ? element("pre", { tabindex: 0 }, visible(text)) : absent()]),
     ].flat().filter(Boolean);
   });
