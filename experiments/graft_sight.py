@@ -42,7 +42,7 @@ def draw(path: Path) -> None:
                     axes.text(at, y, letter, family="monospace", fontsize=15, color=color, weight=weight, ha="center")
                     at += 1
             axes.text(at, y, written, family="monospace", fontsize=15, color=COLORS[3], weight="bold", ha="center")
-            axes.text(wide + 1.5, y, f"writes the {place} digit", fontsize=10, color="#666666")
+            axes.text(wide + 1.5, y, f"writes the {place} digit", color="#666666")
         axes.set(xlim=(-1, wide + 11), ylim=(-len(ANSWER) + 0.4, 0.9))
         axes.axis("off")
 

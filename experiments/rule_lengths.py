@@ -156,11 +156,11 @@ def draw(rows: list[tuple[str, ...]], path: Path) -> None:
         axes.scatter([max(value, 0.7) for value in values], places, size, colour, marker=marker, label=label)
     axes.set_xscale("log")
     axes.set_xticks([0.7, 1, 2, 5, 10, 20, 50, 100], ["0", "1", "2", "5", "10", "20", "50", "100"])
-    axes.set_yticks(places, [row[0] for row in rows], fontsize=7)
+    axes.set_yticks(places, [row[0] for row in rows])
     axes.invert_yaxis()
     axes.grid(alpha=0.3)
     axes.set_xlabel("longest number (digits) in a window of 2,000 tokens")
-    axes.legend(fontsize=7, loc="lower left")
+    axes.legend(loc="lower left")
     figure.savefig(path, dpi=110)
 
 

@@ -85,11 +85,19 @@ def answer(model: "Model", question: str, look: Callable[[int, int], None] | Non
     given = model.ask(question)
     if asked is None:
         print(given)
+        if model.engine.format.reverse in _NOTES:
+            print(f"({_NOTES[model.engine.format.reverse]})")
     else:
         verdict = "right" if given == asked.answer else f"wrong: {asked.answer} is right"
         print(f"{given or 'no answer'} ({verdict})")
     if look and asked:
         look(int(asked.a), int(asked.b or 0))
+
+
+_NOTES = {
+    "answer": "this model writes answers ones digit first: 579 is 975",
+    "total": "this model reads and writes all numbers ones digit first: 123 is 321",
+}
 
 
 def attention(name: str) -> Callable[[int, int], None]:

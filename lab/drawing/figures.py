@@ -1,4 +1,5 @@
-"""What the figures of the lab share: their look, error bars, and the kinds of charts that several rooms draw.
+"""What the figures of the lab share: their look (number-lab.mplstyle), error bars, and the kinds of charts that several
+rooms draw.
 
 Figures that belong to a single benchmark are in that benchmark's folder.
 """
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -17,28 +19,29 @@ from lab.numbers.statistics import Estimate
 
 matplotlib.use("Agg")
 
-COLORS = ("#0a6ebd", "#d9822b", "#3a9a5b", "#8a5fbf", "#c0392b", "#7f7f7f", "#17a2b8", "#b5a642")
+STYLE = rc_params_from_file(Path(__file__).with_name("number-lab.mplstyle"), use_default_template=False)
+COLORS: tuple[str, ...] = tuple(STYLE["axes.prop_cycle"].by_key()["color"])
 
 
 @contextmanager
 def figure_at(path: Path, figsize: tuple[float, float]) -> Iterator[Figure]:
-    """A figure that is saved at `path` when the block ends without an error.
+    """A figure that is saved when the block ends without an error: as PNG at `path`, and as SVG beside it.
 
     Args:
-        path: the file to write.
+        path: the PNG file to write.
         figsize: width and height in inches.
     """
     from matplotlib import pyplot
 
-    figure = pyplot.figure(figsize=figsize, layout="constrained")
-    try:
-        yield figure
-        for axes in figure.axes:
-            axes.spines[["top", "right"]].set_visible(False)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=130)
-    finally:
-        pyplot.close(figure)
+    with matplotlib.rc_context(STYLE):
+        figure = pyplot.figure(figsize=figsize, layout="constrained")
+        try:
+            yield figure
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path)
+            figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})  # the same bytes on any day
+        finally:
+            pyplot.close(figure)
 
 
 def plain(text: str) -> str:
@@ -97,10 +100,10 @@ def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, 
                 line_with_band(axes, points, color=COLORS[labels.index(label) % len(COLORS)], label=label)
             axes.set(ylim=(-0.03, 1.03), xlabel=x)
             axes.xaxis.get_major_locator().set_params(integer=True)
-            axes.set_title(name, fontsize=9)
+            axes.set_title(name)
             axes.grid(color="#eeeeee")
-            axes.legend(fontsize=7)
-        figure.suptitle(plain(title), fontsize=10)
+            axes.legend()
+        figure.suptitle(plain(title))
 
 
 def by_cell(
@@ -132,10 +135,9 @@ def by_cell(
                     axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:
                 axes.set_xlim(-0.03, 1.03)
-            axes.set_title(plain(name), fontsize=9)
+            axes.set_title(plain(name))
             axes.grid(axis="x", color="#eeeeee")
-            axes.tick_params(labelsize=7)
             axes.set_ylim(len(labels) - 0.5, -0.5)
         grid[0].set_yticks(range(len(labels)), [plain(label) for label in labels])
-        grid[0].set_ylabel(plain(tried), fontsize=8)
-        figure.suptitle(plain(title), fontsize=10)
+        grid[0].set_ylabel(plain(tried))
+        figure.suptitle(plain(title))

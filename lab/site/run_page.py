@@ -67,8 +67,9 @@ def _tables(record: Record) -> list[tuple[str, str]]:
 
 
 def _figures(name: str, record: Record, folder: Path) -> list[str]:
-    """Copies the run's figures, and returns the addresses of the copies."""
-    pictures = [path for path in sorted((record.run.path / "figures").glob("*")) if path.suffix in PICTURES]
+    """Copies the run's figures, each in its first format, and returns the addresses of the copies."""
+    found = sorted((record.run.path / "figures").glob("*"), key=lambda path: (path.stem, path.suffix))
+    pictures = list({path.stem: path for path in reversed(found) if path.suffix in PICTURES}.values())[::-1]
     for path in pictures:
         (folder / name / "figures").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name / "figures" / path.name)

@@ -18,6 +18,6 @@ def learned_by_size(points: Mapping[str, tuple[int, Estimate]], title: str, path
         axes.set_ylim(-0.04, 1.04)
         axes.set_xlabel("parameters")
         axes.set_ylabel("learned (95 % Wilson interval)")
-        axes.set_title(plain(title), fontsize=9)
+        axes.set_title(plain(title))
         axes.grid(color="#eeeeee")
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))

@@ -41,16 +41,15 @@ def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
                     estimates: list[Estimate] = [getattr(part, shown) for part in found]
                     axes.errorbar(places, [e.value for e in estimates], error_bars(estimates), **look)
             above.set_yscale("log")
-            above.set_title(task, fontsize=9)
+            above.set_title(task)
             below.set_ylim(-0.04, 1.04)
-            below.set_xlabel("length, digits", fontsize=8)
+            below.set_xlabel("length, digits")
             for axes in (above, below):
                 axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
-                axes.tick_params(labelsize=7)
                 axes.grid(color="#eeeeee")
         for row in range(rows):
-            grid[2 * row][0].set_ylabel("seconds per sample", fontsize=8)
-            grid[2 * row + 1][0].set_ylabel("right, strict reading", fontsize=8)
-        figure.suptitle(plain(title), fontsize=10)
+            grid[2 * row][0].set_ylabel("seconds per sample")
+            grid[2 * row + 1][0].set_ylabel("right, strict reading")
+        figure.suptitle(plain(title))
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), fontsize=8)
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))

@@ -183,13 +183,13 @@ def draw(rows: Sequence[Point], title: str, path: Path) -> None:
             members = [row for row in overall if row.lengths == group]
             for axes, cost in zip(axes_of, ("seconds", "completion_tokens"), strict=True):
                 _panel(axes, members, labels, cost)
-                axes.set_title(group, fontsize=9)
-                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} per right answer", fontsize=8)
-            axes_of[0].set_ylabel("right answers (95 %)", fontsize=8)
+                axes.set_title(group)
+                axes.set_xlabel(f"{'seconds' if cost == 'seconds' else 'tokens written'} per right answer")
+            axes_of[0].set_ylabel("right answers (95 %)")
         shown = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3, fontsize=7)
-        figure.suptitle(plain(title), fontsize=10)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+        figure.suptitle(plain(title))
 
 
 def _panel(axes: Any, rows: Sequence[Point], labels: Sequence[str], cost: str) -> None:

@@ -27,17 +27,16 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
                 if trained:
                     axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="#f2f2f2", zorder=0)
                 axes.grid(color="#eeeeee")
-                axes.tick_params(labelsize=7)
-                axes.set_ylabel(name, fontsize=8)
+                axes.set_ylabel(name)
                 if metric != "dlength":
                     axes.set_ylim(-0.03, 1.03)
-            row[1].set_title(task, fontsize=9)
+            row[1].set_title(task)
         for axes in grid[-1]:
-            axes.set_xlabel("digits (grey: trained)" if trained else "digits", fontsize=8)
-        figure.suptitle(plain(title), fontsize=10)
+            axes.set_xlabel("digits (grey: trained)" if trained else "digits")
+        figure.suptitle(plain(title))
         found = [axes[0].get_legend_handles_labels() for axes in grid]
         legend = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
-        figure.legend(legend.values(), legend, loc="outside lower center", ncols=min(5, len(legend)), fontsize=8)
+        figure.legend(legend.values(), legend, loc="outside lower center", ncols=min(5, len(legend)))
 
 
 def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], title: str, path: Path) -> None:
@@ -55,11 +54,11 @@ def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], ti
                 points = {samples: found.exact_match for samples, found in scores.items()}
                 line_with_band(axes, points, color=COLORS[place % len(COLORS)], label=str(length))
             axes.set(ylim=(-0.03, 1.03), xlabel="samples seen")
-            axes.set_title(task, fontsize=9)
+            axes.set_title(task)
             axes.grid(color="#eeeeee")
         grid[0].set_ylabel("exact match")
-        grid[0].legend(title="digits", fontsize=8)
-        figure.suptitle(plain(title), fontsize=10)
+        grid[0].legend(title="digits")
+        figure.suptitle(plain(title))
 
 
 def all_figures(curves: Mapping[str, Curves], title: str, folder: Path) -> None:

@@ -23,15 +23,13 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
             axes.errorbar([e.value for e in found], places, xerr=error_bars(found), **look)
         for place, old, new in zip(places, before, after, strict=True):
             axes.plot([old.value, new.value], [place, place], color="#d5e3ee", lw=5, zorder=1)
-        axes.set_yticks(
-            list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows], fontsize=7
-        )
+        axes.set_yticks(list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows])
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(0.3, len(rows) + 0.7)
         axes.set_xlabel("exact match, strict reading (95 % Wilson interval)")
-        axes.set_title(plain(title), fontsize=10)
+        axes.set_title(plain(title))
         axes.grid(axis="x", color="#eeeeee")
-        axes.legend(loc="lower right", fontsize=8)
+        axes.legend(loc="lower right")
 
 
 def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, title: str, path: Path) -> None:
@@ -69,16 +67,15 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
                     error_kw={"lw": 0.7, "ecolor": "#444444"},
                     label=plain(label),
                 )
-            axes.set_title(f"{task.name} {task.representation.name}", fontsize=7.5)
-            axes.set_xticks(range(len(ranges)), ranges, fontsize=7)
-            axes.tick_params(axis="y", labelsize=7)
+            axes.set_title(f"{task.name} {task.representation.name}")
+            axes.set_xticks(range(len(ranges)), ranges)
             if metric != "dlength":
                 axes.set_ylim(0, 1)
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
-        figure.suptitle(plain(title), fontsize=10)
+        figure.suptitle(plain(title))
         handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
 
 def all_figures(summaries: Mapping[str, NupaSummary], title: str, folder: Path) -> None:

@@ -30,9 +30,9 @@ def accuracy_by_digits(summaries: Mapping[str, SumsSummary], title: str, path: P
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("digits")
         axes.set_ylabel("right sums (95 % Wilson interval)")
-        axes.set_title(plain(title), fontsize=10)
+        axes.set_title(plain(title))
         axes.grid(color="#eeeeee")
-        axes.legend(fontsize=8)
+        axes.legend()
 
 
 def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
@@ -49,8 +49,8 @@ def outcomes_by_digits(summary: SumsSummary, title: str, path: Path) -> None:
         axes.set_ylim(0, 100)
         axes.set_xlabel("digits")
         axes.set_ylabel("% of answered questions")
-        axes.set_title(plain(title), fontsize=10)
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        axes.set_title(plain(title))
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def all_figures(summaries: Mapping[str, SumsSummary], title: str, folder: Path) -> None:
