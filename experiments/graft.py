@@ -176,10 +176,15 @@ def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
 
 
 def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> str:
+    """Of all passages, and in brackets of those without a digit; each seed's."""
+
+    def said(one: Measured) -> str:
+        found = one.perplexity()
+        return f"{found['all']:.2f} ({found['without digits']:.2f})"
+
     found = {"untouched": [untouched], **measured}
-    values = {row: [f"{one.perplexity()['all']:.2f}" for one in models] for row, models in found.items()}
-    lines = [f"{row} {', '.join(found)}" for row, found in values.items()]
-    return f"Perplexity of docstrings of Python's library: {'; '.join(lines)}."
+    lines = [f"{row} {', '.join(map(said, models))}" for row, models in found.items()]
+    return f"Perplexity of docstrings of Python's library (of those without a digit): {'; '.join(lines)}."
 
 
 def show(measured: dict[str, list[Measured]], lengths: Mapping[int, int], notes: str, results: Results) -> None:

@@ -3,6 +3,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import lab
+from lab.ask import main as ask
 from lab.config.schema import ModelConfig
 from lab.export import main
 from lab.finetune import main as finetune
@@ -88,6 +89,13 @@ def test_adapters_alone_open_by_the_name_of_their_base_model(tuned, toy_model, t
     torch.testing.assert_close(opened(out), opened(tuned[name]))
     assert str(toy_model) in (out / "adapter_config.json").read_text()
     assert lab.load(str(out)).ask("12 + 34") == lab.load(str(tuned[name])).ask("12 + 34")
+
+
+def test_the_command_ask_says_when_a_model_writes_ones_digit_first(tuned, capsys):
+    ask([str(tuned["coupled"]), "Two and two are", "device=cpu"])
+    assert "ones digit first: 579 is 975" in capsys.readouterr().out
+    ask([str(tuned["plain"]), "Two and two are", "device=cpu"])
+    assert "ones digit first" not in capsys.readouterr().out
 
 
 def test_the_card_says_how_to_open_and_to_ask_the_model(tuned, tmp_path):

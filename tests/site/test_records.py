@@ -145,6 +145,8 @@ def test_the_directory_of_samples_leads_to_every_one_of_them(tmp_path):
         for i in range(450)
     ]
     said = samples.write("set", [*records, {"index": "?"}, 7], tmp_path, "two_integers")
+    problems = said.pop("problems")
+    assert len(problems) == 16
     assert said == {
         "n": 450,
         "left_out": 2,
