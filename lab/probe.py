@@ -48,6 +48,7 @@ def probe(config: ProbeConfig) -> None:
     from lab.probing import page
     from lab.probing.bridge import open_model
     from lab.probing.charts import table
+    from lab.probing.circuit import circuit
     from lab.probing.instruments import Session
 
     session = Session(open_model(config.subject, config.sums.template), config)
@@ -56,7 +57,8 @@ def probe(config: ProbeConfig) -> None:
         sections = [_measured(session, run, name) for name in ("competence", *config.instruments)]
         found = [part for section in sections for part in section.measured]
         run.write_text("tables.md", "\n\n".join(f"{t.title}\n\n{t.markdown()}" for t in map(table, found)))
-        attention = [page.Attention(*part) for part in session.attention()]
+        heads = circuit({section.name: section.measured for section in sections}).heads
+        attention = [page.Attention(*part) for part in session.attention(heads)]
         run.write_text("page.html", page.page(f"{config.name}: {config.subject}", session.facts, sections, attention))
         for section in sections:
             for line in section.verdicts or [section.failure] * bool(section.failure):
@@ -91,7 +93,7 @@ def _measured(session: "Session", run: "Run", name: str) -> "Section":
     from lab.probing.instruments import INSTRUMENTS
     from lab.probing.measured import Measured
     from lab.probing.page import Section
-    from lab.probing.verdicts import LOOK_FOR, verdicts
+    from lab.probing.verdicts import LOOK_FOR, unable, verdicts
 
     stored = f"probe_{name}"
     try:
@@ -103,7 +105,7 @@ def _measured(session: "Session", run: "Run", name: str) -> "Section":
         print(f"{name} failed: {reason}", file=sys.stderr)
         return Section(name, LOOK_FOR[name], [], [], " ".join(reason.split()))
     found = [Measured.from_json(part) for part in run.read_json(stored)]
-    return Section(name, LOOK_FOR[name], found, verdicts(name, found))
+    return Section(name, LOOK_FOR[name], found, verdicts(name, found), unable=unable(name, found))
 
 
 if __name__ == "__main__":

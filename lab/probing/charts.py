@@ -1,7 +1,8 @@
 """A measured array as a table and as a plotly figure."""
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from lab.probing.measured import Measured
 
 _GROWING = ((0, "#ffffff"), (1, "#0a6ebd"))
+_LARGER = 10
+"""Times another array's size, at which the two no longer share a scale."""
 _DIVERGING = ((0, "#c0392b"), (0.5, "#ffffff"), (1, "#0a6ebd"))
 
 
@@ -30,52 +33,134 @@ def table(measured: "Measured") -> Table:
     return Table(f"{measured.name} (95 %, {n})", columns, rows, len(named))
 
 
-def figure(measured: "Measured") -> dict[str, Any]:
-    """A plotly figure: the last two axes as a heat map, or the only one as points with intervals.
+def figure(*beside: "Measured") -> dict[str, Any]:
+    """A plotly figure of arrays with the same axes: a map of layers and heads where there are both, or of the last two
+    axes; points with intervals where there is a single one.
 
-    Every combination of the axes before is a choice of a menu.
+    Several arrays, such as an effect and its control, stand beside each other on one scale. Every combination of the
+    other axes is a choice of a menu, which begins with that of the largest value.
+    Raises ValueError for arrays of different axes.
     """
-    measured = _with_an_axis(measured)
-    names = list(measured.axes)
-    shown = names[-2:] if len(names) > 1 else names
-    chosen = names[: len(names) - len(shown)]
-    choices = list(itertools.product(*(measured.axes[name] for name in chosen)))
-    values, lows, highs = (
-        _finite(array.reshape(len(choices), *array.shape[len(chosen) :]))
-        for array in (measured.value, measured.low, measured.high)
-    )
+    arrays = [_with_an_axis(one) for one in beside]
+    axes = arrays[0].axes
+    if any(one.axes != axes for one in arrays):
+        raise ValueError(f"{', '.join(one.name for one in beside)} have different axes")
+    shown = ["layer", "head"] if {"layer", "head"} <= axes.keys() else list(axes)[-2:]
+    chosen = [name for name in axes if name not in shown]
+    choices = list(itertools.product(*(axes[name] for name in chosen)))
     labels = [", ".join(f"{name} {label}" for name, label in zip(chosen, choice, strict=True)) for choice in choices]
-    axis = {"type": "category", "automargin": True}
-    layout: dict[str, Any] = {
-        "margin": {"t": 60, "r": 20},
-        "xaxis": {**axis, "title": {"text": shown[-1]}},
-    }
+    values, lows, highs = (
+        [_by_choice(one, getattr(one, part), chosen, shown) for one in arrays] for part in ("value", "low", "high")
+    )
     if len(shown) == 2:
-        bound = float(np.nanmax(np.abs(measured.value))) if not np.isnan(measured.value).all() else 1.0
-        diverging = bool(np.nanmin(measured.value) < 0) if not np.isnan(measured.value).all() else False
-        down, across = ([str(label) for label in measured.axes[name]] for name in shown)
-        trace: dict[str, Any] = {"type": "heatmap", "x": across, "y": down, "z": values[0]}
-        trace |= {
-            "colorscale": _DIVERGING if diverging else _GROWING,
-            "zmin": -bound if diverging else 0,
-            "zmax": bound,
-        }
-        trace |= {"hovertemplate": f"{shown[0]} %{{y}}, {shown[1]} %{{x}}: %{{z:.3f}}<extra></extra>"}
-        layout["yaxis"] = {**axis, "title": {"text": shown[0]}, "autorange": "reversed"}
-        updates = [{"z": [value]} for value in values]
+        traces, layout, updates = _maps(arrays, shown, values)
     else:
-        across = [str(label) for label in measured.axes[shown[0]]]
-        trace = {"type": "scatter", "mode": "markers+lines", "x": across, **_points(values[0], lows[0], highs[0])}
-        updates = [
-            {key: [value] for key, value in _points(*found).items()} for found in zip(values, lows, highs, strict=True)
-        ]
+        traces, layout, updates = _lines(arrays, shown[0], values, lows, highs)
+    active = _largest(values[0])
+    for number, trace in enumerate(traces):
+        trace |= {key: parts[number] for key, parts in updates[active].items()}
     if len(choices) > 1:
         buttons = [
             {"label": label, "method": "restyle", "args": [update]}
             for label, update in zip(labels, updates, strict=True)
         ]
-        layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.15, "yanchor": "top"}]
-    return {"data": [trace], "layout": layout}
+        layout["updatemenus"] = [
+            {"buttons": buttons, "active": active, "x": 0, "xanchor": "left", "y": 1.3, "yanchor": "top"}
+        ]
+    return {"data": traces, "layout": {"margin": {"t": 90 if len(choices) > 1 else 50, "r": 20}, **layout}}
+
+
+def groups(measured: Sequence["Measured"]) -> list[list["Measured"]]:
+    """Arrays that follow one another and have the same axes stand beside each other in a figure, unless a later one is
+    so large that nothing of the first would be seen on its scale."""
+    found: list[list[Measured]] = []
+    for one in measured:
+        before = found[-1][0] if found else None
+        if before and one.axes and before.axes == one.axes and _size(one) <= _LARGER * _size(before):
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def _size(measured: "Measured") -> float:
+    """The largest value, either way."""
+    known = measured.value[np.isfinite(measured.value)]
+    return float(np.abs(known).max()) if known.size else 0.0
+
+
+Updates: TypeAlias = list[dict[str, Any]]
+"""For each choice, what it sets in each trace."""
+
+
+def _maps(arrays: Sequence["Measured"], shown: Sequence[str], values: Sequence[np.ndarray]) -> tuple[Any, Any, Updates]:
+    axes, count = arrays[0].axes, len(arrays)
+    known = np.concatenate([one[np.isfinite(one)] for one in values])
+    bound = float(np.abs(known).max()) if known.size else 1.0
+    diverging = bool(known.size and known.min() < 0)
+    down, across = ([str(label) for label in axes[name]] for name in shown)
+    gap = 0.04
+    width = (1 + gap) / count
+    layout: dict[str, Any] = {
+        "coloraxis": {
+            "colorscale": _DIVERGING if diverging else _GROWING,
+            "cmin": -bound if diverging else 0,
+            "cmax": bound,
+        },
+        "annotations": [
+            {"text": one.name, "x": n * width, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper"}
+            | {"yanchor": "bottom", "showarrow": False}
+            for n, one in enumerate(arrays)
+            if count > 1
+        ],
+    }
+    traces = []
+    for n in range(count):
+        number = str(n + 1) if n else ""
+        hover = f"{shown[0]} %{{y}}, {shown[1]} %{{x}}: %{{z:.3f}}<extra></extra>"
+        trace = {"type": "heatmap", "x": across, "y": down, "coloraxis": "coloraxis", "hovertemplate": hover}
+        traces.append({**trace, "xaxis": f"x{number}", "yaxis": f"y{number}"})
+        domain = [n * width, min(1.0, n * width + width - gap)]
+        axis = {"type": "category", "automargin": True}
+        layout[f"xaxis{number}"] = {**axis, "title": {"text": shown[1]}, "domain": domain, "anchor": f"y{number}"}
+        layout[f"yaxis{number}"] = {**axis, "autorange": "reversed", "anchor": f"x{number}"}
+        layout[f"yaxis{number}"] |= {"title": {"text": shown[0]}} if n == 0 else {"showticklabels": False}
+    updates = [{"z": [_finite(value[choice]) for value in values]} for choice in range(len(values[0]))]
+    return traces, layout, updates
+
+
+def _lines(
+    arrays: Sequence["Measured"],
+    shown: str,
+    values: Sequence[np.ndarray],
+    lows: Sequence[np.ndarray],
+    highs: Sequence[np.ndarray],
+) -> tuple[Any, Any, Updates]:
+    across = [str(label) for label in arrays[0].axes[shown]]
+    traces = [{"type": "scatter", "mode": "markers+lines", "x": across, "name": one.name} for one in arrays]
+    legend = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}
+    axis = {"type": "category", "automargin": True, "title": {"text": shown}}
+    layout = {"xaxis": axis, "legend": legend}
+    updates = []
+    for choice in range(len(values[0])):
+        points = [
+            _points(*(_finite(part[choice]) for part in parts)) for parts in zip(values, lows, highs, strict=True)
+        ]
+        updates.append({key: [one[key] for one in points] for key in ("y", "error_y")})
+    return traces, layout, updates
+
+
+def _by_choice(measured: "Measured", array: np.ndarray, chosen: Sequence[str], shown: Sequence[str]) -> np.ndarray:
+    """(choices, *shown)."""
+    names = list(measured.axes)
+    ordered = np.transpose(array, [names.index(name) for name in (*chosen, *shown)])
+    return ordered.reshape(-1, *ordered.shape[len(chosen) :])
+
+
+def _largest(values: np.ndarray) -> int:
+    """The choice with the largest value; the first if there is none."""
+    flat = np.where(np.isfinite(values), np.abs(values), -1.0).reshape(len(values), -1)
+    return int(flat.max(-1).argmax())
 
 
 def _with_an_axis(measured: "Measured") -> "Measured":

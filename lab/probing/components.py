@@ -1,6 +1,9 @@
 """The parts of a model that instruments replace or take away."""
 
+import re
 from typing import Literal, NamedTuple, TypeAlias
+
+_NAME = re.compile(r"L(\d+)(?:H(\d+)| (mlp|pre|mid|post))")
 
 Kind: TypeAlias = Literal["head", "mlp", "pre", "mid", "post"]
 
@@ -14,6 +17,19 @@ class Component(NamedTuple):
 
     def __str__(self) -> str:
         return f"L{self.layer}H{self.head}" if self.kind == "head" else f"L{self.layer} {self.kind}"
+
+    @classmethod
+    def named(cls, name: str) -> "Component":
+        """The component whose name this is: "L2H0", "L1 mlp". Raises ValueError for anything else.
+
+        >>> Component.named("L2H0"), Component.named("L1 mlp")
+        (Component(kind='head', layer=2, head=0), Component(kind='mlp', layer=1, head=0))
+        """
+        found = _NAME.fullmatch(name)
+        if not found:
+            raise ValueError(f"{name!r} names no head, MLP or stream")
+        layer, head, kind = found.groups()
+        return cls("head", int(layer), int(head)) if head else cls(kind, int(layer))  # type: ignore[arg-type]
 
     @property
     def hook_point(self) -> str:

@@ -1,6 +1,6 @@
 """Every instrument by name, as `lab.probe` runs it on a model with the sums of a config."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -155,19 +155,22 @@ class Session:
         ]
 
     @torch.inference_mode()
-    def attention(self) -> list[tuple[str, list[str], np.ndarray]]:
-        """Title, tokens and pattern (H, T, T) of each layer, for a few sums."""
+    def attention(self, heads: Sequence[Component] = ()) -> list[tuple[str, list[str], list[str], np.ndarray]]:
+        """Title, tokens, names of heads and patterns (H, T, T) for a few sums; all heads of the last layer where none
+        are given."""
+        last = self.subject.layers - 1
+        heads = heads or [Component("head", last, head) for head in range(self.subject.heads)]
+        names = [f"blocks.{head.layer}.attn.hook_pattern" for head in heads]
         shown = []
-        names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(self.subject.layers)]
         for row in range(min(self.config.examples, len(self.trained))):
             sums = self.subject.sums([self.trained.numbers[row]])
             tokens = [f"{word} " for word in self.subject.writer.words(sums.tokens_BT[0].tolist())]
-            _, found = self.subject.activations(sums, names)
-            a, b = sums.numbers[0]
-            shown += [
-                (f"{a} + {b}: attention of layer {layer}", tokens, found[name][0].float().cpu().numpy())
-                for layer, name in enumerate(names)
+            _, found = self.subject.activations(sums, sorted(set(names)))
+            patterns = [
+                found[name][0, head.head].float().cpu().numpy() for name, head in zip(names, heads, strict=True)
             ]
+            a, b = sums.numbers[0]
+            shown.append((f"{a} + {b}", tokens, list(map(str, heads)), np.stack(patterns)))
         return shown
 
 

@@ -84,6 +84,12 @@ class Measured(NamedTuple):
         place = tuple(index)
         return Measured(self.name, axes, self.value[place], self.low[place], self.high[place], self.n[place])
 
+    def only(self, axis: str, labels: Sequence[Any]) -> "Measured":
+        """The part with one of these labels, on the same axes. Raises ValueError for one that it does not have."""
+        where, chosen = list(self.axes).index(axis), [self.axes[axis].index(label) for label in labels]
+        arrays = (np.take(array, chosen, where) for array in (self.value, self.low, self.high, self.n))
+        return Measured(self.name, {**self.axes, axis: list(labels)}, *arrays)
+
     def __repr__(self) -> str:
         """Name, axes, and the values with their intervals as a table, of which long ones show the first rows."""
         from lab.probing.charts import table

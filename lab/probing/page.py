@@ -1,18 +1,22 @@
-"""What the instruments of lab/probing measured: a table and a figure each, and one page that opens offline.
+"""What the instruments of lab/probing measured, on one page that opens offline: what was found in sentences, the
+circuit as a drawing, then a section for each instrument, whose first figure is open and whose others are folded.
 
 plotly draws the figures and CircuitsVis the attention patterns; the page holds the scripts of both, so it needs no
 network, and text from a model's vocabulary is data to it, never markup.
 """
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lab.drawing.tables import Table
-from lab.probing.charts import figure, table
+from lab.probing.charts import figure, groups, table
+from lab.probing.circuit import circuit
+from lab.probing.diagram import diagram
 from lab.probing.measured import Measured
 
 _ROWS = 200
@@ -20,10 +24,11 @@ _ROWS = 200
 
 
 class Attention(NamedTuple):
-    """Where the heads of a layer look in one text."""
+    """Where some heads look in one text."""
 
     title: str
     tokens: list[str]
+    heads: list[str]
     pattern_HTT: np.ndarray
 
 
@@ -37,40 +42,62 @@ class Section(NamedTuple):
     verdicts: Sequence[str]
     failure: str = ""
     """Why it found nothing."""
+    unable: bool = False
+    """Whether the verdicts say that the subject cannot do what is probed."""
 
 
 def page(title: str, facts: Sequence[str], sections: Sequence[Section], attention: Sequence[Attention]) -> str:
-    """One file of HTML with everything that it needs in it: verdicts first, then a section an instrument."""
+    """One file of HTML with everything that it needs in it."""
     import circuitsvis
     from jinja2 import Environment
     from plotly.offline import get_plotlyjs
 
     patterns = [
-        {"attention": np.round(item.pattern_HTT, 3).tolist(), "tokens": item.tokens, "maskUpperTri": True}
+        {
+            "attention": np.round(item.pattern_HTT, 3).tolist(),
+            "tokens": item.tokens,
+            "attentionHeadNames": item.heads,
+            "maskUpperTri": True,
+        }
         for item in attention
     ]
-    template = Environment(autoescape=True).from_string(files("lab.probing").joinpath("page.html").read_text())
+    together = circuit({section.name: section.measured for section in sections})
+    drawn = [groups(section.measured) for section in sections]
+    number = itertools.count()
+    template = Environment(autoescape=True).from_string(files("lab.probing").joinpath("page.html").read_text("utf-8"))
     drawing = files(circuitsvis).joinpath("dist/cdn/iife.js").read_text(encoding="utf-8") if attention else ""
     return template.render(
         title=title,
         facts=facts,
-        sections=[_shown(section) for section in sections],
+        style=files("lab.drawing").joinpath("page.css").read_text(encoding="utf-8"),
+        diagram=diagram(together) if together.parts else None,
+        sections=[_shown(section, parts, number) for section, parts in zip(sections, drawn, strict=True)],
         attention=[item.title for item in attention],
-        figures=_script([figure(found) for section in sections for found in section.measured]),
+        figures=_script([figure(*together) for parts in drawn for together in parts]),
         patterns=_script(patterns),
         plotly=get_plotlyjs().replace("</script", "<\\/script"),
         circuitsvis=drawing.replace("</script", "<\\/script"),
     )
 
 
-def _shown(section: Section) -> dict[str, Any]:
+def _shown(section: Section, parts: Sequence[Sequence[Measured]], number: Iterator[int]) -> dict[str, Any]:
+    """`number` counts the figures of the page."""
     return {
         "id": section.name.replace("_", "-"),
         "title": section.name.replace("_", " ").capitalize(),
         "look_for": section.look_for,
         "verdicts": section.verdicts,
         "failure": section.failure,
-        "parts": [_part(table(found)) for found in section.measured],
+        "unable": section.unable,
+        "parts": [
+            {
+                "number": next(number),
+                "title": "; ".join(one.name for one in together),
+                "beside": len(together) > 1 and len(together[0].axes) > 1,
+                "tables": [_part(table(one)) for one in together],
+            }
+            for together in parts
+        ],
     }
 
 

@@ -5,7 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from lab.probing import illusion
+from lab.probing.alignment import Alignment, aligned_heads
 from lab.probing.measured import Measured
+
+_NAMED = 4
+"""The largest number of components that one instrument's sentences name."""
+_HALF = 0.5
+"""The share of right digits below which a subject cannot add."""
 
 LOOK_FOR: Mapping[str, str] = {
     "competence": "Can the subject add at all? Where it cannot, nothing below says how it does.",
@@ -39,13 +45,69 @@ def verdicts(name: str, measured: Sequence[Measured]) -> list[str]:
     return _VERDICTS[name](measured) if name in _VERDICTS else []
 
 
+def unable(name: str, measured: Sequence[Measured]) -> bool:
+    """Whether this is the competence of a subject that cannot add at any length."""
+    return name == "competence" and not bool((measured[1].value >= _HALF).any())
+
+
 def _competence(measured: Sequence[Measured]) -> list[str]:
     exact, digits = measured
     lengths = exact.axes["length"]
     shown = ", ".join(f"{value:.0%} at {length}" for length, value in zip(lengths, exact.value, strict=True))
-    low = [str(length) for length, value in zip(lengths, digits.value, strict=True) if value < 0.5]
+    low = [str(length) for length, value in zip(lengths, digits.value, strict=True) if value < _HALF]
     warning = f" It gets fewer than half of the digits right at {', '.join(low)}." if low else ""
     return [f"Right sums by number of digits: {shown}.{warning}"]
+
+
+def _alignment(measured: Sequence[Measured]) -> list[str]:
+    found = [one for one in aligned_heads(Alignment(*measured[:3])) if one.number != "sum"]
+    if not found:
+        return ["No head looks at one digit of an operand at all of these lengths."]
+    where = {0: "of the place that is written", -1: "one place below it", -2: "two places below it"}
+    return [
+        f"L{one.layer}H{one.head} looks at the digit of {one.number} {where.get(one.offset, 'above it')}: "
+        f"{one.weight:.0%} of its attention."
+        for one in sorted(found, key=lambda one: -one.weight)[:_NAMED]
+    ]
+
+
+def _destinations(measured: Sequence[Measured]) -> list[str]:
+    """The mean over heads at the shortest and the longest length."""
+    leak = measured[1]
+    lengths = leak.axes["length"]
+    first, last = (float(np.nanmean(leak.at(length=length).value)) for length in (lengths[0], lengths[-1]))
+    return [
+        f"{first:.0%} of attention, the mean over all heads, goes to foreign digits at {lengths[0]} digits, "
+        f"{last:.0%} at {lengths[-1]}."
+    ]
+
+
+def _path_patching(measured: Sequence[Measured]) -> list[str]:
+    """The strongest path of each sender, and the strongest control."""
+    effect, control = (np.nan_to_num(np.abs(one.value)).max(0) for one in measured[:2])
+    names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
+    best = sorted(zip(names, effect.max(1), effect.argmax(1), strict=True), key=lambda row: -row[1])[:_NAMED]
+    told = ", ".join(f"{name} to {receivers[at]} {value:.0%}" for name, value, at in best)
+    return [f"The strongest paths: {told}; of heads outside of the circuit {control.max(initial=0):.0%} at most."]
+
+
+def _surgery(measured: Sequence[Measured]) -> list[str]:
+    """The shortest length at which the subject fails, and what mends it there."""
+    exact = measured[0]
+    plain = exact.at(operation="vanilla")
+    failing = [length for length, value in zip(plain.axes["length"], plain.value, strict=True) if value < _HALF]
+    if not failing:
+        return ["The subject adds at all of these lengths: there is nothing to mend."]
+    share = {name: float(exact.at(operation=name, length=failing[0]).value) for name in exact.axes["operation"]}
+    mended = ", ".join(f"{share[name]:.0%} with {name}" for name in _MENDS if name in share)
+    wrong = max(value for name, value in share.items() if name not in (*_MENDS, "vanilla"))
+    return [
+        f"At {failing[0]} digits {share['vanilla']:.0%} of sums are right, {mended}; the best control has {wrong:.0%}."
+    ]
+
+
+_MENDS = ("no leak", "alignment", "carry", "both")
+"""Operations of surgery that should help; the others are controls."""
 
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
@@ -84,6 +146,10 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
 
 _VERDICTS: Mapping[str, Callable[[Sequence[Measured]], list[str]]] = {
     "competence": _competence,
+    "alignment": _alignment,
+    "destinations": _destinations,
+    "path_patching": _path_patching,
+    "surgery": _surgery,
     "patching": _patching,
     "illusion": _illusion,
     "edges": _edges,

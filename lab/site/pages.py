@@ -130,7 +130,7 @@ def render(shown: Shown) -> str:
     }
     return environment.get_template("index.html").render(
         mark=MARK,
-        style=_text(room, "site.css"),
+        style=files("lab.drawing").joinpath("page.css").read_text(encoding="utf-8") + _text(room, "site.css"),
         script="\n".join(_text(room, f"{name}.js") for name in SCRIPTS),
         data=as_json({**constants, **shown.data}),
         shown=shown,

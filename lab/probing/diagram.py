@@ -1,0 +1,98 @@
+"""Where the parts of a circuit stand in a drawing: digits on the left, a column for each layer, the answer."""
+
+from typing import NamedTuple
+
+from lab.probing.circuit import ANSWER, Circuit
+from lab.probing.components import Component
+
+_WIDTH, _HEIGHT = 108, 46
+"""Of a box, in pixels."""
+_ACROSS, _DOWN = 170, 66
+"""From one box to the next."""
+_MARGIN = 14
+_THINNEST, _THICKEST = 1.0, 6.0
+
+
+class Box(NamedTuple):
+    x: float
+    y: float
+    name: str
+    lines: list[str]
+    """What is said of it."""
+    kind: str
+    """"digit", "head", "mlp" or "answer"."""
+
+
+class Line(NamedTuple):
+    path: str
+    """Of SVG."""
+    thickness: float
+    label: str
+    looks: bool
+    """Whether it says where a head looks, and not what is told."""
+
+
+class Diagram(NamedTuple):
+    width: float
+    height: float
+    box_width: float
+    box_height: float
+    boxes: list[Box]
+    lines: list[Line]
+
+
+def diagram(circuit: Circuit) -> Diagram:
+    """Layers without a part have no column."""
+    steps = sorted({(part.layer, part.kind != "head") for part in circuit.parts})
+    columns = [
+        [Box(0, 0, digit, [], "digit") for digit in circuit.digits],
+        *(
+            [_box(part, circuit) for part in circuit.parts if (part.layer, part.kind != "head") == step]
+            for step in steps
+        ),
+        [Box(0, 0, ANSWER, ["is written"], "answer")],
+    ]
+    columns = [column for column in columns if column]
+    tallest = max(map(len, columns))
+    placed = [
+        box._replace(x=_MARGIN + number * _ACROSS, y=_MARGIN + (tallest - len(column)) * _DOWN / 2 + row * _DOWN)
+        for number, column in enumerate(columns)
+        for row, box in enumerate(column)
+    ]
+    by_name = {box.name: box for box in placed}
+    lines = [
+        Line(
+            _curve(by_name[arrow.start], by_name[arrow.end]),
+            _THINNEST + (_THICKEST - _THINNEST) * min(1.0, arrow.weight),
+            f"{arrow.end} looks at {arrow.start}: {arrow.weight:.0%} of its attention"
+            if by_name[arrow.start].kind == "digit"
+            else f"{arrow.start} tells {arrow.end}: {arrow.weight:.0%} of a carry",
+            by_name[arrow.start].kind == "digit",
+        )
+        for arrow in circuit.arrows
+    ]
+    return Diagram(
+        2 * _MARGIN + (len(columns) - 1) * _ACROSS + _WIDTH,
+        2 * _MARGIN + (tallest - 1) * _DOWN + _HEIGHT,
+        _WIDTH,
+        _HEIGHT,
+        placed,
+        lines,
+    )
+
+
+def _box(part: Component, circuit: Circuit) -> Box:
+    looks = [
+        f"{arrow.start} {arrow.weight:.0%}"
+        for arrow in circuit.arrows
+        if arrow.end == str(part) and arrow.start in circuit.digits
+    ]
+    carries = [f"carry {circuit.effects[part]:.0%}"] if part in circuit.effects else []
+    return Box(0, 0, str(part), [", ".join(looks[:2])] * bool(looks) + carries, part.kind)
+
+
+def _curve(start: Box, end: Box) -> str:
+    x, y = start.x + _WIDTH, start.y + _HEIGHT / 2
+    to_x, to_y = end.x - 6, end.y + _HEIGHT / 2  # the head of the arrow takes the rest
+    bend = max(30.0, (to_x - x) / 2)
+    return f"M{x:g},{y:g} C{x + bend:g},{y:g} {to_x - bend:g},{to_y:g} {to_x:g},{to_y:g}"
