@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from lab.probing.bridge import Subject
+    from lab.probing.circuit import Circuit
     from lab.probing.measured import Measured
 
 OPERATORS = {"+": "add", "-": "sub", "*": "multiply", "/": "truediv", "//": "floordiv", "%": "mod"}
@@ -117,10 +118,32 @@ class Probed:
     """What the instruments found in a model. `lab.probe` makes one."""
 
     subject: "Subject"
-    measured: "Sequence[Measured]"
+    found: "Mapping[str, Sequence[Measured]]"
+    """The arrays of each instrument."""
+
+    @property
+    def measured(self) -> "list[Measured]":
+        """The arrays of all instruments."""
+        return [array for arrays in self.found.values() for array in arrays]
+
+    @property
+    def verdicts(self) -> list[str]:
+        """What was found, in sentences."""
+        from lab.probing.verdicts import verdicts
+
+        return [sentence for name, arrays in self.found.items() for sentence in verdicts(name, arrays)]
+
+    @property
+    def circuit(self) -> "Circuit":
+        """Which head looks at which digit, what brings a carry about, and what tells what, as far as the instruments
+        say (alignment, patching and path_patching do); a notebook draws it."""
+        from lab.probing.circuit import circuit
+
+        return circuit(self.found)
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.subject.name}: {len(self.measured)} arrays", *map(repr, self.measured)])
+        lines = [f"{self.subject.name}: {len(self.measured)} arrays", *self.verdicts, *map(repr, self.measured)]
+        return "\n".join(lines)
 
     def __getitem__(self, name: str) -> "Measured":
         """The array of that name. Raises KeyError if there is none."""
@@ -244,8 +267,7 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     session = Session(open_model(name, config.sums.template), config)
-    found = [array for instrument in config.instruments for array in INSTRUMENTS[instrument](session)]
-    return Probed(session.subject, found)
+    return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in config.instruments})
 
 
 def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:

@@ -40,6 +40,12 @@ class Circuit(NamedTuple):
     """How much of a carry a component brings about when it is patched, of those above the threshold."""
     arrows: Sequence[Arrow]
 
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        from lab.probing.diagram import svg
+
+        return svg(self)
+
     @property
     def heads(self) -> list[Component]:
         return [part for part in self.parts if part.kind == "head"]

@@ -1,5 +1,6 @@
 """Where the parts of a circuit stand in a drawing: digits on the left, a column for each layer, the answer."""
 
+from importlib.resources import files
 from typing import NamedTuple
 
 from lab.probing.circuit import ANSWER, Circuit
@@ -39,6 +40,16 @@ class Diagram(NamedTuple):
     box_height: float
     boxes: list[Box]
     lines: list[Line]
+
+
+def svg(circuit: Circuit) -> str:
+    """The drawing, in the colours of the page that it stands on; "" of a circuit without parts."""
+    from jinja2 import Environment
+
+    if not circuit.parts:
+        return ""
+    template = Environment(autoescape=True).from_string(files("lab.probing").joinpath("circuit.svg").read_text("utf-8"))
+    return template.render(diagram=diagram(circuit))
 
 
 def diagram(circuit: Circuit) -> Diagram:

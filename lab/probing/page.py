@@ -16,7 +16,7 @@ import numpy as np
 from lab.drawing.tables import Table
 from lab.probing.charts import figure, groups, table
 from lab.probing.circuit import circuit
-from lab.probing.diagram import diagram
+from lab.probing.diagram import svg
 from lab.probing.measured import Measured
 
 _ROWS = 200
@@ -61,7 +61,6 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
         }
         for item in attention
     ]
-    together = circuit({section.name: section.measured for section in sections})
     drawn = [groups(section.measured) for section in sections]
     number = itertools.count()
     template = Environment(autoescape=True).from_string(files("lab.probing").joinpath("page.html").read_text("utf-8"))
@@ -70,7 +69,7 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
         title=title,
         facts=facts,
         style=files("lab.drawing").joinpath("page.css").read_text(encoding="utf-8"),
-        diagram=diagram(together) if together.parts else None,
+        diagram=svg(circuit({section.name: section.measured for section in sections})),
         sections=[_shown(section, parts, number) for section, parts in zip(sections, drawn, strict=True)],
         attention=[item.title for item in attention],
         figures=_script([figure(*together) for parts in drawn for together in parts]),

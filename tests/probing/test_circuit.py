@@ -1,3 +1,5 @@
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,7 +8,7 @@ from hypothesis import strategies as st
 from lab.probing.circuit import ANSWER, circuit
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
-from lab.probing.diagram import diagram
+from lab.probing.diagram import diagram, svg
 from lab.probing.instruments import INSTRUMENTS, Session
 from lab.probing.measured import Measured
 from lab.probing.verdicts import unable, verdicts
@@ -52,6 +54,7 @@ def test_the_sentences_name_what_the_adder_is_made_of():
 
 def test_without_an_instrument_that_names_parts_there_is_no_circuit():
     assert circuit({}).parts == []
+    assert svg(circuit({})) == ""
     assert circuit(found(native_adder(), "competence", "destinations")).parts == []
 
 
@@ -64,6 +67,15 @@ def test_keys_and_values_that_heads_share_are_told_to_all_heads_of_the_group():
         ("L0H1", "L1H0"),
         ("L0H1", "L1H1"),
     }
+
+
+def test_the_drawing_is_well_formed_and_says_every_arrow_in_words():
+    drawn = circuit(found(native_adder()))
+    text = svg(drawn)
+    words = {title.text for title in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}title")}
+    assert len(words) == len(drawn.arrows)
+    assert {"L0H1 looks at b_k: 100% of its attention", "L1 mlp tells s_k: 100% of a carry"} <= words
+    assert drawn._repr_svg_() == text
 
 
 def test_every_box_of_the_drawing_is_inside_of_it_and_none_is_on_another():
