@@ -239,7 +239,7 @@ def evaluate(model: Model | str, problems: Sequence[Problem]) -> Evaluation:
 
 
 def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **settings: Any) -> Probed:
-    """Open a model in TransformerLens and measure how it adds.
+    """Open a model in TransformerLens and measure whether it adds, and how.
 
     Args:
         model: a model that `load` gave, or its name.
@@ -267,7 +267,7 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     session = Session(open_model(name, config.sums.template), config)
-    return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in config.instruments})
+    return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in ("competence", *config.instruments)})
 
 
 def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:

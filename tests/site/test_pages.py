@@ -1,11 +1,14 @@
 """The site in a real Chromium, opened from disk as a reader does."""
 
+import csv
+import io
 import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 
 from lab.numbers.paired import Difference, holm
@@ -177,6 +180,25 @@ def test_a_bar_that_is_pointed_at_says_its_figure_with_n_and_interval(open_page)
     assert page.get_by_role("tooltip").inner_text() == "second\nadd, integer, S (1-4 digits): 83 % (68-92), n = 36"
     page.keyboard.press("Escape")
     assert page.get_by_role("tooltip").count() == 0
+
+
+def test_a_chart_is_saved_as_a_picture_and_a_table_as_csv_that_reads_back(open_page):
+    page = open_page("performance")
+    page.locator(".cards figure").first.hover()
+    with page.expect_download() as picture:
+        page.locator(".cards figure .save").first.click()
+    assert picture.value.suggested_filename.endswith(".png")
+    image = plt.imread(picture.value.path())
+    assert image.shape[0] >= 400
+    assert len({tuple(colour) for colour in image.reshape(-1, image.shape[-1])[::97]}) > 3
+    page.locator(".as-table > summary").first.click()
+    table = page.locator("#performance-view .wide")
+    with page.expect_download() as download:
+        table.locator(".save").click()
+    rows = list(csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8-sig"))))
+    assert rows[0] == table.locator("thead th").all_inner_texts()
+    shown = [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
+    assert [[cell or "not measured" for cell in row] for row in rows[1:]] == shown
 
 
 def test_the_heat_map_shows_a_model_or_the_difference_of_two(open_page):

@@ -29,7 +29,7 @@ function frame(title, note, scale, { width, height }, label) {
     svg.append(drawn("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
       drawn("text", { x: LEFT - 4, y: y(value) + 3.5, "text-anchor": "end" }, text));
   }
-  const figure = element("figure", {}, element("figcaption", {}, title, note ? element("small", {}, ` ${note}`) : null), svg);
+  const figure = element("figure", {}, element("figcaption", {}, title, note ? element("small", {}, ` ${note}`) : null), savePng(svg, title), svg);
   return { figure, svg, y, bottom };
 }
 

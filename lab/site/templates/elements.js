@@ -26,7 +26,8 @@ function table(caption, columns, rows, names = 1) {
     element("table", {},
       element("caption", {}, caption),
       element("thead", {}, element("tr", {}, columns.map((name, place) => element("th", { scope: "col", ...kind(place) }, name)))),
-      element("tbody", {}, rows.map((row) => element("tr", {}, row.map(cell))))));
+      element("tbody", {}, rows.map((row) => element("tr", {}, row.map(cell))))),
+    saveCsv(caption, columns, rows));
 }
 
 /** A table that is made only when the reader opens it. */
