@@ -7,7 +7,8 @@ Trains configs/smollm2_graft.yaml, and the same without the graft at equal sampl
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
 and length (100x48: 48 sums of 100 digits; `problems`, if no number is given), greedily, by the lab's own engine, in
 the held-out words of lab/text/templates.py in turn; and measures the perplexity of docstrings of Python's library.
-What is measured is kept beside each model and is not measured again; measure=false shows only what is known. Shows
+What is measured is kept beside each model and is not measured again; measure=false trains and measures nothing, and
+shows what is known. Shows
 exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
 """
 
@@ -28,7 +29,7 @@ from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Entry, Shown, Table
-from lab.finetune import main as finetune
+from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.models import checkpoints
@@ -71,12 +72,16 @@ def main(arguments: Sequence[str]) -> None:
     problems, output = given.get("problems", "96"), Path(given.get("output", "checkpoints"))
     asked = (f"{part}x{problems}".split("x")[:2] for part in given.get("digits", DIGITS).split(","))
     lengths = {int(length): int(count) for length, count in asked}
+    asked_for = given.get("measure", "true") == "true"
     measured: dict[str, list[Measured]] = {}
     untouched = Measured(output / "graft_untouched", load(FinetuneConfig, CONFIG, changes).model.name)
     for seed in seeds:
         for row in rows:
-            one = Measured(trained(row, seed, output, changes))
-            for length, count in lengths.items() if given.get("measure", "true") == "true" else ():
+            config = configured(row, seed, output, changes)
+            if not asked_for and config.run_status() != "finished":
+                continue
+            one = Measured(trained(config))
+            for length, count in lengths.items() if asked_for else ():
                 for stratum in STRATA:
                     one.exact_match(length, stratum, count)
             measured.setdefault(row, []).append(one)
@@ -84,12 +89,16 @@ def main(arguments: Sequence[str]) -> None:
             show(measured, lengths, notes, results)
 
 
-def trained(row: str, seed: int, output: Path, changes: Sequence[str]) -> Path:
+def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     name = f"graft_{row.replace(', ', '-').replace(' ', '-')}_{seed}"
-    config = load(FinetuneConfig, CONFIG, [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}"])
+    changes = [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}", "resume=true"]
+    return load(FinetuneConfig, CONFIG, changes)
+
+
+def trained(config: FinetuneConfig) -> Path:
+    """The run's directory, once it is finished."""
     if config.run_status() != "finished":
-        asked = [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}", "resume=true"]
-        finetune([str(CONFIG), *asked])
+        finetune(config)
     return config.path
 
 
