@@ -27,7 +27,7 @@ from lab.models.vocabularies import load_vocabulary
 from lab.text.examples import IGNORED
 from lab.text.wording import Wording
 from lab.training.collation import PrefixTreeCollator
-from lab.training.problem_sets import problem_set
+from lab.training.problem_sets import Rows, Selection, problem_set
 from lab.training.throughput import lora_operations
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +78,9 @@ def count_tokens(
     tokenizer: PreTrainedTokenizerBase, config: FinetuneConfig, steps: int, micro_batch: int
 ) -> SampleTokens:
     batch, collate = config.training.batch_size, PrefixTreeCollator().of_rows
-    found = problem_set(config.data.cells, "train", config.seed, steps * batch, tokenizer, Wording(), batch).examples
+    found = problem_set(
+        Selection(config.data.cells, config.seed), "train", steps * batch, Rows(tokenizer, Wording()), batch
+    ).examples
     rows = [found[place] for place in range(len(found))]
     trees = [collate(rows[start : start + micro_batch]) for start in range(0, len(rows), micro_batch)]
     sizes = [tree["input_ids"].numel() for tree in trees]

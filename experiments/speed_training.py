@@ -29,6 +29,7 @@ from lab.text.examples import IGNORED, encode
 from lab.text.wording import Wording
 from lab.training import trainer
 from lab.training.collation import PrefixTreeCollator
+from lab.training.problem_sets import Rows, Selection
 from lab.training.throughput import lora_operations
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
@@ -93,7 +94,7 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     model = adapters.attach(model, config.adapter, config.seed)
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
-    sets = trainer.training_sets(config.training, config.data.cells, config.seed, tokenizer, Wording())
+    sets = trainer.training_sets(config.training, Selection(config.data.cells, config.seed), Rows(tokenizer, Wording()))
     method = trainer.Method(PrefixTreeCollator(config.training.share_prefixes).of_rows, callbacks=[times])
     trainer.train(model, tokenizer, config.training, sets, method, run, config.seed)
     return times

@@ -51,6 +51,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.text.wording import RuleFollowing
     from lab.training.alignment import AlignedLoss, check_heads
     from lab.training.collation import PrefixTreeCollator
+    from lab.training.problem_sets import Rows, Selection
     from lab.training.replay import ReplayLoss
     from lab.training.trainer import Method, train, training_sets
 
@@ -68,14 +69,12 @@ def finetune(config: FinetuneConfig) -> None:
     requests = benchmark.requests(engine)  # the tuned model has the same tokenizer
 
     trained = config.resume and (config.path / "model").exists()
-    training, cells, seed = config.training, data.cells, config.seed
+    training, seed = config.training, config.seed
     sets = None
     if not trained:
-        aligned = alignment != AlignmentConfig()
-        templates = data.templates == "many"
-        sets = training_sets(
-            training, cells, seed, tokenizer, wording, data.curriculum, aligned, data.variation, templates
-        )
+        selection = Selection(data.cells, seed, data.variation, data.curriculum)
+        rows = Rows(tokenizer, wording, alignment != AlignmentConfig())
+        sets = training_sets(training, selection, rows, data.templates == "many")
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))

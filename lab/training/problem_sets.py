@@ -26,34 +26,42 @@ class ProblemSet(NamedTuple):
     """How many problems of each task were left out because they do not fit the window."""
 
 
-def problem_set(
-    cells: list[Cell],
-    split: Split,
-    seed: int,
-    size: int,
-    tokenizer: PreTrainedTokenizerBase,
-    wording: Wording,
-    together: int = 1,
-    curriculum: int = 1,
-    aligned: bool = False,
-    variation: Variation | None = None,
-) -> ProblemSet:
-    """The first `size` problems of the cells' mixture; if the wording has a window, the first `size` that fit it.
+class Selection(NamedTuple):
+    """Which problems are drawn."""
+
+    cells: list[Cell]
+    """Tasks and lengths, in equal shares."""
+    seed: int
+    variation: Variation | None = None
+    """Hard cases among the problems; only for integer addition."""
+    curriculum: int = 1
+    """The number of stages in which lengths grow; only for wordings without a window."""
+
+
+class Rows(NamedTuple):
+    """What becomes of a problem that is drawn."""
+
+    tokenizer: PreTrainedTokenizerBase
+    wording: Wording
+    """Turns a problem into text."""
+    aligned: bool = False
+    """Whether rows tell which digits have the same place (lab/text/aligned_digits.py)."""
+
+
+def problem_set(selection: Selection, split: Split, size: int, rows: Rows, together: int = 1) -> ProblemSet:
+    """The first `size` problems of a mixture of cells; if the wording has a window, the first `size` that fit it.
 
     Args:
-        cells: tasks and lengths, in equal shares.
+        selection: which problems are drawn.
         split: the split of the problems.
-        seed: the seed of the mixture.
         size: how many problems.
-        tokenizer: turns text into tokens.
-        wording: turns a problem into text.
+        rows: how they are written.
         together: each group of this many successive problems is sorted by task, so that neighbours share a prompt.
-        curriculum: number of stages in which lengths grow; only for wordings without a window.
-        aligned: whether rows tell which digits have the same place (lab/text/aligned_digits.py).
-        variation: hard cases among the problems; only for integer addition.
 
     Raises TaskError if no problem fits the window.
     """
+    cells, seed, variation, curriculum = selection
+    tokenizer, wording, aligned = rows
     whole = Mixture(cells, split, seed, sys.maxsize)
     mixture = Curriculum(cells, split, seed, size, curriculum) if curriculum > 1 and not wording.window else whole
     chosen, left_out = _within_window(whole, size, tokenizer, wording) if wording.window else (list(range(size)), {})
@@ -63,12 +71,12 @@ def problem_set(
         for index in sorted(chosen[start : start + together], key=lambda index: mixture.cell(index).task.key)
     ]
 
-    def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
-        problems = [_varied(mixture[index], variation, seed, index) for index in rows["index"]]
-        examples = [wording.example(item, index) for item, index in zip(problems, rows["index"], strict=True)]
+    def look_up(asked: dict[str, list[int]]) -> dict[str, list]:
+        problems = [_varied(mixture[index], variation, seed, index) for index in asked["index"]]
+        examples = [wording.example(item, index) for item, index in zip(problems, asked["index"], strict=True)]
         encoded = [encode(item, tokenizer) for item in examples]
         columns: dict[str, list] = {
-            "index": rows["index"],
+            "index": asked["index"],
             "prompt_ids": [e.prompt_ids for e in encoded],
             "completion_ids": [e.completion_ids for e in encoded],
         }

@@ -22,18 +22,16 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import processes
-from lab.config.schema import TrainingConfig, Variation
+from lab.config.schema import TrainingConfig
 from lab.errors import ConfigError, DivergedError, RunError
 from lab.models.coupled import Paths
-from lab.numbers.sampling import Cell
 from lab.runs import Run
 from lab.text.examples import IGNORED
 from lab.text.templates import ManyTemplates
-from lab.text.wording import Wording
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.checkpoints import last_checkpoint, undamaged
 from lab.training.loggers import logger_callbacks
-from lab.training.problem_sets import ProblemSet, problem_set, validated
+from lab.training.problem_sets import ProblemSet, Rows, Selection, problem_set, validated
 
 AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
 """The sum of the negative log-likelihoods of a batch's answer tokens, from a model and the output of a collator."""
@@ -177,43 +175,25 @@ def accumulated(config: TrainingConfig) -> int:
     return config.batch_size // together
 
 
-def training_sets(
-    config: TrainingConfig,
-    cells: list[Cell],
-    seed: int,
-    tokenizer: PreTrainedTokenizerBase,
-    wording: Wording,
-    curriculum: int = 1,
-    aligned: bool = False,
-    variation: Variation | None = None,
-    templates: bool = False,
-) -> TrainingSets:
+def training_sets(config: TrainingConfig, selection: Selection, rows: Rows, templates: bool = False) -> TrainingSets:
     """The training and validation problems. Validation has all lengths at once, no variation, and no other templates.
 
     Args:
         config: the number of steps and the batch sizes.
+        selection: which problems are drawn for training; for validation, others of the same cells.
+        rows: how they are written.
         templates: whether training problems are asked in many ways (lab/text/templates.py).
-        cells, seed, tokenizer, wording, curriculum, aligned, variation: see `problem_set`.
 
     Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
     between the processes.
     """
     accumulated(config)
-    samples, some, tested = config.max_steps * config.batch_size, config.valid_problems, validated(cells, seed)
+    samples, some = config.max_steps * config.batch_size, config.valid_problems
+    asked = rows._replace(wording=ManyTemplates(rows.wording)) if templates else rows
+    tested = Selection(validated(selection.cells, selection.seed), selection.seed)
     return TrainingSets(
-        problem_set(
-            cells,
-            "train",
-            seed,
-            samples,
-            tokenizer,
-            ManyTemplates(wording) if templates else wording,
-            config.batch_size,
-            curriculum,
-            aligned,
-            variation,
-        ),
-        problem_set(tested, "valid", seed, some, tokenizer, wording, together=some, aligned=aligned),
+        problem_set(selection, "train", samples, asked, config.batch_size),
+        problem_set(tested, "valid", some, rows, some),
     )
 
 

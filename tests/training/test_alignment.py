@@ -10,7 +10,7 @@ from lab.numbers.tasks import TASKS
 from lab.text.wording import Wording
 from lab.training.alignment import AlignedLoss, check_heads, log_attention
 from lab.training.collation import PrefixTreeCollator
-from lab.training.problem_sets import problem_set
+from lab.training.problem_sets import Rows, Selection, problem_set
 from lab.training.trainer import tree_loss
 
 HEADS = AlignmentConfig(first=[(1, 0)], second=[(0, 3)], weight=0.5)
@@ -25,7 +25,7 @@ def model(toy_model):
 def inputs(toy_model):
     tokenizer = AutoTokenizer.from_pretrained(toy_model)
     cells = [Cell(TASKS["add_integer"], 3), Cell(TASKS["multiply_easy_fraction"], 2)]
-    rows = problem_set(cells, "train", 0, 4, tokenizer, Wording(), aligned=True).examples
+    rows = problem_set(Selection(cells, 0), "train", 4, Rows(tokenizer, Wording(), aligned=True)).examples
     return PrefixTreeCollator().of_rows([rows[place] for place in range(4)])
 
 
@@ -88,7 +88,7 @@ def test_training_on_it_turns_the_heads_to_their_digits(toy_model, inputs):
 def test_fractions_have_no_digits_to_align(inputs, toy_model):
     tokenizer = AutoTokenizer.from_pretrained(toy_model)
     cells = [Cell(TASKS["multiply_easy_fraction"], 2)]
-    fractions = problem_set(cells, "train", 0, 2, tokenizer, Wording(), aligned=True).examples
+    fractions = problem_set(Selection(cells, 0), "train", 2, Rows(tokenizer, Wording(), aligned=True)).examples
     only = PrefixTreeCollator().of_rows([fractions[place] for place in range(2)])
     assert only["first_at"].shape == only["second_at"].shape == (0, 2)
     assert len(inputs["first_at"])

@@ -11,7 +11,7 @@ from lab.numbers.tasks import TASKS
 from lab.text.formats import TextFormat
 from lab.text.templates import ManyTemplates
 from lab.text.wording import RuleFollowing, Wording
-from lab.training.problem_sets import problem_set
+from lab.training.problem_sets import ProblemSet, Rows, Selection, problem_set
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +28,16 @@ def texts(examples, tokenizer) -> list[tuple[str, str]]:
 
 
 def test_direct_examples_are_the_first_of_the_mixture_and_nothing_is_left_out(tokenizer):
-    examples, left_out = problem_set(CELLS, "train", 0, 16, tokenizer, Wording())
+    examples, left_out = problem_set(Selection(CELLS, 0), "train", 16, Rows(tokenizer, Wording()))
     assert len(examples) == 16
     assert left_out == {}
-    longer, _ = problem_set(CELLS, "train", 0, 24, tokenizer, Wording())
+    longer, _ = problem_set(Selection(CELLS, 0), "train", 24, Rows(tokenizer, Wording()))
     assert texts(examples, tokenizer) == texts(longer, tokenizer)[:16]
 
 
 def test_within_a_step_the_examples_of_a_task_stand_side_by_side(tokenizer):
-    plain, _ = problem_set(CELLS, "train", 0, 16, tokenizer, Wording())
-    grouped, _ = problem_set(CELLS, "train", 0, 16, tokenizer, Wording(), together=8)
+    plain, _ = problem_set(Selection(CELLS, 0), "train", 16, Rows(tokenizer, Wording()))
+    grouped, _ = problem_set(Selection(CELLS, 0), "train", 16, Rows(tokenizer, Wording()), together=8)
     for start in (0, 8):
         step = texts(grouped, tokenizer)[start : start + 8]
         assert sorted(step) == sorted(texts(plain, tokenizer)[start : start + 8])
@@ -46,12 +46,15 @@ def test_within_a_step_the_examples_of_a_task_stand_side_by_side(tokenizer):
 
 
 def test_what_exceeds_the_window_is_left_out_and_counted_and_others_take_its_place(tokenizer):
+    def drawn(window: int) -> ProblemSet:
+        return problem_set(Selection(CELLS, 0), "train", 40, Rows(tokenizer, RuleFollowing(RulesConfig(window=window))))
+
     window = 1600  # bytes: sums of 3 digits fit, of 12 do not; a comparison always does
-    examples, left_out = problem_set(CELLS, "train", 0, 40, tokenizer, RuleFollowing(RulesConfig(window=window)))
+    examples, left_out = drawn(window)
     needs = [len(row["prompt_ids"]) + len(row["completion_ids"]) for row in examples]
     assert len(needs) == 40
     assert max(needs) <= window
-    _, all_left_out = problem_set(CELLS, "train", 0, 40, tokenizer, RuleFollowing(RulesConfig(window=100_000)))
+    _, all_left_out = drawn(100_000)
     assert all_left_out == {}
     assert left_out["add_integer"] >= 5
     assert set(left_out) == {"add_integer"}
@@ -59,19 +62,19 @@ def test_what_exceeds_the_window_is_left_out_and_counted_and_others_take_its_pla
 
 def test_a_window_too_small_for_any_problem_is_an_error_of_one_line(tokenizer):
     with pytest.raises(TaskError, match=r"fits data\.rules\.window=300: the shortest of 128 needs \d+ tokens") as error:
-        problem_set(CELLS, "train", 0, 8, tokenizer, RuleFollowing(RulesConfig(window=300)))
+        problem_set(Selection(CELLS, 0), "train", 8, Rows(tokenizer, RuleFollowing(RulesConfig(window=300))))
     assert "\n" not in str(error.value)
 
 
 def test_sums_are_asked_in_many_words_with_hard_cases_among_them(tokenizer):
     cells, written = [Cell(TASKS["add_integer"], 5)], TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
-    hard = Variation(nines=1)
-    rows = texts(problem_set(cells, "train", 0, 64, tokenizer, written).examples, tokenizer)
-    varied = problem_set(cells, "train", 0, 64, tokenizer, ManyTemplates(written), variation=hard).examples
+    hard, asked_in = Selection(cells, 0, Variation(nines=1)), Rows(tokenizer, ManyTemplates(written))
+    rows = texts(problem_set(Selection(cells, 0), "train", 64, Rows(tokenizer, written)).examples, tokenizer)
+    varied = problem_set(hard, "train", 64, asked_in).examples
     asked = texts(varied, tokenizer)
     assert sum("99999" in prompt for prompt, _ in asked) > 50
     assert not any("99999" in prompt for prompt, _ in rows)
     assert len({re.sub("[0-9]+", "", prompt) for prompt, _ in asked}) > 30
     assert len({re.sub("[0-9]+", "", prompt) for prompt, _ in rows}) == 1
-    again = problem_set(cells, "train", 0, 64, tokenizer, ManyTemplates(written), variation=hard).examples
+    again = problem_set(hard, "train", 64, asked_in).examples
     assert texts(again, tokenizer) == asked
