@@ -40,6 +40,12 @@ class Circuit(NamedTuple):
     """How much of a carry a component brings about when it is patched, of those above the threshold."""
     arrows: Sequence[Arrow]
 
+    def __repr__(self) -> str:
+        """A line for each arrow, in the order of the layers that they lead to."""
+        order = [str(part) for part in self.parts] + [ANSWER]
+        arrows = sorted(self.arrows, key=lambda arrow: (order.index(arrow.end), arrow.start))
+        return "\n".join(f"{arrow.start} -> {arrow.end} {arrow.weight:.0%}" for arrow in arrows)
+
     def _repr_svg_(self) -> str:
         """What a notebook shows."""
         from lab.probing.diagram import svg

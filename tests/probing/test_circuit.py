@@ -76,6 +76,8 @@ def test_the_drawing_is_well_formed_and_says_every_arrow_in_words():
     assert len(words) == len(drawn.arrows)
     assert {"L0H1 looks at b_k: 100% of its attention", "L1 mlp tells s_k: 100% of a carry"} <= words
     assert drawn._repr_svg_() == text
+    assert repr(drawn).splitlines()[-1] == "L1 mlp -> s_k 100%"
+    assert len(repr(drawn).splitlines()) == len(drawn.arrows)
 
 
 def test_every_box_of_the_drawing_is_inside_of_it_and_none_is_on_another():
