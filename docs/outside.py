@@ -1,17 +1,22 @@
 """Pages and figures from outside docs/ that pages link to: the site has them at their path in the repository.
 
 So a link such as ../experiments/results/leak.png is right in the repository and on the site. A hook of MkDocs
-(mkdocs.yml). What is linked is followed: a Markdown file becomes a page, with all that it links to.
+(mkdocs.yml). What is linked is followed: a Markdown file or a notebook becomes a page, with all that it links to.
 """
 
 import posixpath
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))  # hooks are read as files, not as modules of a package
+
+from notebooks import as_markdown
 
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"(\]\()([^)#:\s]+)(?=[)#])")
@@ -23,7 +28,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     ]
     while waiting:
         path = waiting.pop()
-        if path.startswith("docs/") or files.get_file_from_path(path):
+        if path.startswith("docs/") or files.get_file_from_path(place_on_site(path)):
+            continue
+        if path.endswith(".ipynb"):
+            page = as_markdown(ROOT / path)
+            files.append(File.generated(config, place_on_site(path), content=page))
+            waiting += linked(path, page)
             continue
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
         if path.endswith(".md"):
@@ -68,4 +78,9 @@ def in_repository(page: str) -> str:
 
 def link_to(path: str, page: str) -> str:
     """The link from a page of the site to a file of the repository."""
-    return posixpath.relpath(path.removeprefix("docs/"), posixpath.dirname(page) or ".")
+    return posixpath.relpath(place_on_site(path).removeprefix("docs/"), posixpath.dirname(page) or ".")
+
+
+def place_on_site(path: str) -> str:
+    """Where the site has a file of the repository: a notebook is a page there."""
+    return f"{path.removesuffix('.ipynb')}.md" if path.endswith(".ipynb") else path
