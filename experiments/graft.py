@@ -1,6 +1,6 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
-    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
+    python experiments/graft.py ["rows=graft, ordinary order"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
                                 [output=checkpoints] [measure=true] [perplexity=true] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
@@ -8,8 +8,8 @@ other arguments go to `lab.finetune`. Then asks every tuned model for sums of ea
 and length (100x48: 48 sums of 100 digits; `problems`, if no number is given), greedily, by the lab's own engine, in
 the held-out words of lab/text/templates.py in turn; and measures the perplexity of docstrings of Python's library.
 What is measured is kept beside each model and is not measured again; measure=false trains and measures nothing, and
-shows what is known. Shows
-exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
+shows what is known. Shows exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a
+table and a figure.
 """
 
 import json
@@ -47,9 +47,15 @@ from lab.text.templates import HELD_OUT, worded
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
-ORDINARY = "format.reverse=answer"
+REVERSED = "format.reverse=total"
 PLAIN = "positions={kind: original}"
-ROWS = {"graft": [], "plain": [PLAIN], "graft, ordinary order": [ORDINARY], "plain, ordinary order": [ORDINARY, PLAIN]}
+ROWS = {
+    "graft, ordinary order": [],
+    "plain, ordinary order": [PLAIN],
+    "graft, reversed": [REVERSED],
+    "plain, reversed": [REVERSED, PLAIN],
+}
+"""Questions as people write them, or all numbers ones digit first; the answer always is."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 TOGETHER = 12_000
@@ -67,7 +73,7 @@ def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given = dict(part.split("=", 1) for part in arguments if part.split("=", 1)[0] in NAMES)
     changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
-    rows = given.get("rows", "graft;plain").split(";")
+    rows = given.get("rows", "graft, ordinary order;plain, ordinary order").split(";")
     seeds = [int(part) for part in given.get("seeds", "0").split(",")]
     problems, output = given.get("problems", "96"), Path(given.get("output", "checkpoints"))
     asked = (f"{part}x{problems}".split("x")[:2] for part in given.get("digits", DIGITS).split(","))
