@@ -32,8 +32,8 @@ from lab.smallest_adder.stored import known
 MARK = '<meta name="generator" content="the number lab">'
 """Marks a site of the lab, which may be replaced; a folder without this mark is never touched."""
 
-SCRIPTS = ("data", "elements", "saving", "text", "charts", "choosers", "performance", "heatmap", "errors", "samples")
-SCRIPTS += ("compare", "training", "runs", "main")
+SCRIPTS = ("data", "elements", "address", "saving", "text", "charts", "choosers", "performance", "heatmap", "errors")
+SCRIPTS += ("samples", "compare", "training", "runs", "main")
 
 METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dlength": "dlength"}
 

@@ -182,6 +182,33 @@ def test_a_bar_that_is_pointed_at_says_its_figure_with_n_and_interval(open_page)
     assert page.get_by_role("tooltip").count() == 0
 
 
+def test_what_a_reader_chose_stands_in_the_address_and_a_link_shows_the_same(open_page):
+    page = open_page("performance")
+    page.locator("#performance-choosers").get_by_label("Metric").select_option("dlength")
+    page.locator("#performance-choosers").get_by_label("Against").select_option("length")
+    page.locator("#performance-choosers").get_by_role("checkbox", name="float", exact=True).uncheck()
+    page.wait_for_function(READY)
+    shown, address = page.locator("#performance-view figcaption").all_inner_texts(), page.evaluate("location.hash")
+    assert "metric=dlength" in address
+    page = open_page(address.removeprefix("#"))
+    assert page.locator("#performance-view figcaption").all_inner_texts() == shown
+    assert page.locator("#performance-choosers").get_by_label("Against").input_value() == "length"
+    assert not page.locator("#performance-choosers").get_by_role("checkbox", name="float", exact=True).is_checked()
+
+
+def test_a_run_has_its_name_in_its_address_and_samples_what_was_sought(open_page):
+    page = open_page()
+    page.locator("#runs-table a").first.click()
+    page.wait_for_function(READY)
+    name = page.locator("#run-name").inner_text()
+    assert page.evaluate("decodeURIComponent(location.hash)") == f"#run/{name}"
+    page = open_page("samples")
+    page.locator("#samples-choosers").get_by_label("Outcome").select_option("not right")
+    page.wait_for_function(READY)
+    said, address = page.locator("#samples-said").inner_text(), page.evaluate("location.hash")
+    assert open_page(address.removeprefix("#")).locator("#samples-said").inner_text() == said
+
+
 def test_a_chart_is_saved_as_a_picture_and_a_table_as_csv_that_reads_back(open_page):
     page = open_page("performance")
     page.locator(".cards figure").first.hover()

@@ -4,16 +4,16 @@ const COMPARE = { first: null, second: null, task: "", wanted: "differ", page: 0
 const WANTED = { "differ": "only one is right", "lost": "only the first is right", "gained": "only the second is right", "neither": "both are wrong" };
 const partners = (place) => DATA.sets.map((one, other) => [other, one]).filter(([other, one]) => other !== place && one.problems === DATA.sets[place].problems).map(([other]) => other);
 
-function openCompare(argument) {
+function openCompare(what, chosen) {
   const paired = DATA.sets.map((_, place) => place).filter((place) => partners(place).length);
   const choosers = document.getElementById("compare-choosers");
   if (!paired.length) { choosers.replaceChildren(element("p", { class: "absent" }, "No two of these runs were asked the same problems.")); return; }
-  const [first, second] = (argument ?? "").split("-").map(Number);
+  const first = SETS.indexOf(what), second = SETS.indexOf(chosen.get("with"));
   if (paired.includes(first)) Object.assign(COMPARE, { first, second: partners(first).includes(second) ? second : null, task: "", page: 0 });
   COMPARE.first ??= paired[0];
   COMPARE.second ??= partners(COMPARE.first)[0];
   const name = (place) => [place, DATA.sets[place].label];
-  const choose = (chosen) => { location.hash = `#compare/${chosen.first}-${chosen.second}`; };
+  const choose = (pair) => { location.hash = addressOf("compare", SETS[pair.first], { with: SETS[pair.second] }); };
   choosers.replaceChildren(
     choice("First", paired.map(name), COMPARE.first, (value) => choose({ first: Number(value), second: partners(Number(value))[0] })),
     choice("Second", partners(COMPARE.first).map(name), COMPARE.second, (value) => choose({ ...COMPARE, second: value })));

@@ -2,19 +2,25 @@
 const HEATMAP = { a: null, b: "", metric: "exact_match", reading: "strict" };
 const ranged = () => withScores.map((one, place) => [place, one.label]).filter(([place]) => Object.keys(withScores[place].ranges).length);
 
-function openHeatmap() {
-  const state = HEATMAP, changed = () => fill("heatmap-view", async () => drawHeatmap());
+function openHeatmap(_, chosen) {
+  const state = HEATMAP, draw = () => fill("heatmap-view", async () => drawHeatmap());
+  const changed = () => {
+    keepInAddress("heatmap", "", { model: MODELS[state.a], minus: MODELS[state.b], metric: state.metric, reading: state.reading });
+    draw();
+  };
   const choosers = document.getElementById("heatmap-choosers"), options = ranged();
   if (!options.length) { choosers.replaceChildren(absent()); return; }
-  if (!choosers.children.length) {
-    state.a = telling(1).find((place) => options.some(([key]) => key === place)) ?? options[0][0];
+  if (!choosers.children.length || chosen.size) {
+    const named = (key) => placesIn(chosen, key, MODELS)?.find((place) => options.some(([one]) => one === place));
+    Object.assign(state, { b: named("minus") ?? "", metric: METRICS.find((key) => key === chosen.get("metric")) ?? "exact_match", reading: chosen.get("reading") === "loose" ? "loose" : "strict" });
+    state.a = named("model") ?? telling(1).find((place) => options.some(([key]) => key === place)) ?? options[0][0];
     choosers.replaceChildren(
       choice("Model", options, state.a, (value) => { state.a = value; changed(); }),
       choice("Minus", [["", "nothing: the model itself"], ...options], state.b, (value) => { state.b = value; changed(); }),
       choice("Metric", DATA.metrics.map(({ key, name }) => [key, name]), state.metric, (value) => { state.metric = value; changed(); }),
       choice("Reading", [["strict", "strict"], ["loose", "loose"]], state.reading, (value) => { state.reading = value; changed(); }));
   }
-  changed();
+  draw();
 }
 
 function drawHeatmap() {

@@ -1,9 +1,9 @@
-// Shows the view that the address names after the hash, such as #samples/3.
+// Shows the view that the address names after the hash, such as #run/NAME.
 const VIEWS = { runs: openRuns, run: openRun, performance: openPerformance, heatmap: openHeatmap, errors: openErrors, samples: openSamples, compare: openCompare, training: openTraining, cost() {}, probing() {}, adders() {}, findings() {} };
 let shownView = null;
 
 function show() {
-  const [asked, argument] = location.hash.slice(1).split("/");
+  const { view: asked, what, chosen } = readAddress();
   if (asked === "main") return;
   const view = asked in VIEWS ? asked : "runs";
   for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== view;
@@ -12,7 +12,7 @@ function show() {
     if (current) { link.setAttribute("aria-current", "page"); link.scrollIntoView({ block: "nearest", inline: "nearest" }); } else link.removeAttribute("aria-current");
   }
   const heading = document.querySelector(`#${view} h1`);
-  VIEWS[view](argument);
+  VIEWS[view](what, chosen);
   document.title = `${heading.textContent} · The number lab`;
   tip.hidden = true;
   if (shownView !== null) {

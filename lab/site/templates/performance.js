@@ -7,6 +7,7 @@ const metricName = (key) => DATA.metrics.find((metric) => metric.key === key).na
 const readingPlace = (cell, reading) => (reading === "loose" && cell.length > 1 ? 1 : 0);
 const estimateIn = (cell, metric, reading) => cell?.[readingPlace(cell, reading)]?.[METRICS.indexOf(metric)] ?? null;
 const withScores = DATA.series.filter((one) => one.tasks.length);
+const MODELS = distinct(withScores.map((one) => one.label));
 const seriesOptions = () => withScores.map((one, place) => [place, one.label]);
 /** Indices of the series to show first: undamaged runs with the most tasks by range, or else just the first series. */
 const telling = (count) => {
@@ -18,16 +19,29 @@ const telling = (count) => {
 
 const PERFORMANCE = { series: new Set(telling(2)), tasks: new Set(), representations: new Set(), ranges: new Set(DATA.ranges), metric: "exact_match", reading: "strict", by: "range", colours: new Map() };
 
-function openPerformance() {
-  const state = PERFORMANCE, changed = () => fill("performance-view", drawPerformance);
+function openPerformance(_, chosen) {
+  const state = PERFORMANCE, draw = () => fill("performance-view", drawPerformance);
   const choosers = document.getElementById("performance-choosers");
   if (!withScores.length) { choosers.replaceChildren(absent()); return; }
-  if (!choosers.children.length) {
+  if (!choosers.children.length || chosen.size) {
+    const recalled = placesIn(chosen, "model", MODELS);
+    if (recalled?.length) state.series = new Set(recalled.slice(0, MOST));
     if (![...state.series].some((place) => Object.keys(withScores[place].ranges).length)) state.by = "length";
     const known = new Set(withScores.flatMap((one) => one.tasks));
     const tasks = [...TASKS.keys()].filter((key) => known.has(key)), forms = [...new Set(tasks.map((key) => TASKS.get(key).representation))];
-    tasks.forEach((key) => state.tasks.add(key));
-    forms.forEach((form) => state.representations.add(form));
+    const all = { tasks, representations: forms, ranges: DATA.ranges };
+    for (const [key, known] of Object.entries(all)) {
+      const said = placesIn(chosen, key, known);
+      state[key].clear();
+      (said?.map((place) => known[place]) ?? known).forEach((one) => state[key].add(one));
+    }
+    state.metric = METRICS.find((key) => key === chosen.get("metric")) ?? state.metric;
+    for (const [key, known] of [["reading", ["strict", "loose"]], ["by", ["range", "length"]]]) state[key] = known.find((one) => one === chosen.get(key)) ?? state[key];
+    const changed = () => {
+      const some = Object.entries(all).map(([key, known]) => [key, state[key].size === known.length ? "" : [...state[key]]]);
+      keepInAddress("performance", "", { model: [...state.series].map((place) => MODELS[place]), ...Object.fromEntries(some), metric: state.metric, reading: state.reading, by: state.by });
+      draw();
+    };
     choosers.replaceChildren(
       manyChecks("Models", seriesOptions(), state.series, changed, MOST),
       manyChecks("Tasks", tasks.map((key) => [key, taskName(key)]), state.tasks, changed),
@@ -37,7 +51,7 @@ function openPerformance() {
       choice("Reading", [["strict", "strict: the answer comes first"], ["loose", "loose: the answer comes anywhere"]], state.reading, (value) => { state.reading = value; changed(); }),
       choice("Against", [["range", "range"], ["length", "length"]], state.by, (value) => { state.by = value; changed(); }));
   }
-  changed();
+  draw();
 }
 
 async function drawPerformance() {

@@ -1,13 +1,13 @@
 // The list of runs, the page of one run, and probing pages shown in place.
 function openRuns() {}
 
-function openRun(argument) {
-  const run = DATA.runs[argument];
+function openRun(name) {
+  const place = RUNS.indexOf(name), run = DATA.runs[place];
   if (!run) { location.hash = "#runs"; return; }
   document.getElementById("run-name").replaceChildren(element("bdi", {}, visible(run.name)));
   fill("run-view", async () => {
-    const said = await load(`runs/${argument}/run`);
-    const sets = DATA.sets.map((one, place) => [one, place]).filter(([one]) => one.run === Number(argument));
+    const said = await load(`runs/${place}/run`);
+    const sets = DATA.sets.map((one, set) => [one, set]).filter(([one]) => one.run === place);
     return [
       element("p", { class: "lead" }, `${run.kind}, ${run.status}${run.model ? `, ${run.model}` : ""}`),
       run.notes.length ? element("ul", {}, run.notes.map((note) => element("li", {}, visible(note)))) : null,
@@ -15,7 +15,7 @@ function openRun(argument) {
       said.error ? [element("h2", {}, "Error"), element("pre", { tabindex: 0 }, visible(said.error))] : null,
       said.figures.map((file) => element("figure", { class: "left" }, element("img", { src: file, alt: `Figure ${file.split("/").pop()} of this run`, loading: "lazy" }))),
       said.tables.map(([name, html]) => written(name, html)),
-      element("p", {}, sets.length ? sets.map(([one, place]) => [element("a", { href: `#samples/${place}` }, `Samples of ${one.label} (${one.n.toLocaleString("en")})`), " ", partners(place).length ? [element("a", { href: `#compare/${place}-${partners(place)[0]}` }, "compare"), " "] : null]) : element("span", { class: "absent" }, "No samples.")),
+      element("p", {}, sets.length ? sets.map(([one, set]) => [element("a", { href: addressOf("samples", SETS[set]) }, `Samples of ${one.label} (${one.n.toLocaleString("en")})`), " ", partners(set).length ? [element("a", { href: addressOf("compare", SETS[set], { with: SETS[partners(set)[0]] }) }, "compare"), " "] : null]) : element("span", { class: "absent" }, "No samples.")),
       ...[["Config", said.config], ["Command", said.command], ["Environment", said.environment]].flatMap(([title, text]) => [element("h2", {}, title), text ? element("pre", { tabindex: 0 }, visible(text)) : absent()]),
     ].flat().filter(Boolean);
   });

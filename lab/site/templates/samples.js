@@ -2,14 +2,19 @@
 const SAMPLES = { set: ERRORS.set, task: "", length: "", outcome: "", sought: "", page: 0 };
 const PAGE = 20;
 
-function openSamples(argument) {
+function openSamples(what, chosen) {
   if (!DATA.sets.length) { document.getElementById("samples-choosers").replaceChildren(absent()); return; }
-  if (argument && DATA.sets[argument]) Object.assign(SAMPLES, { set: Number(argument), task: "", length: "", outcome: "", page: 0 });
+  const said = (key) => chosen.get(key) ?? "";
+  if (SETS.includes(what)) Object.assign(SAMPLES, { set: SETS.indexOf(what), task: said("task"), length: said("length"), outcome: said("outcome"), sought: said("text"), page: 0 });
   chooseSamples();
 }
 
 async function chooseSamples() {
-  const state = SAMPLES, again = (change) => { Object.assign(state, { page: 0 }, change); chooseSamples(); };
+  const state = SAMPLES, again = (change) => {
+    Object.assign(state, { page: 0 }, change);
+    keepInAddress("samples", SETS[state.set], { task: state.task, length: state.length, outcome: state.outcome, text: state.sought });
+    chooseSamples();
+  };
   const draw = () => fill("samples-view", drawSamples);
   let directory;
   try { directory = await load(`${DATA.sets[state.set].file}/directory`); } catch { draw(); return; }
