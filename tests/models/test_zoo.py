@@ -1,0 +1,52 @@
+"""The models that come with the lab do what their cards say, wherever the lab is started."""
+
+import pytest
+
+import lab
+from lab.errors import ModelError
+from lab.models import zoo
+from lab.numbers.additions import addition
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def right(name: str, digits: int, n: int) -> float:
+    samples = lab.evaluate(f"zoo/{name}", [addition("carries", digits, 0, index) for index in range(n)]).samples
+    return sum(bool(sample.reading.exact_match) for sample in samples) / n
+
+
+def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained():
+    found = zoo.models()
+    assert {"zoo/adds-4-digits", "zoo/adds-1000", "zoo/adds-10-without-locality", "zoo/adds-in-prose"} <= set(found)
+    for name, folder in found.items():
+        card = (folder / "README.md").read_text()
+        assert card.startswith(f"# {zoo.about(folder)}\n")
+        assert f'lab.load("{name}")' in card
+        assert "## How it was trained" in card
+        assert "/root/" not in card
+
+
+def test_the_adder_of_four_digits_adds_four_and_not_five():
+    assert right("adds-4-digits", 4, 20) == 1
+    assert right("adds-4-digits", 5, 20) == 0
+
+
+def test_the_adder_of_a_thousand_digits_adds_two_hundred_and_its_twin_without_locality_adds_ten():
+    assert right("adds-1000", 200, 3) == 1
+    assert right("adds-10-without-locality", 10, 20) >= 0.9
+    assert right("adds-10-without-locality", 50, 10) == 0
+
+
+@pytest.mark.slow
+def test_the_pretrained_adder_adds_in_words():
+    model = lab.load("zoo/adds-in-prose")
+    answer = model.ask("The library has 512 novels and 4096 essays. Together these are")
+    assert answer.split()[0][::-1] == "4608"
+
+
+def test_a_name_that_the_zoo_does_not_have_is_refused_with_those_that_it_has():
+    with pytest.raises(ModelError, match=r"^zoo/adds-a-million: the zoo has .*zoo/adds-4-digits"):
+        lab.load("zoo/adds-a-million")
