@@ -73,6 +73,13 @@ def test_a_task_is_the_one_that_its_key_names_whatever_is_drawn_of_it(digits):
     assert max(drawn) == digits
 
 
+def test_only_products_have_a_factor_of_few_digits():
+    data = PretrainingDataConfig(tasks=["multiply_easy_integer", "add_integer"], factor_digits=1, lengths=(6, 6))
+    products, sums = (block(cell, "train", 0, 0) for cell in data.cells)
+    assert {len(item.b or "") for item in products} == {1}
+    assert max(len(item.b or "") for item in sums) == 6
+
+
 @pytest.mark.parametrize("schema", COMMANDS, ids=lambda schema: schema.__name__)
 def test_no_key_has_two_defaults(schema):
     """Those of a section are its own: whoever sets one of its keys keeps what the help says of the others."""

@@ -31,7 +31,7 @@ class PositionsConfig(Section):
     numbers."""
 
 
-Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
+Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
 Slope = Annotated[float, Field(ge=0)]
 
 SIZES: dict[str, tuple[int, int, int, int, int]] = {
@@ -59,13 +59,20 @@ class ScratchConfig(Section):
     encoding: Encoding = "rope"
     """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
     alibi: subtracts slope times distance from the scores (Press et al. 2022); alibi_released: adds it, as the paper's
-    code does. fire: adds a learned function of the distance (Li et al. 2024). learned: nothing, but each id has an
-    embedding that is added to the inputs."""
+    code does. fire: adds a learned function of the distance (Li et al. 2024). relative: adds what the query
+    makes of the signed distance, up to 4, by a learned vector for each (Shaw et al. 2018). learned: nothing, but
+    each id has an embedding that is added to the inputs."""
     locality: Slope | list[Slope] = 0.0
-    """With rope or learned: how much an attention score falls for each step between the two position ids; for coupled
-    ids, which wrap around, the distance is the shorter way round. One number for all heads, or one for each. It keeps
-    the attention that leaks to far digits from growing with their number. 0 for none. 1 works for sums; a product by
-    one digit needs a head that sees this digit from far away."""
+    """With rope, relative or learned: how much an attention score falls for each step between the two position ids; for
+    coupled ids, which wrap around, the distance is the shorter way round. One number for all heads, or one for each. It
+    keeps the attention that leaks to far digits from growing with their number. 0 for none. 1 works for sums; a product
+    by one digit needs a head that sees this digit from far away."""
+    window: int = Field(default=0, ge=0)
+    """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
+    for all. Then length changes nothing that a layer computes, except in heads that break sticks."""
+    stick_breaking: int = Field(default=0, ge=0)
+    """How many heads of each layer, the last ones, attend by stick-breaking (Tan et al. 2024): to the nearest token
+    before that fits, however far it is. They know the order of tokens and no position ids: no locality, no window."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.
@@ -85,12 +92,21 @@ class ScratchConfig(Section):
             raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids, so positions.kind={self.positions.kind} is useless")
-        if self.locality and self.encoding not in ("rope", "learned"):
-            raise ValueError(f"locality goes with encoding=rope or learned, not with encoding={self.encoding}")
+        for key in ("locality", "window"):
+            if getattr(self, key) and self.encoding not in ("rope", "relative", "learned"):
+                what = f"{key} goes with encoding=rope, relative or learned"
+                raise ValueError(f"{what}, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]
+        if self.stick_breaking > heads:
+            raise ValueError(f"stick_breaking={self.stick_breaking}, but size={self.size} has {heads} heads")
+        if self.stick_breaking and self.encoding == "rope":
+            raise ValueError("stick_breaking needs an encoding that does not rotate: encoding=relative, for example")
         if isinstance(self.locality, list) and len(self.locality) != heads:
             raise ValueError(f"locality has {len(self.locality)} slopes, and size={self.size} has {heads} heads")
         return self
+
+
+_PRODUCT = "multiply_easy_integer"
 
 
 class PretrainingDataConfig(Section):
@@ -119,8 +135,8 @@ class PretrainingDataConfig(Section):
     @model_validator(mode="after")
     def _factor_of_products(self) -> Self:
         short = self.factor_digits < LONGEST_SHORT_FACTOR
-        if short and [task.key for task in chosen(self.tasks)] != ["multiply_easy_integer"]:
-            raise ValueError("factor_digits needs multiply_easy_integer: use tasks=[multiply_easy_integer]")
+        if short and _PRODUCT not in [task.key for task in chosen(self.tasks)]:
+            raise ValueError(f"factor_digits needs {_PRODUCT} among data.tasks")
         return self
 
     @property
@@ -133,8 +149,8 @@ class PretrainingDataConfig(Section):
 
     def cells_of(self, lengths: Iterable[int]) -> list[Cell]:
         short = self.factor_digits < LONGEST_SHORT_FACTOR
-        prepare = shorter_second(self.factor_digits) if short else None
-        return [Cell(item, length, prepare) for item, length in product(chosen(self.tasks), lengths)]
+        prepared = {_PRODUCT: shorter_second(self.factor_digits)} if short else {}
+        return [Cell(item, length, prepared.get(item.key)) for item, length in product(chosen(self.tasks), lengths)]
 
 
 class LengthCurvesConfig(Section):

@@ -6,14 +6,17 @@
   arXiv 2108.12409, section 3). alibi_released adds it instead, as the code published with the Number Cookbook does; the
   farthest token then gets the most attention.
 - fire: adds a learned function of the distance (Li et al. 2024, arXiv 2310.04418).
+- relative: adds the query's product with a learned vector for the signed distance, up to 4 (Shaw et al. 2018, arXiv
+  1803.02155, equation 4, for keys alone).
 - learned: nothing; instead, an embedding of each id is added to the inputs (Gehring et al. 2017, arXiv 1705.03122).
 
-With rope or learned, `locality` also subtracts slope x distance from the scores, with one slope for all heads or one
-for each. Heads find a digit by its id; this bias keeps the attention that leaks to other digits from growing with their
-number.
+With rope, relative or learned, `locality` also subtracts slope x distance from the scores, with one slope for all heads
+or one for each. Heads find a digit by its id; this bias keeps the attention that leaks to other digits from growing
+with their number. `window` hides keys that are farther away, so that nothing leaks.
 
-The biases depend on |i - j| alone, so ids need not grow along the row, and coupled ids do not. Coupled ids wrap around,
-and their distance is the shorter way round: `circle` is then the number of ids. For other ids it is None.
+The biases depend on |i - j| alone, and relative keys on i - j, so ids need not grow along the row, and coupled ids do
+not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of ids. For other
+ids it is None.
 
 Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
 """
@@ -55,15 +58,56 @@ class AlibiBias(nn.Module):
 
 
 class LocalityBias(nn.Module):
-    def __init__(self, slopes: float | Sequence[float], circle: int | None = None) -> None:
-        """`slopes`: one for all heads, or one for each head."""
+    def __init__(
+        self, slopes: float | Sequence[float], circle: int | None = None, window: int = 0, free: Sequence[bool] = ()
+    ) -> None:
+        """
+        Args:
+            slopes: one for all heads, or one for each head.
+            circle: the number of ids, if they wrap around.
+            window: keys whose ids are farther away are hidden; 0 hides none.
+            free: for each head, whether it has no window.
+        """
         super().__init__()
         self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
+        self.window, self.free = window, free
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if all heads share one slope."""
-        slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=positions_BQ.device)[:, None, None]
-        return -slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
+        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads."""
+        device = positions_BQ.device
+        slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=device)[:, None, None]
+        distances_B1QK = _distances(positions_BQ, positions_BK, self.circle)[:, None]
+        bias_BHQK = -slopes_H11 * distances_B1QK
+        if not self.window:
+            return bias_BHQK
+        bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]
+        return torch.where(bound_H11 & (distances_B1QK > self.window), float("-inf"), bias_BHQK)
+
+
+class RelativeKeys(nn.Module):
+    """A vector for each signed distance up to 4, for each layer and head. A query's product with it is added to the
+    score of a key at that distance; farther keys count as 4 away. So which distance a token looks for depends on what
+    the token is, and not on where it stands."""
+
+    reach = 4
+
+    def __init__(self, layers: int, heads: int, width: int, circle: int | None = None) -> None:
+        super().__init__()
+        self.circle = circle
+        self.keys = nn.Parameter(torch.empty(layers, heads, 2 * self.reach + 1, width))
+        self.reset()
+
+    def reset(self) -> None:
+        nn.init.normal_(self.keys, std=0.02)
+
+    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
+        """Which of the C distances each pair has, (B, Q, K, C), ones and zeros."""
+        ahead_BQK = positions_BK[:, None] - positions_BQ[:, :, None]
+        if self.circle is not None:
+            half = self.circle // 2
+            ahead_BQK = (ahead_BQK + half) % self.circle - half
+        steps_BQK = ahead_BQK.clamp(-self.reach, self.reach) + self.reach
+        return nn.functional.one_hot(steps_BQK, 2 * self.reach + 1).to(self.keys.dtype)
 
 
 class FireBias(nn.Module):

@@ -23,7 +23,15 @@ from transformers.utils.generic import can_return_tuple
 
 from lab.config.pretraining import SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
-from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation
+from lab.models.number_attention import NUMBER_ATTENTION
+from lab.models.position_encodings import (
+    AlibiBias,
+    FireBias,
+    LearnedPositions,
+    LocalityBias,
+    NoRotation,
+    RelativeKeys,
+)
 from lab.models.position_ids import TokenFacts, position_ids, segments
 from lab.text.examples import IGNORED
 
@@ -37,6 +45,9 @@ class NumberLlamaConfig(LlamaConfig):
 
     encoding: Encoding = "rope"
     locality: float | list[float] = 0
+    window: int = 0
+    stick_breaking: int = 0
+    """How many heads of each layer, the last ones, break sticks."""
     position_kind: PositionKind = "plain"
     largest: int = 1024
     """How many position ids there are."""
@@ -44,6 +55,16 @@ class NumberLlamaConfig(LlamaConfig):
     through_point: bool = False
     vocabulary: list[str] = field(default_factory=list)
     """The words, in the order of their ids."""
+
+    @property
+    def has_own_attention(self) -> bool:
+        """Whether transformers' own attention cannot compute the model; see `number_attention`."""
+        return self.encoding == "relative" or self.stick_breaking > 0
+
+    @property
+    def circle(self) -> int | None:
+        """After how many ids coupled ones begin again; others do not."""
+        return self.largest if self.position_kind == "coupled" else None
 
 
 class NumberLlama(LlamaForCausalLM):
@@ -55,6 +76,8 @@ class NumberLlama(LlamaForCausalLM):
 
     def __init__(self, config: NumberLlamaConfig) -> None:
         """Raises ModelError if the vocabulary lacks a word that every row needs."""
+        if config.has_own_attention:
+            config._attn_implementation = NUMBER_ATTENTION
         super().__init__(config)
         self._facts = TokenFacts.of(config.vocabulary, config.through_point)
         if config.encoding != "rope":
@@ -62,6 +85,11 @@ class NumberLlama(LlamaForCausalLM):
         self.position_bias = _bias(config)
         width = config.hidden_size
         self.position_embeddings = LearnedPositions(config.largest, width) if config.encoding == "learned" else None
+        heads, layers = cast(int, config.num_attention_heads), cast(int, config.num_hidden_layers)
+        relative = config.encoding == "relative"
+        self.relative_keys = (
+            RelativeKeys(layers, heads, cast(int, config.head_dim), config.circle) if relative else None
+        )
         self.segment_embeddings = nn.Embedding(_SEGMENTS, width) if config.segments else None
         self.post_init()
         # FSDP must not split it: `forward` calls parts of the last layer, which would stay sharded
@@ -69,7 +97,7 @@ class NumberLlama(LlamaForCausalLM):
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if isinstance(module, FireBias):
+        if isinstance(module, FireBias | RelativeKeys):
             module.reset()
 
     @can_return_tuple
@@ -114,7 +142,8 @@ class NumberLlama(LlamaForCausalLM):
         if position_ids is None:
             position_ids = self.positions(input_ids, attention_mask, row_length)
         keys = position_ids if key_position_ids is None else key_position_ids
-        looked_at = self.position_bias is not None or key_position_ids is not None
+        needed = self.position_bias is not None or self.relative_keys is not None
+        looked_at = needed or key_position_ids is not None
         if looked_at and keys.shape[1] != seen + input_ids.shape[1]:
             raise ModelError(
                 f"key_position_ids are for {keys.shape[1]} tokens, but the cache has {seen} and input_ids "
@@ -132,6 +161,9 @@ class NumberLlama(LlamaForCausalLM):
         rotation = self.model.rotary_emb(hidden_BTD, position_ids)
         given: dict[str, Any] = {"attention_mask": mask, "position_ids": position_ids, "position_embeddings": rotation}
         given |= {"past_key_values": past_key_values, "use_cache": use_cache}
+        if self.relative_keys is not None:
+            given["relative_LHCD"] = self.relative_keys.keys
+            given["distances_BQKC"] = self.relative_keys(position_ids, keys)
         *layers, last = cast(Any, self.model.layers)
         for layer in layers:
             hidden_BTD = layer(hidden_BTD, **given)
@@ -225,7 +257,7 @@ class NumberLlama(LlamaForCausalLM):
 
         None if SDPA's causal attention, or a single query that sees all keys, is equivalent, because this is faster.
         """
-        plain = self.position_bias is None and attention_mask is None
+        plain = self.position_bias is None and attention_mask is None and not self.config.has_own_attention
         sdpa = self.config._attn_implementation == "sdpa"
         if plain and (tokens == 1 or (sdpa and not seen)):
             return None
@@ -245,7 +277,7 @@ class NumberLlama(LlamaForCausalLM):
 
 
 def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | None:
-    heads, circle = config.num_attention_heads, config.largest if config.position_kind == "coupled" else None
+    heads, circle = config.num_attention_heads, config.circle
     match config.encoding:
         case "alibi":
             return AlibiBias(heads, circle=circle)
@@ -254,7 +286,9 @@ def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | No
         case "fire":
             return FireBias(heads, circle)
         case _:
-            return LocalityBias(config.locality, circle) if config.locality else None
+            free = [head >= heads - config.stick_breaking for head in range(heads)] if config.stick_breaking else []
+            local = config.locality or config.window
+            return LocalityBias(config.locality, circle, config.window, free) if local else None
 
 
 AutoConfig.register(NumberLlamaConfig.model_type, NumberLlamaConfig)
@@ -273,6 +307,8 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
         NumberLlamaConfig(
             encoding=config.encoding,
             locality=config.locality,
+            window=config.window,
+            stick_breaking=config.stick_breaking,
             position_kind=config.positions.kind,
             largest=config.positions.largest,
             segments=config.positions.segments,

@@ -118,6 +118,8 @@ def bridge(
 
     if isinstance(model, PeftModel):
         model = model.base_model.model  # type: ignore[assignment]
+    if isinstance(model, NumberLlama) and model.config.has_own_attention:
+        raise ModelError(f"{name}: TransformerLens computes neither relative keys nor heads that break sticks")
     examples = Sums.of(writer, _EXAMPLES)
     tokens_BT = examples.tokens_BT.to(model.device)
     with torch.inference_mode():

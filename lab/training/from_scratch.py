@@ -42,11 +42,13 @@ def train_from_scratch(
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
     # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well
     plain_attention = config.compile and model.device.type == "cpu"
-    model.set_attn_implementation("eager" if plain_attention else "sdpa")
+    usual = model.config._attn_implementation
+    if plain_attention and usual == "sdpa":
+        model.set_attn_implementation("eager")
     bfloat16 = dtype == torch.bfloat16
     method = Method(collate, sequence_loss, callbacks=callbacks, bfloat16=bfloat16, compile=config.compile)
     train(model, tokenizer, config, sets, method, run, seed)
-    model.set_attn_implementation("sdpa")
+    model.set_attn_implementation(usual)
     if found := meter.found(rate):
         print(found)
         run.write_json("throughput", {**found._asdict(), "operations_a_step": meter.operations})

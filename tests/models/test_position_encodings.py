@@ -10,7 +10,7 @@ from transformers.models.llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from lab.errors import ModelError
-from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
 
 ids = st.integers(0, 1000)
 id_rows = st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 4)).flatmap(
@@ -50,6 +50,14 @@ def test_each_head_may_have_a_slope_of_its_own():
     assert bias.tolist() == [[[[0, -4, -2]], [[0, -2, -1]], [[0, 0, 0]]]]
 
 
+def test_a_window_hides_what_is_farther_away_from_all_heads_that_are_not_free():
+    bias = LocalityBias([1, 0], circle=16, window=2, free=[False, True])
+    found = bias(torch.tensor([[0]]), torch.tensor([[0, 1, 2, 3, 13, 14]]))
+    hidden = float("-inf")
+    assert found.tolist() == [[[[0, -1, -2, hidden, hidden, -2]], [[0, 0, 0, 0, 0, 0]]]]
+    assert LocalityBias(0, window=1)(torch.tensor([[5]]), torch.tensor([[3, 4]])).tolist() == [[[[hidden, 0]]]]
+
+
 @given(st.floats(0.1, 4), st.integers(1, 5000))
 def test_with_locality_all_other_digits_weigh_no_more_however_many_there_are(slope, count):
     bias = LocalityBias(slope)(torch.tensor([[count]]), torch.arange(2 * count)[None])
@@ -61,6 +69,21 @@ def test_where_ids_go_round_the_last_is_a_neighbour_of_the_first(bias):
     with torch.no_grad():
         ends, neighbours = (bias(torch.tensor([[0]]), torch.tensor([[key]])) for key in (15, 1))
     assert ends.equal(neighbours)
+
+
+@settings(deadline=None, max_examples=30)
+@given(id_rows, st.none() | st.integers(1001, 1500))
+def test_relative_keys_know_signed_distances_up_to_four_the_shorter_way_round(rows, circle):
+    queries, keys = map(torch.tensor, rows)
+    found = RelativeKeys(1, 1, 8, circle)(queries, keys)
+    assert found.sum(-1).eq(1).all()
+    steps = found.argmax(-1) - 4
+    for b, q, k in torch.cartesian_prod(*map(torch.arange, steps.shape)).tolist():
+        ahead = int(keys[b, k]) - int(queries[b, q])
+        if circle is not None and abs(ahead) > circle / 2:
+            ahead -= int(math.copysign(circle, ahead))
+        if circle is None or 2 * abs(ahead) != circle:  # straight across, both signs are right
+            assert steps[b, q, k] == max(-4, min(4, ahead))
 
 
 def test_slopes_of_eight_heads_are_those_that_the_paper_lists():

@@ -14,10 +14,11 @@ from lab.text.examples import IGNORED
 
 WORDS = ["<pad>", "<begin>", "<end>", "=", "<add_integer>", ".", *map(str, range(10)), "12", "345", "<0.1>"]
 PAD = 0
-ENCODINGS: list[Encoding] = ["rope", "nope", "alibi", "alibi_released", "fire", "learned"]
+ENCODINGS: list[Encoding] = ["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
 ALLOWED = [
     *itertools.product(ENCODINGS, ["plain", "randomised", "coupled"]),
     *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
+    *[("nope sticks", "plain"), ("relative window sticks", "coupled"), ("learned local sticks", "coupled")],
 ]
 PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0.1> 3 1 =", "<begin> 9 <add_integer>"]
 
@@ -26,13 +27,16 @@ def tiny(
     encoding: str = "rope", kind: PositionKind = "plain", segments: bool = False, largest: int = 64
 ) -> NumberLlama:
     """Weights far enough from zero for every choice to be distinct; "rope local" is rope with a slope of locality for
-    each head, and with ids that go on through the point."""
+    each head, and with ids that go on through the point. With "sticks" one head of four breaks sticks."""
     torch.manual_seed(0)
-    name, *local = encoding.split()
+    name, *more = encoding.split()
+    local = "local" in more
     config = NumberLlamaConfig(
         encoding=name,  # type: ignore[arg-type]
         locality=[0.5, 1, 0, 0.25] if local else 0,
-        through_point=bool(local),
+        window=2 if "window" in more else 0,
+        stick_breaking=int("sticks" in more),
+        through_point=local,
         position_kind=kind,
         largest=largest,
         segments=segments,
@@ -96,14 +100,15 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     with torch.no_grad():
         bare, masked = (model(ids, attention_mask=given, row_length=40).logits for given in (None, mask))
         alone = [model(torch.tensor([encode(text)]), row_length=40).logits[0] for text in PROMPTS]
-        model.set_attn_implementation("eager")
+        if not model.config.has_own_attention:  # which has one implementation alone
+            model.set_attn_implementation("eager")
         eager = model(ids, row_length=40).logits
     torch.testing.assert_close(bare, eager, atol=1e-5, rtol=0)
     torch.testing.assert_close(bare[mask == 1], masked[mask == 1], atol=1e-5, rtol=0)
     torch.testing.assert_close(bare[mask == 1], torch.cat(alone), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("encoding", "kind"), [*zip(ENCODINGS, ["coupled"] * 6, strict=True), *ALLOWED[-3:]])
+@pytest.mark.parametrize(("encoding", "kind"), [*((name, "coupled") for name in ENCODINGS), *ALLOWED[-6:]])
 def test_what_was_saved_is_loaded_with_the_same_logits(encoding, kind, tmp_path):
     model = tiny(encoding, kind, segments=True)
     model.save_pretrained(tmp_path)

@@ -1,0 +1,32 @@
+"""Heads that attend to the nearest token that fits: stick-breaking attention (Tan et al. 2024, arXiv 2410.17980).
+
+A query walks back over the tokens before it. At each one it stops with a probability, sigmoid(score), and its weight is
+the probability of stopping there:
+
+    tokens         a  b  c  d  query
+    score          2  5 -9 -9
+    stops with    .9  1  0  0            weights: 0 for d and c, nearly 1 for b, nearly 0 for a, which lies behind b
+
+So the nearest token with a high score gets all the attention, whatever lies behind it, and tokens with low scores are
+passed by. No position is involved, and nothing has to be learned about distances: what holds over 10 tokens holds over
+1,000, as long as few tokens are stopped at by mistake. With softmax, "the last place where two numbers differ" needs a
+bias that grows with distance and scores that outweigh it; here it is one look. The weights add up to at most 1; what is
+left is the probability of never stopping, and brings nothing.
+
+Shapes: B rows, H heads, Q queries, K keys.
+"""
+
+import torch
+from torch.nn.functional import logsigmoid
+
+
+def stick_breaking_weights(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:
+    """The weights (B, H, Q, K) of keys: sigmoid(score) times the product of 1 - sigmoid over the keys after it.
+
+    `visible_BHQK`: the keys that a query may stop at. A query without any has weights 0.
+    """
+    scores_BHQK = scores_BHQK.float()
+    passed_BHQK = logsigmoid(-scores_BHQK).masked_fill(~visible_BHQK, 0)
+    walked_BHQK = passed_BHQK.cumsum(-1)
+    behind_BHQK = walked_BHQK[..., -1:] - walked_BHQK
+    return (logsigmoid(scores_BHQK) + behind_BHQK).exp().masked_fill(~visible_BHQK, 0)

@@ -1,0 +1,65 @@
+"""Stick-breaking attention against the walk that it stands for, and against cases worked out by hand."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lab.errors import ModelError
+from lab.models.stick_breaking import stick_breaking_weights
+from lab.probing.bridge import bridge
+from tests.models.test_scratch import tiny
+
+
+def weights(scores: list[float], visible: list[bool] | None = None) -> list[float]:
+    seen = torch.tensor(visible or [True] * len(scores))
+    return stick_breaking_weights(torch.tensor(scores), seen).tolist()
+
+
+def test_of_two_even_chances_the_nearer_comes_first():
+    """It stops at the last token with 1/2, at the one before with half of what is left, and so on."""
+    assert weights([0, 0, 0]) == pytest.approx([1 / 8, 1 / 4, 1 / 2])
+
+
+def test_the_nearest_token_that_fits_hides_all_behind_it_and_those_that_do_not_fit_are_passed_by():
+    assert weights([30, 30, -30, -30]) == pytest.approx([0, 1, 0, 0], abs=1e-6)
+
+
+def test_where_nothing_fits_nothing_is_brought():
+    assert weights([-30, -30]) == pytest.approx([0, 0], abs=1e-6)
+    assert weights([30, 30], [False, False]) == [0, 0]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(-8, 8), st.booleans()), min_size=1, max_size=12))
+def test_weights_are_the_chances_of_a_walk_from_the_last_token_back(keys):
+    scores, visible = map(list, zip(*keys, strict=True))
+    going, expected = 1.0, [0.0] * len(keys)
+    for place in reversed(range(len(keys))):
+        if visible[place]:
+            stops = torch.tensor(scores[place], dtype=torch.float64).sigmoid().item()
+            expected[place] = going * stops
+            going *= 1 - stops
+    assert weights(scores, visible) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_thousand_tokens_that_do_not_fit_are_passed_by_as_ten_are():
+    """What a fitting token gets depends on those after it alone: softmax would share it among all."""
+    near, far = ([10.0, *[-12.0] * count] for count in (10, 1000))
+    assert weights(near)[0] > 0.999
+    assert weights(far)[0] > 0.99
+
+
+@pytest.mark.parametrize("magnitude", [50.0, 300.0])
+def test_large_scores_have_finite_gradients(magnitude):
+    scores = torch.tensor([magnitude, -magnitude, magnitude, -magnitude], requires_grad=True)
+    found = stick_breaking_weights(scores, torch.tensor([True, True, True, False]))
+    assert found.tolist() == pytest.approx([0, 0, 1, 0], abs=1e-6)
+    found[0].backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+
+
+def test_transformer_lens_is_not_given_heads_that_it_does_not_know():
+    with pytest.raises(ModelError, match="mine: TransformerLens computes neither"):
+        bridge("mine", tiny("relative window sticks", "coupled"), None)  # type: ignore[arg-type]
