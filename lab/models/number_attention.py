@@ -11,7 +11,7 @@ from torch.nn.functional import softmax
 from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import repeat_kv
 
-from lab.models.stick_breaking import stick_breaking_weights
+from lab.models.stick_breaking import sharpened, stick_breaking_weights
 
 
 def number_attention(
@@ -51,7 +51,8 @@ def number_attention(
         soft_BHQK = soft_BHQK + (wanted_BQHC @ distances_BQKC.transpose(-1, -2).to(query.dtype)).transpose(1, 2)
     weights_BHQK = softmax(soft_BHQK, -1, dtype=torch.float32)
     if usual < query.shape[1]:
-        nearest_BHQK = stick_breaking_weights(scores_BHQK[:, usual:], _earlier(mask_BHQK[:, usual:]))
+        earlier_BHQK = _earlier(mask_BHQK[:, usual:])
+        nearest_BHQK = stick_breaking_weights(sharpened(scores_BHQK[:, usual:], earlier_BHQK), earlier_BHQK)
         weights_BHQK = torch.cat([weights_BHQK, nearest_BHQK], 1)
     return (weights_BHQK.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
 

@@ -107,7 +107,8 @@ class RelativeKeys(nn.Module):
             half = self.circle // 2
             ahead_BQK = (ahead_BQK + half) % self.circle - half
         steps_BQK = ahead_BQK.clamp(-self.reach, self.reach) + self.reach
-        return nn.functional.one_hot(steps_BQK, 2 * self.reach + 1).to(self.keys.dtype)
+        all_C = torch.arange(2 * self.reach + 1, device=steps_BQK.device)
+        return (steps_BQK[..., None] == all_C).to(self.keys.dtype)
 
 
 class FireBias(nn.Module):

@@ -10,8 +10,14 @@ the probability of stopping there:
 So the nearest token with a high score gets all the attention, whatever lies behind it, and tokens with low scores are
 passed by. No position is involved, and nothing has to be learned about distances: what holds over 10 tokens holds over
 1,000, as long as few tokens are stopped at by mistake. With softmax, "the last place where two numbers differ" needs a
-bias that grows with distance and scores that outweigh it; here it is one look. The weights add up to at most 1; what is
-left is the probability of never stopping, and brings nothing.
+bias that grows with distance and scores that outweigh it; here it is one look.
+
+"By mistake" is a small chance at each token that is passed, which adds up over long rows. So scores are multiplied by
+the logarithm of the number of tokens before the query, as others do for softmax (Chiang and Cholak 2022, arXiv
+2202.12172): a score of -s then stops at a token with a chance of about n^-s, and at any of n tokens with n^(1-s), which
+falls with n if s is above 1.
+
+The weights add up to at most 1; what is left is the probability of never stopping, and brings nothing.
 
 Shapes: B rows, H heads, Q queries, K keys.
 """
@@ -30,3 +36,8 @@ def stick_breaking_weights(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor
     walked_BHQK = passed_BHQK.cumsum(-1)
     behind_BHQK = walked_BHQK[..., -1:] - walked_BHQK
     return (logsigmoid(scores_BHQK) + behind_BHQK).exp().masked_fill(~visible_BHQK, 0)
+
+
+def sharpened(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:
+    """The scores times the logarithm of 1 + the number of keys that a query may stop at."""
+    return scores_BHQK * visible_BHQK.sum(-1, keepdim=True).log1p().to(scores_BHQK.dtype)

@@ -42,7 +42,7 @@ def train_from_scratch(
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
     # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well
     plain_attention = config.compile and model.device.type == "cpu"
-    usual = model.config._attn_implementation
+    usual = model.config._attn_implementation or "eager"
     if plain_attention and usual == "sdpa":
         model.set_attn_implementation("eager")
     bfloat16 = dtype == torch.bfloat16

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.errors import ModelError
-from lab.models.stick_breaking import stick_breaking_weights
+from lab.models.stick_breaking import sharpened, stick_breaking_weights
 from lab.probing.bridge import bridge
 from tests.models.test_scratch import tiny
 
@@ -48,6 +48,15 @@ def test_a_thousand_tokens_that_do_not_fit_are_passed_by_as_ten_are():
     near, far = ([10.0, *[-12.0] * count] for count in (10, 1000))
     assert weights(near)[0] > 0.999
     assert weights(far)[0] > 0.99
+
+
+@pytest.mark.parametrize(("score", "near", "far"), [(-1.5, 0.237, 0.0311), (-2, 0.079, 0.000998)])
+def test_sharpened_the_chance_to_stop_by_mistake_does_not_grow_with_length(score, near, far):
+    """n tokens of score -s are each stopped at with 1 / (1 + (1 + n) ** s)."""
+    for count, expected in ((10, near), (1000, far)):
+        visible = torch.ones(count, dtype=torch.bool)
+        scores = sharpened(torch.full((count,), float(score)), visible)
+        assert stick_breaking_weights(scores, visible).sum().item() == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize("magnitude", [50.0, 300.0])
