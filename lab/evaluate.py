@@ -18,7 +18,7 @@ from pydantic import field_validator
 
 from lab import processes
 from lab.command import is_config, is_word, read_config, read_options
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig, OwnQuestionsConfig
 from lab.config.schema import Section, chosen
 from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
@@ -61,6 +61,10 @@ def check_inputs(config: EvaluateConfig) -> None:
     """Raises LabError if a file or folder in the config cannot be used. Call it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
+    if isinstance(config.benchmark, OwnQuestionsConfig):
+        from lab.benchmarks.own_questions import check_file
+
+        check_file(config.benchmark.file)
     if not isinstance(config.benchmark, NupaConfig):
         return
     if config.benchmark.setting == "rule_following":

@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from lab.benchmarks import own_questions
 from lab.benchmarks.length_curves import figures as length_figures
 from lab.benchmarks.length_curves import tables as length_tables
 from lab.benchmarks.nupa import figures as nupa_figures
 from lab.benchmarks.nupa import tables as nupa_tables
-from lab.benchmarks.results import Question, Summary, answered, grouped, read_samples, read_summary
+from lab.benchmarks.results import Question, Summary, answered, grouped, read_samples, read_summary, task_key
 from lab.benchmarks.sums import figures as sum_figures
 from lab.benchmarks.sums import tables as sum_tables
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
 from lab.numbers.paired import Difference, holm
-from lab.numbers.sampling import Problem, task_of
 from lab.runs import Run
 
 Summaries = Mapping[str, Any]
@@ -62,6 +62,9 @@ REPORTS = {
         sum_tables.all_tables,
         sum_figures.all_figures,
         (*_SUMS, "parse_errors", "flags", "right_in_text"),
+    ),
+    "own_questions": Report(
+        "Questions of your own", own_questions.all_tables, lambda summaries, title, folder: None, ("exact_match",)
     ),
 }
 
@@ -117,7 +120,7 @@ def differences(paths: Iterable[Path]) -> Table | None:
     found = []
     for label, second in runs[1:]:
         shared = [key for key in runs[0][1] if key in second]
-        for name, keys in {"all": shared, **grouped(shared, lambda key: _task(key[0]))}.items():
+        for name, keys in {"all": shared, **grouped(shared, lambda key: task_key(key[0]))}.items():
             if keys:
                 difference = Difference.of([runs[0][1][key] for key in keys], [second[key] for key in keys])
                 found.append((label, name, difference))
@@ -148,16 +151,13 @@ def _answers(place: Path, label: str) -> list[tuple[str, dict[tuple[Question, in
     return found
 
 
-def _task(question: Question) -> str:
-    return task_of(question).key if isinstance(question, Problem) else "sum"
-
-
 def settings(paths: Iterable[Path]) -> Table:
     """What was measured in each run, and how: figures from different settings must not be compared.
 
     Raises RunError if a config is damaged.
     """
-    keys = ("setting", "shots", "language", "problems_per_range", "problems_per_length", "problems", "max_tokens")
+    counts = ("problems_per_range", "problems_per_length", "problems", "max_tokens")
+    keys = ("file", "setting", "shots", "language", *counts)
     rows = []
     for path, label in _labels(paths).items():
         config = _config(path)

@@ -53,7 +53,19 @@ class Sum(NamedTuple):
         return max(map(len, self))
 
 
-Question: TypeAlias = Problem | Sum
+class Asked(NamedTuple):
+    """A question of a benchmark of the user's own."""
+
+    asked: str
+    answer: str
+
+    @property
+    def length(self) -> int:
+        """How many characters the answer has."""
+        return len(self.answer)
+
+
+Question: TypeAlias = Problem | Sum | Asked
 
 
 class Scored(NamedTuple):
@@ -115,8 +127,7 @@ class Sample:
 
     @property
     def task(self) -> str:
-        """The key of the problem's task."""
-        return f"{self.question.task}_{self.question.representation}" if isinstance(self.question, Problem) else "sum"
+        return task_key(self.question)
 
     @property
     def length(self) -> int:
@@ -151,7 +162,7 @@ class Sample:
         """Reads what `to_json` wrote. Raises RunError if the record is not a sample."""
         try:
             rest = dict(read)
-            kind = Problem if "task" in rest else Sum
+            kind = Problem if "task" in rest else Sum if "int1" in rest else Asked
             question = kind(*(rest.pop(name) for name in kind._fields))
             for derived in facts(question):
                 rest.pop(derived, None)
@@ -159,10 +170,22 @@ class Sample:
             completion = Completion(**{name: rest.pop(name) for name in Completion._fields if name in rest})
             readings = {name: Reading.from_json(rest.pop(name)) for name in SUM_READINGS if name in rest}
             if "given" in rest:
-                readings[""] = Reading(*(rest.pop(name) for name in Reading._fields))
+                parts = {name: rest.pop(name) for name in (*Reading._fields, "success") if name in rest}
+                readings[""] = Reading.from_json(parts)
         except (KeyError, TypeError) as error:
             raise RunError(f"not a sample: {error!r}") from None
         return cls(index, question, prompt, completion, readings, rest, model)
+
+
+def task_key(question: Question) -> str:
+    """The key of a problem's task; "sum" and "own" for the questions of other benchmarks."""
+    match question:
+        case Problem():
+            return f"{question.task}_{question.representation}"
+        case Sum():
+            return "sum"
+        case Asked():
+            return "own"
 
 
 def facts(question: Question) -> dict[str, Any]:
@@ -339,6 +362,15 @@ class SumsSummary(Result):
     """How often each kind occurred; None for kinds that the benchmark does not count."""
 
 
+class OwnSummary(Result):
+    """The summary of the answers to a benchmark of the user's own."""
+
+    asked: int
+    answered: int
+    exact_match: JsonEstimate | None
+    """None if nothing was answered."""
+
+
 class Costs(Result):
     """The average cost of a sample."""
 
@@ -397,6 +429,7 @@ class Summary(Result):
     """NUPA before and after tuning."""
     two_integers: SumsSummary | None = None
     carry_free: SumsSummary | None = None
+    own_questions: OwnSummary | None = None
     lengths: Curves | None = None
     """The curves of a model from scratch."""
 

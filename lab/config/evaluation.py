@@ -1,7 +1,7 @@
 """The config of `lab.evaluate`: an engine, a benchmark, and how tokens are chosen. Does not import torch."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -146,6 +146,22 @@ class CarryFreeConfig(Section):
         return bounds
 
 
+class OwnQuestionsConfig(Section):
+    """Questions of your own, from a Python file (lab/benchmarks/own_questions.py shows one)."""
+
+    kind: Literal["own_questions"] = "own_questions"
+    file: Path
+    """A Python file with a function questions(seed), which yields pairs of a question and its answer, and perhaps a
+    function read(text), which returns the answer in what the model wrote."""
+    setting: Literal["base", "chat"] = "chat"
+    """How a question is asked. base: raw text that the model continues. chat: the model's chat template."""
+    max_tokens: int = Field(default=256, ge=1)
+    """The most tokens of an answer."""
+
+
+BenchmarkConfig: TypeAlias = NupaConfig | TwoIntegersConfig | CarryFreeConfig | OwnQuestionsConfig
+
+
 class SamplingConfig(Section):
     """How a token is chosen. The default is greedy; the paper uses temperature 0.6 and top_p 0.9."""
 
@@ -173,7 +189,7 @@ class EvaluateConfig(RunConfig):
     SMOKE = ("limit=4",)
 
     engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]
-    benchmark: Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
+    benchmark: Annotated[BenchmarkConfig, Field(discriminator="kind")]
     sampling: SamplingConfig = SamplingConfig()
     limit: int | None = Field(default=None, ge=1)
     """At most this many questions, spread evenly over the benchmark."""

@@ -53,6 +53,8 @@ class ScratchConfig(Section):
     size: str = "0.4M"
     """0.2M, 0.4M, 1.3M, 3.2M, 0.1B, 0.9B or 3B: the number of parameters without embeddings, with the paper's
     key-value heads. With key_value_heads=as_heads, 1.3M and the last three have 11 to 12 % more."""
+    layers: int | None = Field(default=None, ge=1)
+    """How many layers, if not as many as the size has."""
     key_value_heads: Literal["as_heads", "paper"] = "as_heads"
     """paper: several heads share a key-value head, as in Table 11. as_heads: each head has its own, as some probing
     instruments need."""

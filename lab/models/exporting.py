@@ -147,7 +147,7 @@ def _built(config: PretrainConfig, run: Path) -> tuple[str, str, str]:
     shortest, longest = config.data.lengths
     with safe_open(run / "model" / "model.safetensors", "pt") as weights:
         parameters = sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
-    layers = SIZES[config.model.size][0]
+    layers = config.model.layers or SIZES[config.model.size][0]
     return (
         f"{layers} {'layer' if layers == 1 else 'layers'} trained from scratch on {_named(config.data.tasks)}, "
         f"{shortest}-{longest} digits",

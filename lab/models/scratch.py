@@ -315,7 +315,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
             through_point=config.positions.through_point,
             vocabulary=list(vocabulary),
             vocab_size=len(vocabulary),
-            num_hidden_layers=layers,
+            num_hidden_layers=config.layers or layers,
             hidden_size=width,
             intermediate_size=inner,
             num_attention_heads=heads,

@@ -9,13 +9,13 @@ from pydantic import Field, TypeAdapter
 from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.opening import open_benchmark
 from lab.benchmarks.results import Scored
-from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
+from lab.config.evaluation import BenchmarkConfig
 from lab.config.notation import FormatConfig
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.text.answers import without_thoughts
 from lab.text.examples import Prompt
 
-Config: TypeAlias = Annotated[NupaConfig | TwoIntegersConfig | CarryFreeConfig, Field(discriminator="kind")]
+Config: TypeAlias = Annotated[BenchmarkConfig, Field(discriminator="kind")]
 
 VERSION = 1
 """Must be increased if a question or a score changes."""
