@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError
+from lab.models.fused_lora import fuse
 from lab.models.swapped import biases_places, embeds_places
 from lab.models.swaps import recorded, swap_of
 
@@ -43,6 +44,7 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
         trainable_token_indices=dict.fromkeys(tables, new_tokens) if new_tokens else None,
     )
     tuned: Any = get_peft_model(model, lora)
+    fuse(tuned)
     # do not save a whole embedding table that got new rows: the adapters already save these rows as trained tokens
     tuned.save_pretrained = partial(tuned.save_pretrained, save_embedding_layers=False)
     return tuned
@@ -60,9 +62,11 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
             f"{folder}: trained with {trained!r}, but the model has {there!r}; lab.models.checkpoints loads both"
         )
     try:
-        return PeftModel.from_pretrained(model, str(folder))
+        tuned = PeftModel.from_pretrained(model, str(folder))
     except Exception as error:
         raise ModelError(f"{folder}: not a loadable adapter: {' '.join(str(error).split())[:160]}") from error
+    fuse(tuned)
+    return tuned
 
 
 def for_inference(model: PeftModel, quantized: bool) -> PreTrainedModel:
