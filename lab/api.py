@@ -63,7 +63,7 @@ class Model:
         asked = read_question(question, self.tasks)
         if asked is not None:
             return evaluate(self, [asked]).samples[0].reading.given or ""
-        if self.tasks != list(TASKS.values()):
+        if isinstance(self.engine, PlainEngine):
             names = ", ".join(task.key for task in self.tasks)
             raise TaskError(f"{question!r}: this model from scratch reads only {names}, such as 12 + 34")
         [completions] = self.engine.generate([Request(question, max_tokens=64)])
@@ -185,7 +185,7 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         return Model(name, engine, lambda items: LengthCurves(items, run.notation), known, size)
     model, tokenizer = checkpoints.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
     local = LocalEngine(model, tokenizer, batch_size)
-    every = list(TASKS.values())
+    every = formats.writable(local.format)
     wording = formats.written(local.format, every)
     return Model(name, local, lambda items: Nupa(items, wording), every, pretrained.describe(model))
 

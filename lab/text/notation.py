@@ -254,8 +254,8 @@ class Notation:
         figures = [task.key for task in tasks if task.name == "sig"]
         if padded and figures:
             raise TaskError(
-                f"format.pad=all pads answers of {padded[0]} with zeros that count as figures in {figures[0]}: use "
-                "format.pad=operands, or one of these tasks only"
+                f"format.pad={self._format.pad} pads answers of {padded[0]} with zeros that count as figures in "
+                f"{figures[0]}: use format.pad=operands, or one of these tasks only"
             )
 
 
