@@ -204,6 +204,11 @@ def answered(samples: Iterable[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.answered]
 
 
+def parse_errors(samples: Iterable[Sample]) -> list[Sample]:
+    """The answers that could not be read, in benchmarks that remark on the reason (`parse_error`)."""
+    return [sample for sample in answered(samples) if sample.remarks.get("parse_error")]
+
+
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     groups: dict[Key, list[Item]] = defaultdict(list)
     for item in items:
