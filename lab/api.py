@@ -17,7 +17,7 @@ from lab.inference.engine import Engine, Request
 from lab.inference.local import LocalEngine
 from lab.inference.opening import open_engine
 from lab.inference.plain import PlainEngine
-from lab.models import checkpoints, pretrained, scratch_runs, zoo
+from lab.models import loading, pretrained, sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.tasks import task as task_named
@@ -175,15 +175,15 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
 
     Raises ModelError, in one line, if the model cannot be had.
     """
-    place = Path(zoo.resolve(name))
-    if scratch_runs.is_run(place):
-        run = scratch_runs.load(place)
+    place = Path(sources.resolve(name))
+    if loading.is_scratch(place):
+        run = loading.load_scratch(place)
         engine = PlainEngine(run.model, run.tokenizer, batch_size, by_group=True)
         size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
         tasks = run.config.data.tasks
         known = list(TASKS.values()) if tasks == "all" else [task_named(key) for key in tasks]
         return Model(name, engine, lambda items: LengthCurves(items, run.notation), known, size)
-    model, tokenizer = checkpoints.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
+    model, tokenizer = loading.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
     local = LocalEngine(model, tokenizer, batch_size)
     every = list(TASKS.values())
     wording = formats.written(local.format, every)

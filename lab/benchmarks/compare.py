@@ -8,20 +8,20 @@ from typing import Any
 import yaml
 
 from lab.benchmarks.opening import REPORTS, Summaries
-from lab.benchmarks.results import Question, Summary, answered, grouped, read_samples, read_summary, task_key
+from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
 from lab.numbers.paired import Difference, holm
 from lab.runs import Run
 
 
-def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
+def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
     """Summaries of run directories, by benchmark and label; a fine-tuning run has two, before and after.
 
     Raises RunError if a path is not a finished run, if the run has no figures of a benchmark (a probe, a sweep), or if
     it was written by another version of the lab.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Part]] = {}
     for place, label in _labels(paths).items():
         if not place.exists():
             raise RunError(f"{place}: there is no such run")
@@ -35,7 +35,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Any]]:
+def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Part]]:
     """The parts of a run's summary by benchmark and label."""
     if summary.before is not None and summary.after is not None:
         return {"nupa": {f"{label}, before": summary.before, f"{label}, after": summary.after}}

@@ -20,10 +20,9 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
 from lab.inference.cache import RaggedCache
-from lab.inference.engine import GREEDY, Completion, Request, Sampling, never
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine, never
 from lab.inference.reading import PromptReader
 from lab.inference.speculation import Drafter, Passages
-from lab.inference.tokenizing import TokenizingEngine
 from lab.models.swapped import step_places
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt

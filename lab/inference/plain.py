@@ -15,9 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
 from lab.inference.local import LocalEngine
-from lab.inference.tokenizing import TokenizingEngine
 from lab.text.examples import encode_prompt
 
 
