@@ -244,9 +244,11 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
     Args:
         model: a model that `load` gave, or its name.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
-        settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64; `digits` stands for `lengths`.
+        settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` stands for
+            `lengths`.
 
-    Raises ModelError if the model cannot be opened or measured in this way, and ConfigError for settings that do not exist.
+    Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
+    exist.
     """
     from pydantic import ValidationError
 

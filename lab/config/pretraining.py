@@ -62,8 +62,8 @@ class ScratchConfig(Section):
     """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
     alibi: subtracts slope times distance from the scores (Press et al. 2022); alibi_released: adds it, as the paper's
     code does. fire: adds a learned function of the distance (Li et al. 2024). relative: adds the product of the
-    query with a learned vector for the signed distance, which is cut at 4 (Shaw et al. 2018). learned: nothing; instead,
-    an embedding of each id is added to the inputs."""
+    query with a learned vector for the signed distance, which is cut at 4 (Shaw et al. 2018). learned: nothing;
+    instead, an embedding of each id is added to the inputs."""
     locality: Slope | list[Slope] = 0.0
     """With rope, relative or learned: how much an attention score falls for each step between the two position ids; for
     coupled ids, which wrap around, the distance is the shorter way round. One number for all heads, or one for each. It
@@ -74,8 +74,8 @@ class ScratchConfig(Section):
     for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
-    nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position ids,
-    so `locality` and `window` do not apply to them."""
+    nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
+    ids, so `locality` and `window` do not apply to them."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.

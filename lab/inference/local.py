@@ -152,8 +152,8 @@ class LocalEngine(TokenizingEngine):
 
 
 def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[Any]]:
-    """The next tokens of each row. Random tokens are drawn only when they are used: an unused draw would change all later
-    draws."""
+    """The next tokens of each row. Random tokens are drawn only when they are used: an unused draw would change all
+    later draws."""
     choosers = [row.chooser for row in rows if row.chooser]
     if not choosers:
         return logits_BQV.argmax(-1).tolist()
