@@ -60,8 +60,8 @@ def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> di
     shares = {}
     for stratum in STRATA:
         benchmark = LengthCurves([problem_of(stratum, length, 0, index) for index in range(problems)], run.notation)
-        (row,) = benchmark.rows(engine)
-        shares[stratum] = row["exact_match"]["value"]
+        (point,) = benchmark.points(engine, step=0, seen=0)
+        shares[stratum] = point.exact_match.value
     return shares
 
 
