@@ -33,7 +33,7 @@ from lab.drawing.tables import Entry, Shown, Table
 from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
-from lab.models import checkpoints
+from lab.models import loading
 from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.representations import Integer
@@ -148,7 +148,7 @@ class Measured:
         return self.known[name]
 
     def _model(self) -> Any:
-        self._loaded = self._loaded or checkpoints.load(ModelConfig(name=self.model))
+        self._loaded = self._loaded or loading.load(ModelConfig(name=self.model))
         return self._loaded
 
     def _asked(self, length: int, stratum: str, problems: int) -> dict[str, Any]:

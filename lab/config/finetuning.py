@@ -206,13 +206,15 @@ class FinetuneConfig(RunConfig):
         "model.name=smollm2-135m-instruct",
         "model.quantization=none",
         "adapter.rank=4",
+        "data.lengths={hard: [1, 5], easy: [1, 5]}",
         "training.max_steps=2",
         "training.warmup_steps=1",
         "training.log_every=1",
-        "training.evaluate_every=1",
+        "training.evaluate_every=2",
         "training.valid_problems=4",
         "training.batch_size=4",
         "training.micro_batch_size=4",
+        "evaluation.lengths={hard: [5, 5], easy: [5, 5]}",
         "evaluation.problems_per_range=1",
     )
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from lab.config.evaluation import VllmConfig
 from lab.errors import ModelError
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.inference.tokenizing import TokenizingEngine
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
 from lab.models.swaps import recorded
 from lab.text.examples import encode_prompt
 

@@ -59,7 +59,7 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
     trained, there = recorded(folder), swap_of(model)
     if trained != there:
         raise ModelError(
-            f"{folder}: trained with {trained!r}, but the model has {there!r}; lab.models.checkpoints loads both"
+            f"{folder}: trained with {trained!r}, but the model has {there!r}; lab.models.loading loads both"
         )
     try:
         tuned = PeftModel.from_pretrained(model, str(folder))
