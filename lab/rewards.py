@@ -6,8 +6,8 @@
     problems = rewards.problems("add_integer", digits=(1, 4), n=2048)
     GRPOTrainer("HuggingFaceTB/SmolLM2-135M-Instruct", rewards.nupa, GRPOConfig(...), problems).train()
 
-A reward depends only on the completion and on the problem's columns, which TRL passes on by name. `skyrl` reads the rows
-of MarinSkyRL, datasets.load_dataset("parquet", data_files="train.parquet").
+A reward depends only on the completion and on the problem's columns, which TRL passes on by name. `skyrl` reads the
+rows of MarinSkyRL, datasets.load_dataset("parquet", data_files="train.parquet").
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ The -Loose tasks have the same rows; they read answers otherwise (verdicts.py).
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,13 +96,11 @@ def panel_rows(texts: Texts, chosen: Sequence[Identity]) -> list[dict[str, Any]]
     ]
 
 
-def write(rows: Iterator[dict[str, Any]] | Sequence[dict[str, Any]], path: Path) -> int:
+def write(rows: Iterable[dict[str, Any]], path: Path) -> int:
     """Writes rows as evalchemy does, and returns how many."""
-    count = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for count, row in enumerate(rows, start=1):
-            file.write(json.dumps(row, sort_keys=True) + "\n")
-    return count
+    lines = [json.dumps(row, sort_keys=True) + "\n" for row in rows]
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+    return len(lines)
 
 
 def read(path: Path) -> list[dict[str, Any]]:

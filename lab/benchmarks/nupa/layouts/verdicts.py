@@ -102,9 +102,7 @@ def _at_the_end(text: str) -> Iterator[str]:
     """What may be an answer at the end of a text, in the order in which they look for it."""
     text = text.rstrip(_PUNCTUATION)
     for pattern in (_BOXED, _IN_MATH):
-        last = None
-        for last in pattern.finditer(text):
-            pass
+        *_, last = None, *pattern.finditer(text)
         if last and not text[last.end() :].strip(_PUNCTUATION + "\\)"):
             yield last[1].strip()
     for pattern in (_AFTER_EQUALS, _AFTER_A_WORD):

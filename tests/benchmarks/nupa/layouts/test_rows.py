@@ -22,17 +22,18 @@ TEXTS = {
 }
 
 
-IN_MANIFEST = [
-    (Problem("add", "integer", "859", "187", "1046", 3), "0096ce8b4a18158bd98fb2998c8a8a376448cc8ea817b5fc310e92521de31dcd"),
-    (Problem("add", "fraction", "3/4", "7/5", "43/20", 1), "009927ff71f3ea8aa1041eec7547424a02a160f4bce064189cb5eef9a8f1f753"),
-    (Problem("count", "integer", "58139", "2", "0", 5), "0052c3f9949b9bbc75ce692384a67c885dd905cdb13186376452731628ac4854"),
-]  # fmt: skip
-"""Digests that evalchemy's nupa5k_manifest.jsonl lists for these tasks and lengths. The problems behind them were found by
-trying all pairs of numbers, so the published texts are known to the last byte without the dataset."""
+IN_MANIFEST = {
+    "0096ce8b4a18158bd98fb2998c8a8a376448cc8ea817b5fc310e92521de31dcd": ("add", "integer", "859", "187", "1046", 3),
+    "009927ff71f3ea8aa1041eec7547424a02a160f4bce064189cb5eef9a8f1f753": ("add", "fraction", "3/4", "7/5", "43/20", 1),
+    "0052c3f9949b9bbc75ce692384a67c885dd905cdb13186376452731628ac4854": ("count", "integer", "58139", "2", "0", 5),
+}
+"""Digests in evalchemy's nupa5k_manifest.jsonl, and the problems behind them, which were found by trying all pairs of
+numbers: so these published texts are known to the last byte without the dataset."""
 
 
-@pytest.mark.parametrize(("item", "sha256"), IN_MANIFEST)
-def test_the_labs_text_of_a_published_problem_has_the_digest_of_the_published_text(item, sha256):
+@pytest.mark.parametrize(("sha256", "fields"), IN_MANIFEST.items())
+def test_the_labs_text_of_a_published_problem_has_the_digest_of_the_published_text(sha256, fields):
+    item = Problem(*fields)
     assert strata.digest(prompt(item) + completion(item)) == sha256
 
 
@@ -131,7 +132,7 @@ def test_problems_of_every_task_are_the_same_after_each_layout(tmp_path):
         (
             "x.jsonl",
             '{"prompt": "1 + 1 ="}',
-            "x.jsonl:1: is no row of evalchemy's NUPA: it has no answer, answer_format",
+            "x.jsonl:1: is no row of evalchemy's NUPA: it has no answer,",
         ),
         ("x.jsonl", "\nno json", "x.jsonl:2: Expecting value"),
         ("x.jsonl", "[1]", "x.jsonl:1: is no row"),
