@@ -1,6 +1,6 @@
 """Can a pretrained model improve at a task from rewards alone (GRPO, Shao et al. 2024)? No answer is ever shown to it.
 
-    python experiments/grpo.py [task=max_integer] [digits=3,6] [steps=60] [seeds=0] [n=40] [output=checkpoints]
+    python experiments/grpo.py [task=max_integer] [digits=3,4] [steps=30] [seeds=0] [n=40] [output=checkpoints]
                                [publish=true]
 
 SmolLM2-135M-Instruct gets adapters and is trained by TRL's GRPOTrainer: in each step it answers four problems eight
@@ -9,7 +9,7 @@ times each, and answers that earn more than the mean of their eight become more 
 
 Before and after, the model is asked `n` test problems of each length, greedily. Test problems are never trained on. The
 two are compared problem by problem (McNemar's exact test). Adapters are kept in output, and a finished seed is not
-trained again; `lab ask` opens them.
+trained again; `lab ask` opens them, also those of every tenth step.
 """
 
 import json
@@ -33,8 +33,8 @@ PROBLEMS, ANSWERS = 4, 8
 
 class Job(NamedTuple):
     task: str = "max_integer"
-    digits: tuple[int, int] = (3, 6)
-    steps: int = 60
+    digits: tuple[int, int] = (3, 4)
+    steps: int = 30
     n: int = 40
 
 
@@ -49,10 +49,10 @@ def train(job: Job, seed: int, folder: Path) -> None:
 
     model, tokenizer = pretrained.load(ModelConfig(name=MODEL))
     settings = GRPOConfig(
-        output_dir=str(folder), max_steps=job.steps, learning_rate=2e-4, lr_scheduler_type="constant", beta=0,
+        output_dir=str(folder), max_steps=job.steps, learning_rate=5e-4, lr_scheduler_type="constant", beta=0,
         per_device_train_batch_size=PROBLEMS * ANSWERS, num_generations=ANSWERS, temperature=1,
-        max_completion_length=job.digits[1] + 3, seed=seed, bf16=False, gradient_checkpointing=False,
-        use_cpu=model.device.type == "cpu", logging_steps=1, save_strategy="no", report_to="none", disable_tqdm=True,
+        max_completion_length=job.digits[1] + 2, seed=seed, bf16=False, gradient_checkpointing=False,
+        use_cpu=model.device.type == "cpu", logging_steps=1, save_steps=10, save_only_model=True, report_to="none", disable_tqdm=True,
     )  # fmt: skip
     problems = rewards.problems(job.task, job.digits, n=job.steps * PROBLEMS, seed=seed)
     tuned = adapters.attach(model, LoraConfig(rank=16), seed)
@@ -93,8 +93,8 @@ def compared(job: Job, before: dict[int, list[bool]], after: dict[int, list[bool
 def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = dict(part.split("=", 1) for part in rest)
-    low, high = map(int, given.get("digits", "3,6").split(","))
-    job = Job(given.get("task", "max_integer"), (low, high), int(given.get("steps", 60)), int(given.get("n", 40)))
+    low, high = map(int, given.get("digits", "3,4").split(","))
+    job = Job(given.get("task", "max_integer"), (low, high), int(given.get("steps", 30)), int(given.get("n", 40)))
     before = answers(MODEL, job)
     rows = []
     for seed in map(int, given.get("seeds", "0").split(",")):
