@@ -144,6 +144,7 @@ def export(arguments: list[str]) -> None:
     write_dataset(problems, config.seed, folder)
     write_published(problems, folder / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")
+    print(f"`lab export {folder}/test.json FOLDER` writes them as evalchemy and MarinSkyRL have them")
 
 
 def show(tables: Sequence) -> None:
