@@ -85,3 +85,102 @@ def train(setting: str, seed: int, folder: Path) -> Path:
         given = [*SMALL, *SETTINGS[setting], f"name={name}", f"seed={seed}", f"output={folder}"]
         pretrain([str(ROOT / "configs" / "locality.yaml"), *given])
     return folder / name
+
+
+# %% ANALYSE: reach, and what is measured at training length.
+def asked(subject: Subject, length: int, count: int) -> Sums:
+    drawn = (addition("uniform", length, 0, index) for index in range(count))
+    return subject.sums([(int(one.a), int(str(one.b))) for one in drawn])
+
+
+@torch.inference_mode()
+def exact(subject: Subject, sums: Sums, leak: dict[tuple[int, int], float] | None = None) -> float:
+    parts = [sums.part(slice(start, start + 25)) for start in range(0, len(sums), 25)]
+    return float(torch.cat([part.read(subject.logits(part, set_leak(part, leak or {}))).exact_B for part in parts]).float().mean())
+
+
+def reach(right: dict[int, float]) -> float:
+    """The length at which half of the sums are right, between lengths on a logarithmic scale."""
+    for below, above in zip(LENGTHS, LENGTHS[1:], strict=False):
+        if right[above] < 0.5:
+            part = (right[below] - 0.5) / max(1e-9, right[below] - right[above])
+            return float(below * (above / below) ** np.clip(part, 0, 1))
+    return float(LENGTHS[-1])
+
+
+@torch.inference_mode()
+def odds_by_distance(subject: Subject, sums: Sums, heads: set[tuple[int, int]]) -> dict[int, float]:
+    """Of the heads together: attention from q_k to one digit of an operand, by its place less k, as a share of what is
+    given to digits of the places k and k - 1 and to no digit of an operand."""
+    seen: dict[int, list[float]] = {}
+    names = {layer: f"blocks.{layer}.attn.hook_pattern" for layer, _ in heads}
+    _, found = subject.activations(sums, list(names.values()))
+    for layer, head in heads:
+        of_query_BKT = take(found[names[layer]][:, head], sums.query_at_BK)
+        digits_BKD = torch.stack([of_query_BKT.gather(2, at.clamp(min=0)[:, None].expand(-1, of_query_BKT.shape[1], -1))
+                                  for at in (sums.a_at_BK, sums.b_at_BK)])  # fmt: skip
+        there_BD = (sums.a_at_BK != NOWHERE) & (sums.b_at_BK != NOWHERE)
+        for k in range(TRAINED):
+            foreign = [d for d in range(TRAINED) if d - k not in (0, -1)]
+            mass = digits_BKD[:, :, k]
+            needed_B = 1 - sum((mass[:, :, d] * there_BD[:, d]).sum(0) for d in foreign)
+            for d in foreign:
+                share_B = mass[:, :, d].mean(0) / needed_B.clamp(min=1e-6)
+                seen.setdefault(d - k, []).extend(share_B[there_BD[:, d]].tolist())
+    return {distance: float(np.mean(shares)) for distance, shares in seen.items()}
+
+
+def extrapolated(odds: dict[int, float], length: int) -> float:
+    """The leak at a length, if the logarithm of the odds goes on as a straight line with distance on either side."""
+    total = 0.0
+    for side in (1, -1):
+        near = sorted((abs(d), np.log(max(share, 1e-9))) for d, share in odds.items() if d * side > 0)
+        distance, level = map(np.array, zip(*near, strict=True))
+        slope, start = np.polyfit(distance, level, 1)
+        far = np.arange(1 if side > 0 else 2, length)
+        # a digit is as often so far below as above: from place k, k below and length - 1 - k above
+        total += float((2 * np.exp(start + min(slope, 0.0) * far) * (length - far) / length).sum())
+    return total / (1 + total)
+
+
+def measure(run: Path, count: int) -> dict[str, float] | None:
+    """None for a model that is not right at training length, and for one without an aligned head."""
+    subject = open_model(str(run))
+    sums = {length: asked(subject, length, count) for length in (3, *LENGTHS)}
+    right = {length: exact(subject, sums[length]) for length in LENGTHS}
+    heads = {(one.layer, one.head) for one in aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))}
+    if right[TRAINED] < 0.9 or not heads:
+        return {"right": right[TRAINED]}
+    leaks = destinations(subject, {length: sums[length] for length in (3, TRAINED, FAR)}).leak
+    by_head = {n: {h: float(leaks.at(layer=h[0], head=h[1], length=n).value) for h in heads} for n in (3, TRAINED, FAR)}
+    mean = {n: float(np.mean(list(levels.values()))) for n, levels in by_head.items()}
+    dose = [exact(subject, sums[TRAINED], {h: max(level, own) for h, own in by_head[TRAINED].items()}) for level in LEVELS]
+    tolerance = next((level for level, share in zip(LEVELS, dose, strict=True) if share < 0.5), 1.0)
+    far = extrapolated(odds_by_distance(subject, sums[TRAINED], heads), FAR)
+    with torch.inference_mode():
+        two_BT2 = subject.logits(sums[TRAINED]).float().topk(2, dim=-1).values
+        margin_BK = (two_BT2[..., 0] - two_BT2[..., 1]).gather(1, sums[TRAINED].query_at_BK.clamp(min=0))
+    return {
+        "right": right[TRAINED], "reach": reach(right), "leak": mean[TRAINED], "growth": mean[TRAINED] - mean[3],
+        "extrapolated": far, "tolerance": tolerance, "both": far - tolerance,
+        "margin": float(margin_BK[sums[TRAINED].has_digit_BK].quantile(0.1)),
+        f"leak at {FAR}": mean[FAR], f"exact at {FAR}": right[FAR],
+        "given": exact(subject, sums[TRAINED], by_head[FAR]), "reset": exact(subject, sums[FAR], by_head[TRAINED]),
+        "no aligned leak": exact(subject, sums[FAR], dict.fromkeys(heads, 0.0)),
+    }  # fmt: skip
+
+
+PREDICTORS = {"leak": -1, "growth": -1, "extrapolated": -1, "tolerance": 1, "both": -1, "margin": 1}
+"""With the sign that a longer reach should have."""
+
+
+def correlation(rows: list[dict[str, float]], name: str) -> float:
+    return float(spearmanr([PREDICTORS[name] * row[name] for row in rows], [row["reach"] for row in rows]).statistic)
+
+
+if __name__ == "__main__":
+    results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
+    given = dict(part.split("=", 1) for part in arguments)
+    folder, count = Path(given.get("output", "checkpoints")), int(given.get("sums", 50))
+    quiet_libraries()
+    measured = {(name, seed): measure(train(name, seed, folder), count) for seed in SEEDS for name in SETTINGS}
