@@ -4,14 +4,13 @@
 
 Trains a one-layer model on sums of 1-4 digits (configs/locality.yaml, made small) with each seed, and opens it every 50
 steps, with sums of four digits: exact match; the attention that the best head gives to the digits to be added, and to
-those that the carry comes from, above what another column's query gives them (lab/probing/alignment.py); and the share of
-cross-digit pairs whose carry is exchanged along the difference of means in the stream after attention
+those that the carry comes from, above what another column's query gives them (lab/probing/alignment.py); and the share
+of cross-digit pairs whose carry is exchanged along the difference of means in the stream after attention
 (lab/probing/interchange.py), less the share of the other neighbour. Leaves a table and a figure in results/ beside the
 runs, or in experiments/results/ with publish=true.
 """
 
 # %%
-import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from lab.probing.positions import NotatedSums
 from lab.probing.probes import read_queries
 from lab.probing.subspaces import difference_of_means
 from lab.progress import quiet_libraries
+from lab.runs import Run
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from lab.training.from_scratch import train_from_scratch
@@ -53,13 +53,16 @@ SMALL = [
     "training.evaluate_every=50",
     "training.valid_problems=64",
 ]
-MEASURES = ("exact match", "digits to add", "digits of the carry", "carry direction")
+MEASURES = {"exact match": 0.5, "digits to add": 0.2, "digits of the carry": 0.2, "carry direction": 0.5}
+"""What is measured, and the level from which on it counts as there; 0.2 is the threshold of `aligned_heads`."""
 
 
 # %% A model, opened while it is trained.
 @torch.no_grad()
 def watch(model: scratch.NumberLlama, writer: NotatedSums) -> dict[str, float]:
-    subject = bridge("in training", copy.deepcopy(model).float().eval(), writer)
+    fresh = type(model)(model.config).eval()  # the trainer has wrapped the model's own forward pass
+    fresh.load_state_dict(model.state_dict())
+    subject = bridge("in training", fresh, writer)
     drawn = (addition("uniform", DIGITS, 0, index) for index in range(SUMS))
     sums = subject.sums([(int(one.a), int(str(one.b))) for one in drawn])
     looks = alignment(subject, {DIGITS: sums})
@@ -90,8 +93,6 @@ def trained(seed: int, folder: Path) -> list[dict[str, Any]]:
     given = [*SMALL, f"name=in_time_{seed}", f"seed={seed}", f"output={folder}"]
     config = load(PretrainConfig, ROOT / "configs" / "locality.yaml", given)
     if (config.path / "status").is_file():
-        from lab.runs import Run
-
         return list(Run(config.path).read("curve"))
     notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
     tokenizer = build_tokenizer(notation.vocabulary)
@@ -113,3 +114,23 @@ if __name__ == "__main__":
     folder = Path(given.get("output", "checkpoints"))
     quiet_libraries()
     seen = {int(seed): trained(int(seed), folder) for seed in given.get("seeds", "0,1,2,3").split(",")}
+
+    # %% The first step from which on each is there, and the curves.
+    rows = []
+    for seed, curve in seen.items():
+        first = []
+        for name, level in MEASURES.items():
+            below = [row["step"] for row in curve if row[name] < level]
+            steps = [row["step"] for row in curve if row["step"] > max(below, default=0)]
+            first.append(str(steps[0]) if steps else "never")
+        rows.append((str(seed), *first, f"{100 * curve[-1]['exact match']:.0f}"))
+    title = f"Step of 64 problems from which on each is there, {len(seen)} seeds; {SUMS} sums and {PAIRS} pairs of {DIGITS} digits"
+    results.show(Table(title, ("seed", *MEASURES, "exact match at the end, %"), rows, 1), "in_time")
+    panels = {
+        name: {
+            f"seed {seed}": {float(row["step"]): Estimate(row[name], row[name], row[name], SUMS) for row in curve}
+            for seed, curve in seen.items()
+        }
+        for name in MEASURES
+    }
+    figures.panels(panels, "step", "What comes first in training", results.file("in_time.png"))

@@ -1,25 +1,29 @@
 """Can the length at which a model fails be told from measurements at training length alone?
 
-    python experiments/leak_law.py [output=checkpoints] [sums=50] [publish=true]
+    python experiments/leak_law.py [sums=40] [publish=true]
 
-Trains one- and two-layer models on sums of 1-5 digits, as different in reach as packing, locality, encodings and depth
-make them, and keeps those that are right there. Reach is the length up to which half of the sums are right, between the
-lengths of `LENGTHS`. Predictors are measured on sums of at most five digits:
+Two trained one-layer models of the zoo, right up to 10 digits, are varied without training: attention loses a slope for
+each place between two digits, and its scores are multiplied by a factor. Variants that are still right at 10 digits fail
+at lengths from 11 to more than 100. Reach is the length up to which half of the sums are right, between the lengths of
+`LENGTHS`. Predictors are measured on sums of at most ten digits:
 
-    leak            attention that the aligned heads give at five digits to digits that s_k does not need
-    growth          leak at five digits less leak at three
+    leak            attention that the aligned heads give at ten digits to digits that s_k does not need
+    growth          leak at ten digits less leak at five
     extrapolated    leak at fifty digits, if the odds of a foreign digit go on falling with distance as they do within
-                    five digits
-    tolerance       the leak at which half of the sums of five digits are wrong, given to the aligned heads
+                    ten digits
+    tolerance       the leak at which half of the sums of ten digits are wrong, given to the aligned heads
     both            extrapolated less tolerance
     margin          logit of the right digit less that of the next best, its lower tenth
 
-The predictor is chosen on one half of the models, by settings and not by seeds, and tested on the other. Leaves a table
+The predictor is chosen on the variants of one model and tested on those of the other. Besides, a variant is given the
+leak that it has at fifty digits while it adds ten, and the leak that it has at ten while it adds fifty. Leaves two tables
 and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
+import json
 import sys
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -28,66 +32,41 @@ from scipy.stats import spearmanr
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
-from lab.drawing.tables import Table
+from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
+from lab.models import scratch_runs, zoo
 from lab.numbers.additions import addition
-from lab.pretrain import main as pretrain
+from lab.numbers.statistics import wilson
 from lab.probing.alignment import aligned_heads, alignment, destinations
-from lab.probing.bridge import Subject, open_model
+from lab.probing.bridge import Subject, bridge
 from lab.probing.interventions import take
-from lab.probing.positions import NOWHERE, Sums
+from lab.probing.positions import NOWHERE, NotatedSums, Sums
 from lab.probing.surgery import set_leak
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
-TRAINED, FAR = 5, 50
-LENGTHS = (5, 6, 8, 10, 14, 20, 30, 50, 70, 100)
+SHORT, TRAINED, FAR = 5, 10, 50
+LENGTHS = (10, 12, 15, 20, 30, 50, 70, 100)
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-SMALL = [
-    f"data.lengths=[1,{TRAINED}]",
-    "training.max_steps=900",
-    "training.batch_size=64",
-    "training.micro_batch_size=64",
-    "training.warmup_steps=100",
-    "training.evaluate_every=450",
-    "training.valid_problems=128",
-    f"evaluation.lengths=[{TRAINED}]",
-    "evaluation.problems_per_length=50",
-]
-"""What all models share; the rest is that of configs/locality.yaml."""
-SETTINGS: dict[str, list[str]] = {
-    "learned": ["model.locality=0"],
-    "slope 0.1": ["model.locality=0.1"],
-    "packed 8": ["model.locality=0", "data.packing=8"],
-    "slope 1": ["model.locality=1"],
-    "rope": ["model.encoding=rope", "model.locality=0"],
-    "packed 2": ["model.locality=0", "data.packing=2"],
-    "slope 0.3": ["model.locality=0.3"],
-    "rope, packed 8": ["model.encoding=rope", "model.locality=0", "data.packing=8"],
-    "abacus": ["model.positions={kind: abacus, largest: 128}", "model.locality=0"],
-    "two layers": ["model.locality=0", "model.layers=2"],
-    "packed 4": ["model.locality=0", "data.packing=4"],
-    "slope 0.03": ["model.locality=0.03"],
-    "rope, slope 0.3": ["model.encoding=rope", "model.locality=0.3"],
-    "two layers, slope 0.3": ["model.locality=0.3", "model.layers=2"],
-    "packed 16": ["model.locality=0", "data.packing=16"],
-    "alibi": ["model.encoding=alibi", "model.locality=0"],
-    "two layers, packed 8": ["model.locality=0", "model.layers=2", "data.packing=8"],
-    "abacus, packed 8": ["model.positions={kind: abacus, largest: 128}", "model.locality=0", "data.packing=8"],
+VARIANTS = {
+    "zoo/adds-10-without-locality": ((0, 0.01, 0.02, 0.05, 0.1, 0.2), (0.8, 1, 1.25, 1.5, 2)),
+    "zoo/adds-1000": ((1, 0.5, 0.2, 0.1, 0.05, 0.02, 0), (0.8, 1, 1.25, 1.5)),
 }
-SEEDS = (0, 1)
+"""Slopes and factors. Predictors are chosen on the first and tested on the second."""
 
 
-def train(setting: str, seed: int, folder: Path) -> Path:
-    """The run of a setting and a seed, trained unless it is there."""
-    name = f"leak_law_{setting.replace(', ', '_').replace(' ', '-')}_{seed}"
-    if not (folder / name).exists():
-        given = [*SMALL, *SETTINGS[setting], f"name={name}", f"seed={seed}", f"output={folder}"]
-        pretrain([str(ROOT / "configs" / "locality.yaml"), *given])
-    return folder / name
+def variant(name: str, slope: float, factor: float) -> Subject:
+    """The model with another slope, its scores multiplied by a factor."""
+    run = scratch_runs.load(Path(zoo.resolve(name)))
+    config = type(run.model.config).from_dict({**run.model.config.to_dict(), "locality": slope})
+    model = type(run.model)(config).eval()
+    model.load_state_dict(run.model.state_dict())
+    for layer in model.model.layers:
+        layer.self_attn.q_proj.weight.data *= factor
+    return bridge(f"{name}, slope {slope:g}, factor {factor:g}", model, NotatedSums(run.notation, run.tokenizer))
 
 
-# %% ANALYSE: reach, and what is measured at training length.
+# %% Reach, and what is measured at training length.
 def asked(subject: Subject, length: int, count: int) -> Sums:
     drawn = (addition("uniform", length, 0, index) for index in range(count))
     return subject.sums([(int(one.a), int(str(one.b))) for one in drawn])
@@ -96,12 +75,16 @@ def asked(subject: Subject, length: int, count: int) -> Sums:
 @torch.inference_mode()
 def exact(subject: Subject, sums: Sums, leak: dict[tuple[int, int], float] | None = None) -> float:
     parts = [sums.part(slice(start, start + 25)) for start in range(0, len(sums), 25)]
-    return float(torch.cat([part.read(subject.logits(part, set_leak(part, leak or {}))).exact_B for part in parts]).float().mean())
+    return float(
+        torch.cat([part.read(subject.logits(part, set_leak(part, leak or {}))).exact_B for part in parts])
+        .float()
+        .mean()
+    )
 
 
 def reach(right: dict[int, float]) -> float:
     """The length at which half of the sums are right, between lengths on a logarithmic scale."""
-    for below, above in zip(LENGTHS, LENGTHS[1:], strict=False):
+    for below, above in pairwise(LENGTHS):
         if right[above] < 0.5:
             part = (right[below] - 0.5) / max(1e-9, right[below] - right[above])
             return float(below * (above / below) ** np.clip(part, 0, 1))
@@ -143,25 +126,28 @@ def extrapolated(odds: dict[int, float], length: int) -> float:
     return total / (1 + total)
 
 
-def measure(run: Path, count: int) -> dict[str, float] | None:
-    """None for a model that is not right at training length, and for one without an aligned head."""
-    subject = open_model(str(run))
-    sums = {length: asked(subject, length, count) for length in (3, *LENGTHS)}
+def measure(subject: Subject, count: int) -> dict[str, float]:
+    """No more than what is right at training length where that is too little, or where no head is aligned."""
+    sums = {length: asked(subject, length, count) for length in (SHORT, *LENGTHS)}
     right = {length: exact(subject, sums[length]) for length in LENGTHS}
     heads = {(one.layer, one.head) for one in aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))}
     if right[TRAINED] < 0.9 or not heads:
         return {"right": right[TRAINED]}
-    leaks = destinations(subject, {length: sums[length] for length in (3, TRAINED, FAR)}).leak
-    by_head = {n: {h: float(leaks.at(layer=h[0], head=h[1], length=n).value) for h in heads} for n in (3, TRAINED, FAR)}
+    leaks = destinations(subject, {length: sums[length] for length in (SHORT, TRAINED, FAR)}).leak
+    by_head = {
+        n: {h: float(leaks.at(layer=h[0], head=h[1], length=n).value) for h in heads} for n in (SHORT, TRAINED, FAR)
+    }
     mean = {n: float(np.mean(list(levels.values()))) for n, levels in by_head.items()}
-    dose = [exact(subject, sums[TRAINED], {h: max(level, own) for h, own in by_head[TRAINED].items()}) for level in LEVELS]
+    dose = [
+        exact(subject, sums[TRAINED], {h: max(level, own) for h, own in by_head[TRAINED].items()}) for level in LEVELS
+    ]
     tolerance = next((level for level, share in zip(LEVELS, dose, strict=True) if share < 0.5), 1.0)
     far = extrapolated(odds_by_distance(subject, sums[TRAINED], heads), FAR)
     with torch.inference_mode():
         two_BT2 = subject.logits(sums[TRAINED]).float().topk(2, dim=-1).values
         margin_BK = (two_BT2[..., 0] - two_BT2[..., 1]).gather(1, sums[TRAINED].query_at_BK.clamp(min=0))
     return {
-        "right": right[TRAINED], "reach": reach(right), "leak": mean[TRAINED], "growth": mean[TRAINED] - mean[3],
+        "right": right[TRAINED], "reach": reach(right), "leak": mean[TRAINED], "growth": mean[TRAINED] - mean[SHORT],
         "extrapolated": far, "tolerance": tolerance, "both": far - tolerance,
         "margin": float(margin_BK[sums[TRAINED].has_digit_BK].quantile(0.1)),
         f"leak at {FAR}": mean[FAR], f"exact at {FAR}": right[FAR],
@@ -178,9 +164,53 @@ def correlation(rows: list[dict[str, float]], name: str) -> float:
     return float(spearmanr([PREDICTORS[name] * row[name] for row in rows], [row["reach"] for row in rows]).statistic)
 
 
+def interval(rows: list[dict[str, float]], name: str) -> str:
+    """With a bootstrap over variants."""
+    drawn = np.random.default_rng(0).integers(len(rows), size=(2000, len(rows)))
+    again = [correlation([rows[place] for place in places], name) for places in drawn]
+    low, high = np.nanquantile(again, [0.025, 0.975])
+    return f"{correlation(rows, name):.2f} ({low:.2f} to {high:.2f})"
+
+
+# %% Measure, choose, test.
 if __name__ == "__main__":
     results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
     given = dict(part.split("=", 1) for part in arguments)
-    folder, count = Path(given.get("output", "checkpoints")), int(given.get("sums", 50))
+    count = int(given.get("sums", 40))
+    stored = Path(given.get("output", "checkpoints")) / "leak_law"
+    stored.mkdir(parents=True, exist_ok=True)
     quiet_libraries()
-    measured = {(name, seed): measure(train(name, seed, folder), count) for seed in SEEDS for name in SETTINGS}
+    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in VARIANTS}
+    for name, (slopes, factors) in VARIANTS.items():
+        for slope, factor in product(slopes, factors):
+            file = stored / f"{Path(name).name}_{slope:g}_{factor:g}.json"
+            if not file.is_file():
+                file.write_text(json.dumps(measure(variant(name, slope, factor), count), indent=1))
+            found[name][f"slope {slope:g}, factor {factor:g}"] = json.loads(file.read_text())
+            print(file.stem, found[name][f"slope {slope:g}, factor {factor:g}"], flush=True)
+    kept = {name: [row for row in rows.values() if "reach" in row] for name, rows in found.items()}
+    chosen = max(PREDICTORS, key=lambda one: correlation(kept[next(iter(VARIANTS))], one))
+    rows = [
+        (f"{one}, chosen" if one == chosen else one, *(interval(some, one) for some in kept.values()))
+        for one in PREDICTORS
+    ]
+    names = [f"{name} ({len(some)} variants)" for name, some in kept.items()]
+    results.show(Table("Rank correlation of predictors with reach (95 %)", ("predictor", *names), rows, 1), "leak_law")
+    shares = {"exact at 10": "right", "exact at 50": f"exact at {FAR}", "10, given the leak of 50": "given",
+              "50, reset to the leak of 10": "reset", "50, without the leak": "no aligned leak"}  # fmt: skip
+    given_rows = []
+    for name, some in found.items():
+        for label, row in some.items():
+            if "reach" in row and label.endswith("factor 1"):
+                cells = [percent(wilson(round(row[key] * count), count)) for key in shares.values()]
+                leaks = [f"{100 * row[key]:.0f}" for key in ("leak", f"leak at {FAR}")]
+                given_rows.append((name, label, f"{row['reach']:.0f}", *leaks, *cells))
+    columns = ("model", "variant", "reach", "leak at 10, %", "leak at 50, %", *shares)
+    results.show(Table("Leaks given and taken (exact match, %, 95 %)", columns, given_rows, 3), "leak_given")
+    with figures.figure_at(results.file("leak_law.png"), figsize=(4.6, 3.6)) as figure:
+        axes = figure.subplots()
+        for color, (name, some) in zip(figures.COLORS, kept.items(), strict=False):
+            axes.plot([row[chosen] for row in some], [row["reach"] for row in some], "o", ms=4, color=color, label=name)
+        axes.set(xlabel=f"{chosen}, measured at {TRAINED} digits", ylabel="reach in digits", yscale="log")
+        axes.set_title("Reach of variants of two models")
+        axes.legend()

@@ -6,12 +6,12 @@ Trains configs/smollm2_adder.yaml with each seed. In each model, attribution of 
 patching of the same pairs names the carry head. All else is measured on other pairs and sums, of 2-4 digits, in every
 column that something is carried into, in NUPA's words and in others:
 
-    patched     the head's output at q_k from a sum that differs in the carry alone, both ways: it brings a carry about,
-                and it undoes one
-    exchanged   the head's output at q_k from a sum that shares no digit, of the other carry and of the same: a head that
-                carries changes the digit by the carry in the first case, and nothing in the second
-    repaired    the head's output at every q_k becomes the mean of its outputs at that column for the true carry, for the
-                false one, or for both together; which errors vanish, and which are made?
+    patched     the head's output at q_k comes from a sum that differs in the carry alone, both ways: does it bring the
+                carry about, and does it undo it?
+    exchanged   the head's output at q_k comes from a sum that shares no digit, of the other carry or of the same: a
+                head that carries changes the digit by the carry in the first case, and nothing in the second
+    repaired    the head's output at every q_k becomes the mean of its outputs at that column for the true carry, for
+                the false one, or for both together: which errors vanish, and which are made?
 
 Weights are rounded to bfloat16. Leaves two tables in results/ beside the runs, or in experiments/results/ with
 publish=true.
