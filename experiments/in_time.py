@@ -124,7 +124,7 @@ if __name__ == "__main__":
             steps = [row["step"] for row in curve if row["step"] > max(below, default=0)]
             first.append(str(steps[0]) if steps else "never")
         rows.append((str(seed), *first, f"{100 * curve[-1]['exact match']:.0f}"))
-    title = f"Step of 64 problems from which on each is there, {len(seen)} seeds; {SUMS} sums and {PAIRS} pairs of {DIGITS} digits"
+    title = f"Step of 64 problems from which on each is there ({SUMS} sums, {PAIRS} pairs of {DIGITS} digits)"
     results.show(Table(title, ("seed", *MEASURES, "exact match at the end, %"), rows, 1), "in_time")
     panels = {
         name: {
