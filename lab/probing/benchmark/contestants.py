@@ -132,7 +132,7 @@ def _atp_star(trial: Trial) -> Scores:
 
 def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
-        """Whatever digits need is hurt, so heads that bring a_k and b_k are no false alarms. In trained adders these heads
+        """Whatever digits need is hurt, so heads that bring a_k and b_k are no false alarms. Of trained adders they
         are not known, and nothing is scored."""
         known = trial.adder.known
         if not isinstance(known, Known):
