@@ -16,8 +16,8 @@ lengths from 11 to more than 100. Reach is the length up to which half of the su
     margin          logit of the right digit less that of the next best, its lower tenth
 
 The predictor is chosen on the variants of one model and tested on those of the other. Besides, a variant is given the
-leak that it has at fifty digits while it adds ten, and the leak that it has at ten while it adds fifty. Leaves two tables
-and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+leak that it has at fifty digits while it adds ten, and the one that it has at ten while it adds fifty. Leaves two
+tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
