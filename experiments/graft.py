@@ -7,10 +7,10 @@
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
 and length (100x48: 48 sums of 100 digits; `problems`, if no number is given), greedily, by the lab's own engine, in
-the held-out words of lab/text/templates.py in turn (words=validation: in those for comparing designs); and measures the perplexity of docstrings of Python's library.
-What is measured is kept beside each model and is not measured again; measure=false trains and measures nothing, and
-shows what is known. Shows exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a
-table and a figure.
+the held-out words of lab/text/templates.py in turn (words=validation: in those that compare designs); and measures the
+perplexity of docstrings of Python's library. What is measured is kept beside each model and is not measured again;
+measure=false trains and measures nothing, and shows what is known. Shows exact match (95 %, the wider of Student's over
+seeds and Wilson's over problems); leaves a table and a figure.
 """
 
 import json
