@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError
-from lab.models.fused_lora import fuse
+from lab.models.fused_lora import fuse, round_adapters
 from lab.models.swapped import biases_places, embeds_places
 from lab.models.swaps import recorded, swap_of
 
@@ -74,5 +74,6 @@ def for_inference(model: PeftModel, quantized: bool) -> PreTrainedModel:
 
     They are not merged into bfloat16 or quantized weights, where part of them would be lost to rounding.
     """
+    round_adapters(model)
     exact = not quantized and model.dtype == torch.float32
     return (model.merge_and_unload() if exact else model).eval()  # type: ignore[return-value]

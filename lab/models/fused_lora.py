@@ -26,8 +26,8 @@ class LoraProduct(torch.autograd.Function):
         Args:
             x_ND: the input, in the dtype of W.
             weight_ED: W; it gets no gradient.
-            down_RD: A, in float32.
-            up_ER: B, in float32.
+            down_RD: A, in float32 if it is trained.
+            up_ER: B, likewise.
             scale: s, alpha / rank.
         """
         down_RD, up_ER = down_RD.to(weight_ED.dtype), up_ER.to(weight_ED.dtype)
@@ -54,6 +54,14 @@ def fuse(model: PeftModel) -> None:
     for module in model.modules():
         if isinstance(module, LoraLinear) and _is_plain(module):
             module.forward = partial(_forward, module)  # type: ignore[method-assign]
+
+
+def round_adapters(model: PeftModel) -> None:
+    """Rounds the fused adapters to bfloat16 for good, as each product would do anew. For a model that is not trained."""
+    for module in model.modules():
+        if isinstance(module, LoraLinear) and _is_plain(module):
+            module.lora_A.bfloat16()
+            module.lora_B.bfloat16()
 
 
 def _is_plain(module: LoraLinear) -> bool:

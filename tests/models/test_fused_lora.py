@@ -3,7 +3,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from torch import nn
 
-from lab.models.fused_lora import LoraProduct, fuse
+from lab.models.fused_lora import LoraProduct, fuse, round_adapters
 
 
 class Two(nn.Module):
@@ -55,6 +55,14 @@ def test_a_fused_model_without_its_adapters_is_the_base_model():
         assert torch.equal(model(x), Two.forward(model.base_model.model, x))
         bare = model.base_model.model.first.base_layer(x)
     assert not torch.equal(model.base_model.model.first(x), bare)
+
+
+def test_rounding_the_adapters_once_changes_no_result():
+    model, x = adapted(torch.bfloat16), torch.randn(4, 6).bfloat16()
+    fuse(model)
+    before = model(x)
+    round_adapters(model)
+    assert torch.equal(model(x), before)
 
 
 @pytest.mark.parametrize(("dtype", "dropout"), [(torch.float32, 0.0), (torch.bfloat16, 0.5)])
