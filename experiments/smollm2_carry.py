@@ -32,7 +32,7 @@ from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.finetune import main as finetune
-from lab.models import checkpoints
+from lab.models import loading
 from lab.numbers.additions import addition
 from lab.numbers.statistics import student_mean, wilson
 from lab.probing.alignment import alignment
@@ -58,7 +58,7 @@ DISCOVERY, TRIED, BATCH = 12, 8, 128
 # %% One model, and what it says at one column.
 def opened(run: Path, prompt: str) -> Subject:
     """In bfloat16: the adapters are merged in float32 first."""
-    model, tokenizer = checkpoints.load(ModelConfig(name=str(run), dtype="float32"))
+    model, tokenizer = loading.load(ModelConfig(name=str(run), dtype="float32"))
     return bridge(run.name, model.to(torch.bfloat16), TextSums(tokenizer, prompt), tokenizer)  # type: ignore[arg-type]
 
 
