@@ -16,8 +16,7 @@ import yaml
 
 from lab.config.evaluation import VllmConfig
 from lab.errors import ModelError
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.inference.tokenizing import TokenizingEngine
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
 from lab.models.sources import locate
 from lab.models.swaps import recorded
 from lab.text.examples import encode_prompt
