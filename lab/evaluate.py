@@ -32,7 +32,7 @@ class CompareOptions(Section):
     """The options of a comparison of runs."""
 
     out: Path | None = None
-    """The folder for all tables and figures; they are only printed if it is not given."""
+    """The folder for all tables and figures; if it is not given, only short tables are printed."""
 
     @field_validator("out")
     @classmethod
@@ -83,6 +83,7 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.results import VERSION, Summary, answered
     from lab.benchmarks.sums.carry_free import parse_errors
+    from lab.drawing.lines import end, show
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
 
@@ -111,28 +112,35 @@ def evaluate(config: EvaluateConfig) -> None:
         unanswered = len(samples) - len(answered(samples))
         if unanswered:
             print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
-        print(f"run directory: {run.path}")
+        then = f"lab report {run.path} out=report (every answer); lab evaluate OTHER {run.path} (compare)"
+        end(report.in_short(kind, {config.name: summary}), f"{run.path} (tables/, figures/)", then)
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs side by side; with out=FOLDER, also write all tables and figures there."""
+    """Print how the runs compare, with their short tables; with out=FOLDER, write all tables and figures there."""
     from tempfile import TemporaryDirectory
 
     from lab.benchmarks import compare as report
+    from lab.drawing.lines import show
 
     words, options = read_options(CompareOptions, arguments, COMMAND, __doc__ or "", "RUN [RUN ...]")
     paths, out = list(map(Path, words)), options.out
     summaries = report.collect(paths)
     show([report.settings(paths)])
+    told: list[str] = []
     with TemporaryDirectory() as scratch:
         for benchmark, runs in summaries.items():
             folder = (out or Path(scratch)) / (benchmark if len(summaries) > 1 else "")
             show(report.write(benchmark, runs, folder, compared=True))
-        if (differences := report.differences(paths)) is not None:
-            show([differences])
-            report.write_table("differences", differences, out or Path(scratch))
-    if out:
-        print(f"tables and figures: {out}")
+            told += report.in_short(benchmark, runs)
+        first, found = report.differences(paths)
+        if found:
+            table = report.differences_table(first, found)
+            show([table])
+            report.write_table("differences", table, out or Path(scratch))
+            told += report.differences_in_short(first, found)
+    print(*told, f"tables and figures: {out or 'out=FOLDER writes all of them'}", sep="\n")
+    print(f"next: lab report {' '.join(words)} out=report (each problem with both answers)")
 
 
 def export(arguments: list[str]) -> None:
@@ -155,13 +163,6 @@ def export(arguments: list[str]) -> None:
     write_dataset(problems, config.seed, folder)
     write_published(problems, folder / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")
-
-
-def show(tables: Sequence) -> None:
-    from rich.console import Console
-
-    for table in tables:
-        Console().print(table.terminal())
 
 
 if __name__ == "__main__":

@@ -165,6 +165,17 @@ def table(rows: Sequence[Point]) -> Table:
     return Table("What right answers cost, on the problems that all were asked (95 % intervals)", columns, cells, 5)
 
 
+def in_short(rows: Sequence[Point]) -> list[str]:
+    """A line for each way to answer: what it gets right over all tasks, and what a right answer takes."""
+    lines = []
+    for row in rows:
+        if row.task == ALL_TASKS:
+            seconds = _significant(row.per_right["seconds"]) or "none is right"
+            said = f"{percent(row.accuracy)} % right, n={row.accuracy.n}; seconds a right answer: {seconds}"
+            lines.append(f"{row.way.label}, {row.lengths}: {said}")
+    return lines
+
+
 def _significant(estimate: Estimate | None) -> Entry:
     return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", 1) if estimate else NOT_MEASURED
 
