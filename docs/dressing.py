@@ -35,8 +35,8 @@ def facts(front: dict[str, Any], index: str) -> str:
     models = "; ".join(map(str, front["models"]))
     seeds = f"{front['seeds']} seed{'' if front['seeds'] == 1 else 's'}" if front["seeds"] else "no training"
     said = [
-        f"**{front['headline']}**{{.headline}}",
-        f"[{front['status']}]({index}){{.status}} · {seeds} · n: {front['n']}",
-        f"model: {models} · device: {front['device']} · {front['date']}",
+        f"**{front['headline']}**",
+        f"**{front['status']}** · {seeds} · n: {front['n']} · {front['device']} · {front['date']}",
+        f"model: {models} · [all findings]({index})",
     ]
     return f'<div class="facts" markdown>\n{"<br>".join(said)}\n</div>\n'
