@@ -31,13 +31,13 @@ COMMAND = "lab evaluate"
 class CompareOptions(Section):
     """The options of a comparison of runs."""
 
-    out: Path | None = None
-    """The folder for all tables and figures; if it is not given, only short tables are printed."""
+    out: Path = Path("comparison")
+    """The folder for all tables and figures."""
 
     @field_validator("out")
     @classmethod
-    def _no_run(cls, out: Path | None) -> Path | None:
-        taken = out and out.exists() and (not out.is_dir() or (out / "config.yaml").exists())
+    def _no_run(cls, out: Path) -> Path:
+        taken = out.exists() and (not out.is_dir() or (out / "config.yaml").exists())
         if out == Path() or taken:
             raise ValueError("should be a new folder, or one that is not a run directory")
         return out
@@ -83,7 +83,7 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.opening import open_benchmark
     from lab.benchmarks.results import VERSION, Summary, answered
     from lab.benchmarks.sums.carry_free import parse_errors
-    from lab.drawing.lines import end, show
+    from lab.drawing.lines import end
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
 
@@ -106,7 +106,7 @@ def evaluate(config: EvaluateConfig) -> None:
         if kind == "carry_free":
             run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
         run.write_json("summary", Summary(version=VERSION, **{kind: summary}).to_json())
-        show(report.write(kind, {config.name: summary}, run.path))
+        report.write(kind, {config.name: summary}, run.path)
         if benchmark.note:
             print(benchmark.note)
         unanswered = len(samples) - len(answered(samples))
@@ -117,9 +117,7 @@ def evaluate(config: EvaluateConfig) -> None:
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Print how the runs compare, with their short tables; with out=FOLDER, write all tables and figures there."""
-    from tempfile import TemporaryDirectory
-
+    """Print how the runs compare, in a few lines, and write all tables and figures to a folder."""
     from lab.benchmarks import compare as report
     from lab.drawing.lines import show
 
@@ -127,19 +125,14 @@ def compare(arguments: Sequence[str]) -> None:
     paths, out = list(map(Path, words)), options.out
     summaries = report.collect(paths)
     show([report.settings(paths)])
-    told: list[str] = []
-    with TemporaryDirectory() as scratch:
-        for benchmark, runs in summaries.items():
-            folder = (out or Path(scratch)) / (benchmark if len(summaries) > 1 else "")
-            show(report.write(benchmark, runs, folder, compared=True))
-            told += report.in_short(benchmark, runs)
-        first, found = report.differences(paths)
-        if found:
-            table = report.differences_table(first, found)
-            show([table])
-            report.write_table("differences", table, out or Path(scratch))
-            told += report.differences_in_short(first, found)
-    print(*told, f"tables and figures: {out or 'out=FOLDER writes all of them'}", sep="\n")
+    for benchmark, runs in summaries.items():
+        report.write(benchmark, runs, out / (benchmark if len(summaries) > 1 else ""), compared=True)
+        print(*report.in_short(benchmark, runs), sep="\n")
+    first, found = report.differences(paths)
+    if found:
+        report.write_table("differences", report.differences_table(first, found), out)
+        print(*report.differences_in_short(first, found), sep="\n")
+    print(f"tables and figures: {out}")
     print(f"next: lab report {' '.join(words)} out=report (each problem with both answers)")
 
 

@@ -33,22 +33,17 @@ class Report(NamedTuple):
     """All tables, by file name."""
     draw: Callable[[Summaries, str, Path], None]
     """Draws the figures, under a title, into a folder."""
-    shown: tuple[str, ...]
-    """The names of the tables that a command prints; all tables are written to files."""
     in_short: Callable[[Any], list[str]]
     """What one summary says, in a few lines."""
     compared: Callable[[Summaries], dict[str, Table]] | None = None
     """The tables of a comparison, if they differ from `tables`."""
 
 
-_SUMS = ("success", "outcomes")
-
 REPORTS = {
     "nupa": Report(
         "NUPA",
         nupa_tables.all_tables,
         nupa_figures.all_figures,
-        ("exact_match_strict", "readings", "first_errors_of_traces"),
         nupa_in_short.found,
         nupa_tables.beside_the_papers,
     ),
@@ -56,28 +51,24 @@ REPORTS = {
         "By length",
         length_tables.all_tables,
         length_figures.all_figures,
-        ("exact_match", "digit_match"),
         length_tables.in_short,
     ),
     "two_integers": Report(
         "The sum of two integers of 2-30 digits",
         sum_tables.all_tables,
         sum_figures.all_figures,
-        (*_SUMS, "format_failures", "wrong_sums"),
         sum_tables.in_short,
     ),
     "carry_free": Report(
         "Carry-free addition",
         sum_tables.all_tables,
         sum_figures.all_figures,
-        (*_SUMS, "parse_errors", "flags", "right_in_text"),
         sum_tables.in_short,
     ),
     "own_questions": Report(
         "Questions of your own",
         own_questions.all_tables,
         lambda summaries, title, folder: None,
-        ("exact_match",),
         own_questions.in_short,
     ),
 }
@@ -234,8 +225,8 @@ def model_of(config: Mapping[str, Any]) -> str:
     return str(model)
 
 
-def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> list[Table]:
-    """Writes tables/*.md, tables/*.csv and figures/*.png below `folder`; returns the tables to print.
+def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> None:
+    """Writes tables/*.md, tables/*.csv and figures/*.png below `folder`.
 
     Args:
         benchmark: a key of REPORTS.
@@ -248,7 +239,6 @@ def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = F
     for name, table in found.items():
         write_table(name, table, folder)
     report.draw(summaries, report.title, folder / "figures")
-    return [found[name] for name in report.shown if name in found]
 
 
 def in_short(benchmark: str, summaries: Summaries) -> list[str]:

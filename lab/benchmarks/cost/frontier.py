@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lab.benchmarks.results import Sample, read_samples
-from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, number, percent
 from lab.errors import RunError
 from lab.numbers.sampling import Problem
@@ -200,7 +200,7 @@ def draw(rows: Sequence[Point], title: str, path: Path) -> None:
         shown = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}
         figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
-        figure.suptitle(plain(title))
+        headed(figure, title)
 
 
 def _panel(axes: Any, rows: Sequence[Point], labels: Sequence[str], cost: str) -> None:

@@ -1,6 +1,6 @@
 """What NUPA found, in a few lines: shares over all questions, by representation and by operation (exact match)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from lab.benchmarks.nupa.tables import Change, changed_beyond_chance, tasks, total
@@ -28,6 +28,7 @@ def found(summary: NupaSummary) -> list[str]:
     return [
         f"exact match, % (95 % interval), n={right.n}: {percent(right)}; with the loose reading {percent(loose)}",
         *(f"by {name}: {ranked(parts)}" for name, parts in groups.items() if len(parts) > 1),
+        *_first_errors(summary),
     ]
 
 
@@ -59,6 +60,16 @@ def changed(rows: Sequence[Change]) -> list[str]:
         f"largest changes, in points: {', '.join(named) or 'none beyond chance'}"
         + (f"; {len(real)} of {len(rows)} rows changed beyond chance" if real else ""),
     ]
+
+
+def _first_errors(summary: NupaSummary) -> list[str]:
+    """If rules are followed: the kinds of line that were the first to depart from a rule, the most frequent first."""
+    kinds = Counter[str]()
+    for task in summary.values():
+        for counts in task.first_errors.values():
+            kinds.update(counts)
+    told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common() if count)
+    return [f"the first line that departs from a rule: {told}"] if told else []
 
 
 def _by(summary: NupaSummary, group: Callable[[Task, str], str], reading: str = "strict") -> dict[str, Estimate]:

@@ -64,9 +64,23 @@ async function drawPerformance() {
   return [
     legend(chosen, by === "length"),
     element("p", { class: "note" }, `${metricName(metric)}, ${reading} reading. ${by === "range" ? "–: not measured." : `Against digits. ${shaded}`}`),
+    chosen.length > 1 && by === "range" && metric !== "dlength" ? ranking(chosen, tasks, metric, reading) : null,
     grid(figures.cards),
     tableOnDemand("The same as a table", () => table(`${metricName(metric)}, ${reading} reading (95 % interval)`, figures.columns, figures.rows(), 2)),
-  ];
+  ].filter(Boolean);
+}
+
+/** The chosen models, best first: the mean over all problems of the tasks and ranges that all of them were asked. */
+function ranking(chosen, tasks, metric, reading) {
+  const ranges = DATA.ranges.filter((name) => PERFORMANCE.ranges.has(name));
+  const cells = tasks.flatMap((task) => ranges.map((range) => chosen.map((one) => estimateIn(one.of.ranges[task]?.[range], metric, reading)))).filter((found) => found.every(Boolean));
+  if (!cells.length) return null;
+  const rows = chosen.map((one, place) => {
+    const n = cells.reduce((sum, found) => sum + found[place][3], 0);
+    return [one.label, cells.reduce((sum, found) => sum + found[place][0] * found[place][3], 0) / n, n];
+  }).sort((a, b) => b[1] - a[1]);
+  const shown = rows.map(([label, value, n]) => [label, `${(100 * value).toFixed(0)} %`, n.toLocaleString("en")]);
+  return table(`Ranking: ${metricName(metric)}, ${reading} reading, over what all of them were asked (${cells.length} tasks and ranges)`, ["model", metricName(metric), "n"], shown);
 }
 
 const sizeFor = (list) => (list.length < 4 ? LARGE : SMALL);
