@@ -132,6 +132,8 @@ def compare(arguments: Sequence[str]) -> None:
     if found:
         report.write_table("differences", report.differences_table(first, found), out)
         print(*report.differences_in_short(first, found), sep="\n")
+    elif len(paths) > 1:
+        print("no two of these runs share a problem, so their differences were not tested")
     print(f"tables and figures: {out}")
     print(f"next: lab report {' '.join(words)} out=report (each problem with both answers)")
 

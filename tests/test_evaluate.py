@@ -132,8 +132,8 @@ def test_runs_stand_side_by_side_with_the_papers_rows(arguments, tmp_path, capsy
     main([str(tmp_path / "one"), str(tmp_path / "two"), f"out={tmp_path / 'both'}"])
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) < 30
-    for label in ("one: ", "two: ", "two against one, in points: "):
-        assert label in printed
+    for told in ("one: ", "two: ", "no two of these runs share a problem"):
+        assert told in printed
     table = (tmp_path / "both" / "tables" / "exact_match_strict.md").read_text()
     assert "| add_integer | Llama-3.1-8B-ft (paper, Table 18) | 95 | 65 | 12 | 1 |  |  |  |" in table
     digits = (tmp_path / "both" / "tables" / "digits_by_digit_match.md").read_text()
@@ -150,7 +150,9 @@ def test_where_runs_differ_on_the_same_problems_is_told_from_chance(arguments, t
         if line["task"] == "max":
             line["strict"] = {"given": line["answer"], "exact_match": True, "digit_match": 1.0, "dlength": 0}
     two.rewrite("samples", lines)
+    capsys.readouterr()
     main([str(tmp_path / name) for name in ("one", "two")] + [f"out={tmp_path / 'both'}"])
+    assert "two against one, in points: +50 " in capsys.readouterr().out
     table = (tmp_path / "both" / "tables" / "differences.md").read_text()
     assert "| two | add_integer | 12 | 0 (0-24) | 0 (0-24) | +0 (-24 to +24) | 1.000 | 50 |" in table
     # 12 gained and none lost: p = 2 / 2^12, times 2 for what Holm ranks second, after all 24 problems with the same p
