@@ -1,5 +1,7 @@
-"""What the site adds to pages: the facts of a finding below its claim, anchors of the glossary's terms, figures that open
-at full size. A hook of MkDocs (mkdocs.yml); in the repository the pages do without it."""
+"""What the site adds to pages: the facts of a finding below its claim, anchors for the glossary, figures that open alone.
+
+A hook of MkDocs (mkdocs.yml); in the repository the pages do without it.
+"""
 
 import posixpath
 import re

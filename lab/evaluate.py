@@ -18,12 +18,11 @@ from pydantic import field_validator
 
 from lab import processes
 from lab.command import is_config, is_word, read_config, read_options
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig, OwnQuestionsConfig
-from lab.config.schema import Section, chosen
+from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-from lab.text.rule_following import check_rules
 
 COMMAND = "lab evaluate"
 
@@ -61,18 +60,9 @@ def check_inputs(config: EvaluateConfig) -> None:
     """Raises LabError if a file or folder in the config cannot be used. Call it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
-    if isinstance(config.benchmark, OwnQuestionsConfig):
-        from lab.benchmarks.own_questions import check_file
+    from lab.benchmarks.opening import check_benchmark
 
-        check_file(config.benchmark.file)
-    if not isinstance(config.benchmark, NupaConfig):
-        return
-    if config.benchmark.setting == "rule_following":
-        check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
-    if config.benchmark.published:
-        from lab.benchmarks.nupa.files import read_published
-
-        read_published(config.benchmark.published)
+    check_benchmark(config.benchmark)
 
 
 def evaluate(config: EvaluateConfig) -> None:
@@ -81,8 +71,7 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.opening import open_benchmark
-    from lab.benchmarks.results import VERSION, Summary, answered
-    from lab.benchmarks.sums.carry_free import parse_errors
+    from lab.benchmarks.results import VERSION, Summary, answered, parse_errors
     from lab.drawing.lines import end
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
@@ -103,7 +92,7 @@ def evaluate(config: EvaluateConfig) -> None:
             return
         kind = config.benchmark.kind
         summary = benchmark.summarize(samples)
-        if kind == "carry_free":
+        if any("parse_error" in sample.remarks for sample in samples):
             run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
         run.write_json("summary", Summary(version=VERSION, **{kind: summary}).to_json())
         report.write(kind, {config.name: summary}, run.path)
@@ -158,6 +147,7 @@ def export(arguments: list[str]) -> None:
     write_dataset(problems, config.seed, folder)
     write_published(problems, folder / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")
+    print(f"`lab export {folder}/test.json FOLDER` writes them as evalchemy and MarinSkyRL have them")
 
 
 if __name__ == "__main__":

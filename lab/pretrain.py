@@ -9,6 +9,7 @@ the same result.
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from lab import processes
 from lab.command import read_config
@@ -67,9 +68,9 @@ def pretrain(config: PretrainConfig) -> None:
         if not run.model.exists():
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
             engine = PlainEngine(model, tokenizer, tested.batch_size, by_group=True)
-            rows = (lambda: on_the_way.rows(engine)) if on_the_way else None
+            measured = partial(on_the_way.points, engine) if on_the_way else None
             dtype = pretrained.resolve_dtype(config.model)
-            train_from_scratch(model, tokenizer, config.training, sets, collate, seed, run, dtype, rows)
+            train_from_scratch(model, tokenizer, config.training, sets, collate, seed, run, dtype, measured)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)
@@ -85,7 +86,7 @@ def pretrain(config: PretrainConfig) -> None:
         table = length_curves.table({config.name: curves}, title)
         run.write_text("table.md", table.markdown())
         figures.length_curves({config.name: curves}, config.data.lengths, title, run.figures / "lengths.png")
-        if seen := length_curves.while_training(run.read("curve")):
+        if seen := length_curves.while_training(run):
             figures.training_curves(seen, title, run.figures / "training.png")
         show([table])
         if benchmark.note:

@@ -7,7 +7,7 @@ from lab.ask import main as ask
 from lab.config.schema import ModelConfig
 from lab.export import main
 from lab.finetune import main as finetune
-from lab.models import checkpoints, scratch_runs
+from lab.models import loading
 from tests.test_finetune import ROOT
 from tests.test_pretrain import run as pretrained
 
@@ -57,7 +57,7 @@ def logits(model, tokenizer):
 
 
 def opened(run):
-    model, tokenizer = checkpoints.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
+    model, tokenizer = loading.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
     return logits(model, tokenizer)
 
 
@@ -142,7 +142,7 @@ def test_a_model_from_scratch_computes_the_same_when_it_is_opened_from_its_folde
     path, out = pretrained(tmp_path), tmp_path / "zoo" / "adds"
     main([str(path), str(out), f"dtype={dtype}"])
     assert f"scratch, {dtype}" in capsys.readouterr().out
-    made, opened_again = scratch_runs.load(path), scratch_runs.load(out)
+    made, opened_again = loading.load_scratch(path), loading.load_scratch(out)
     assert opened_again.model.dtype == torch.float32
     ids = torch.arange(len(made.tokenizer))[None]
     found, expected = (run.model(input_ids=ids).logits for run in (opened_again, made))
@@ -153,7 +153,7 @@ def test_a_model_from_scratch_computes_the_same_when_it_is_opened_from_its_folde
 def test_the_card_of_a_model_from_scratch_says_what_it_is(tmp_path):
     path = pretrained(tmp_path)
     main([str(path), str(tmp_path / "out")])
-    model = scratch_runs.load(path).model
+    model = loading.load_scratch(path).model
     first, _, what = (tmp_path / "out" / "README.md").read_text().splitlines()[:3]
     assert first == "# 1 layer trained from scratch on add_integer, 1-4 digits"
     assert f"{sum(weights.numel() for weights in model.parameters()):,} parameters" in what

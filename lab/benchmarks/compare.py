@@ -1,86 +1,28 @@
 """The tables and figures of one run, or of several runs side by side, and where they differ beyond chance."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from lab.benchmarks import own_questions
-from lab.benchmarks.length_curves import figures as length_figures
-from lab.benchmarks.length_curves import tables as length_tables
-from lab.benchmarks.nupa import figures as nupa_figures
 from lab.benchmarks.nupa import in_short as nupa_in_short
-from lab.benchmarks.nupa import tables as nupa_tables
-from lab.benchmarks.results import Question, Summary, answered, grouped, read_samples, read_summary, task_key
-from lab.benchmarks.sums import figures as sum_figures
-from lab.benchmarks.sums import tables as sum_tables
+from lab.benchmarks.opening import REPORTS, Summaries
+from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
 from lab.numbers.paired import Difference, holm
 from lab.runs import Run
 
-Summaries = Mapping[str, Any]
-"""Summaries of one benchmark, by label; each has the type that the benchmark's `summarize` returns."""
 
-
-class Report(NamedTuple):
-    """How the summaries of a benchmark are shown."""
-
-    title: str
-    tables: Callable[[Summaries], dict[str, Table]]
-    """All tables, by file name."""
-    draw: Callable[[Summaries, str, Path], None]
-    """Draws the figures, under a title, into a folder."""
-    in_short: Callable[[Any], list[str]]
-    """What one summary says, in a few lines."""
-    compared: Callable[[Summaries], dict[str, Table]] | None = None
-    """The tables of a comparison, if they differ from `tables`."""
-
-
-REPORTS = {
-    "nupa": Report(
-        "NUPA",
-        nupa_tables.all_tables,
-        nupa_figures.all_figures,
-        nupa_in_short.found,
-        nupa_tables.beside_the_papers,
-    ),
-    "lengths": Report(
-        "By length",
-        length_tables.all_tables,
-        length_figures.all_figures,
-        length_tables.in_short,
-    ),
-    "two_integers": Report(
-        "The sum of two integers of 2-30 digits",
-        sum_tables.all_tables,
-        sum_figures.all_figures,
-        sum_tables.in_short,
-    ),
-    "carry_free": Report(
-        "Carry-free addition",
-        sum_tables.all_tables,
-        sum_figures.all_figures,
-        sum_tables.in_short,
-    ),
-    "own_questions": Report(
-        "Questions of your own",
-        own_questions.all_tables,
-        lambda summaries, title, folder: None,
-        own_questions.in_short,
-    ),
-}
-
-
-def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
+def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
     """Summaries of run directories, by benchmark and label; a fine-tuning run has two, before and after.
 
     Raises RunError if a path is not a finished run, if the run has no figures of a benchmark (a probe, a sweep), or if
     it was written by another version of the lab.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Part]] = {}
     for place, label in _labels(paths).items():
         if not place.exists():
             raise RunError(f"{place}: there is no such run")
@@ -94,7 +36,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Any]]:
+def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Part]]:
     """The parts of a run's summary by benchmark and label."""
     if summary.before is not None and summary.after is not None:
         return {"nupa": {f"{label}, before": summary.before, f"{label}, after": summary.after}}
@@ -238,7 +180,8 @@ def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = F
     found = report.compared(summaries) if compared and report.compared else report.tables(summaries)
     for name, table in found.items():
         write_table(name, table, folder)
-    report.draw(summaries, report.title, folder / "figures")
+    if report.draw:
+        report.draw(summaries, report.title, folder / "figures")
 
 
 def in_short(benchmark: str, summaries: Summaries) -> list[str]:

@@ -141,9 +141,9 @@ def by_cell(
         grid = figure.subplots(1, len(estimates), squeeze=False, sharey=True)[0]
         for axes, (name, found) in zip(grid, estimates.items(), strict=True):
             for place, estimate in enumerate(found):
-                look: dict[str, Any] = {"color": COLORS[0], "ms": 4, "lw": 1.2}
                 if estimate:
-                    axes.errorbar([estimate.value], [place], xerr=error_bars([estimate]), fmt="o", **look)
+                    bars = error_bars([estimate])
+                    axes.errorbar([estimate.value], [place], xerr=bars, fmt="o", color=COLORS[0], ms=4, lw=1.2)
                 else:
                     axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:

@@ -72,7 +72,7 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
     ]
 
     def look_up(asked: dict[str, list[int]]) -> dict[str, list]:
-        problems = [_varied(mixture[index], variation, seed, index) for index in asked["index"]]
+        problems = [varied(mixture[index], variation, seed, index) for index in asked["index"]]
         examples = [wording.example(item, index) for item, index in zip(problems, asked["index"], strict=True)]
         encoded = [encode(item, tokenizer) for item in examples]
         columns: dict[str, list] = {
@@ -88,7 +88,8 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
     return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
 
 
-def _varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
+def varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
+    """The problem that takes the place of problem `index` of a training, if problems are made harder."""
     if not variation or variation == Variation():
         return item
     return vary(item, variation.carries, variation.short_second, variation.nines, seed, index)

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 
-from lab.benchmarks.results import Curves, Scores, read_summary
+from lab.benchmarks.results import CurvePoint, Curves, Scores, read_summary
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, number, percent
 from lab.errors import RunError
 from lab.numbers.metrics import BOUNDS, METRICS
@@ -51,11 +50,11 @@ def _mean(estimates: Sequence[Estimate], metric: str) -> Estimate:
     return student_mean(values, *BOUNDS[metric])
 
 
-def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[int, dict[int, Scores]]]:
-    """The rows of curve.jsonl as {task: {length: {samples seen: scores}}}."""
+def while_training(run: Run) -> dict[str, dict[int, dict[int, Scores]]]:
+    """The points of curve.jsonl as {task: {length: {samples seen: scores}}}; empty if nothing was measured."""
     curves: dict[str, dict[int, dict[int, Scores]]] = {}
-    for row in rows:
-        curves.setdefault(row["task"], {}).setdefault(row["length"], {})[row["samples"]] = Scores.model_validate(row)
+    for point in map(CurvePoint.model_validate, run.read("curve")):
+        curves.setdefault(point.task, {}).setdefault(point.length, {})[point.samples] = point
     return curves
 
 

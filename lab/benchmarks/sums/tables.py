@@ -23,7 +23,7 @@ def all_tables(summaries: Mapping[str, SumsSummary]) -> dict[str, Table]:
 
 
 def success(summaries: Mapping[str, SumsSummary]) -> Table:
-    """Rates among the answered and among all questions (where API errors count as wrong), and costs."""
+    """Rates among the answered questions and among all (which counts API errors as wrong), and costs."""
     readings = readings_of(summaries)
     rows = [
         (

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from importlib import import_module
 
 from lab.probing.benchmark import families
-from lab.probing.benchmark.known import KnownAdder
+from lab.probing.benchmark.known import Adder
 
 
-def adders() -> dict[str, Callable[[int], KnownAdder]]:
+def adders() -> dict[str, Callable[[int], Adder]]:
     """Name to a function of a seed."""
-    found: dict[str, Callable[[int], KnownAdder]] = {}
+    found: dict[str, Callable[[int], Adder]] = {}
     for module in pkgutil.iter_modules(families.__path__):
         found |= import_module(f"{families.__name__}.{module.name}").ADDERS
     return found
