@@ -34,13 +34,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def pretrain(config: PretrainConfig) -> None:
     quiet_libraries()
-    from rich.console import Console
-
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves import figures
     from lab.benchmarks.length_curves import tables as length_curves
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
     from lab.benchmarks.results import Summary
+    from lab.drawing.lines import end, show
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
     from lab.text.notation import Notation
@@ -89,10 +88,11 @@ def pretrain(config: PretrainConfig) -> None:
         figures.length_curves({config.name: curves}, config.data.lengths, title, run.figures / "lengths.png")
         if seen := length_curves.while_training(run):
             figures.training_curves(seen, title, run.figures / "training.png")
-        Console().print(table.terminal())
+        show([table])
         if benchmark.note:
             print(benchmark.note)
-        print(f"run directory: {run.path}")
+        then = f"lab probe probe_scratch subject={run.path}; lab report {run.path} out=report"
+        end(length_curves.in_short(curves), f"{run.path} (table.md, figures/)", then)
 
 
 if __name__ == "__main__":
