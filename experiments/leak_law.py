@@ -33,7 +33,7 @@ from lab.drawing import figures
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
-from lab.models import scratch_runs, zoo
+from lab.models import loading, sources
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.probing.alignment import aligned_heads, alignment, destinations
@@ -57,7 +57,7 @@ VARIANTS = {
 
 def variant(name: str, slope: float, factor: float) -> Subject:
     """The model with another slope, its scores multiplied by a factor."""
-    run = scratch_runs.load(Path(zoo.resolve(name)))
+    run = loading.load_scratch(Path(sources.resolve(name)))
     config = type(run.model.config).from_dict({**run.model.config.to_dict(), "locality": slope})
     model = type(run.model)(config).eval()
     model.load_state_dict(run.model.state_dict())
