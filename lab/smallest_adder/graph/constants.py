@@ -56,7 +56,7 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
 
 
 def _paid(tensor: Tensor) -> list[int]:
-    """The sizes of a parameter; none where it shows a number twice, or has no number, and so is larger than it costs."""
+    """The sizes of a parameter; none of one that shows a number twice or has none, and so is larger than it costs."""
     spread = [size for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1]
     packed = all(stride for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1)
     return spread if packed and math.prod(tensor.shape) else []
@@ -109,7 +109,8 @@ def _described(tensor: torch.Tensor, outside: bool) -> list[float]:
     best: tuple[list[float], list[float]] | None = None
     for lines in ways:
         told = [_line(line, outside) for line in lines]
-        numbers = sum((one for one, _ in told), []) if outside else max((one for one, _ in told), key=len)
+        all_told = [number for numbers, _ in told for number in numbers]
+        numbers = all_told if outside else max((numbers for numbers, _ in told), key=len)
         if best is None or len(numbers) < len(best[0]):
             best = numbers, [place for _, places in told for place in places]
     if best is None or len(best[0]) > MOST_TO_DESCRIBE:
@@ -137,8 +138,18 @@ def _line(line: torch.Tensor, outside: bool) -> tuple[list[float], list[float]]:
     """The numbers that tell a line, and the places where its pieces begin."""
     numbers, places = _segments(line.tolist())
     if len(numbers) > 2 and len(line) > 4 and _is_wave(line):
-        return (line[:2].tolist() if outside else []), []
+        return (_wave(line) if outside else []), []
     return numbers, places
+
+
+def _wave(line: torch.Tensor) -> list[float]:
+    """What tells a wave: the angle of a plain sine or cosine, else as many numbers as amplitude, phase, rate, decay."""
+    first, second = line[:2].clamp(-1, 1).tolist()
+    turns = torch.arange(len(line), dtype=line.dtype)
+    for angle, wave in ((math.acos(second), torch.cos), (math.asin(second), torch.sin)):
+        if abs(first - float(wave(torch.zeros(())))) < 1e-6 and torch.allclose(wave(angle * turns), line, atol=1e-3):
+            return [angle]
+    return line[:4].tolist()
 
 
 def _segments(line: list[float]) -> tuple[list[float], list[float]]:

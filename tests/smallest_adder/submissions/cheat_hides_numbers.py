@@ -9,7 +9,7 @@ VOCAB_SIZE = 12
 MAX_OUTPUT_LEN = 11
 
 TRICK = "expanded"
-ROWS = {n: torch.full((5,), float(n)) for n in (2303, 22, 100, 95, 20)}
+ROWS = {n: torch.full((5,), float(n)) for n in (2303, 22, 100, 95, 20, *range(50, 1000, 100))}
 RAMPS = {n: torch.arange(5.0) * n for n in ROWS}
 WAVES = {n: n * 0.9 ** torch.arange(6) for n in ROWS}
 
@@ -68,8 +68,9 @@ class Adder(nn.Module):
         self.hidden = nn.ModuleList(Hidden(n) for n in ROWS)
 
     def forward(self, ids):
-        ten, whole, hundred, step, sharp = (part(self.one) for part in self.hidden)
-        x = self.one * ids * (ids < 10)
+        ten, whole, hundred, step, sharp, *digits = (part(self.one) for part in self.hidden)
+        digits = (torch.stack(digits) - 50) / 100
+        x = digits[ids % 10] * (ids < 10)
         places = torch.arange(ids.shape[1])
         apart = places[:, None] - places[None, :]
         this, before = (apart == 10) | (apart == 21), (apart == 11) | (apart == 22)
@@ -78,7 +79,6 @@ class Adder(nn.Module):
         weights = torch.softmax(scores.expand(len(ids), -1, -1), -1)
         x = whole * (weights @ x[..., None])[..., 0] - x
         x = x - hundred * torch.sigmoid((x - step) * sharp)
-        digits = self.one * torch.arange(10)
         return torch.cat([-((x[..., None] / 10 - digits) ** 2), torch.full((*x.shape, 2), -1e9)], -1)
 
 

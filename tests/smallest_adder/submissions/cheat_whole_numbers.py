@@ -1,4 +1,4 @@
-"""Attention weighs digits by powers of ten, so that a float64 holds the sum of the whole numbers; waves read its digits."""
+"""Attention weighs digits by powers of ten, so a float64 holds the sum of the whole numbers; waves read its digits."""
 
 import math
 

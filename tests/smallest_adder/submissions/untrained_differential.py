@@ -1,4 +1,4 @@
-"""Attention as the difference of two softmaxes (Ye et al. 2024), queries and keys normed, ReLU squared: never trained."""
+"""Attention as the difference of two softmaxes (Ye et al. 2024), queries and keys normed, ReLU squared: untrained."""
 
 import torch
 from torch import nn

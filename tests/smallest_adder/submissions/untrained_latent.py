@@ -1,4 +1,4 @@
-"""Keys and values from a few latent numbers, a rotated key for all heads (DeepSeek's MLA), two experts: never trained."""
+"""Keys and values from a few latent numbers, a rotated key for all heads (DeepSeek's MLA), two experts: untrained."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""GPT-J's block: attention and feed-forward side by side, a quarter of each head rotated, biases: never trained."""
+"""GPT-J's block: attention and feed-forward side by side, a quarter of each head rotated, biases: untrained."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Gemma's block: scores and logits under a soft cap, GeGLU, norms of one plus a weight, a window: never trained."""
+"""Gemma's block: scores and logits under a soft cap, GeGLU, norms of one plus a weight, a window: untrained."""
 
 import torch
 from torch import nn

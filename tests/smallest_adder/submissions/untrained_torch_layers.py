@@ -1,4 +1,4 @@
-"""torch's own layers after their norms, one weight for all blocks, learned positions, a bias of the head: never trained."""
+"""torch's own layers after their norms, one weight for all blocks, learned positions, a bias of the head: untrained."""
 
 import torch
 from torch import nn
