@@ -103,7 +103,7 @@ def tiny_row(path: Path, config: TinyAdderConfig) -> tuple[str, ...]:
     explained = 1 - rest.item() / ((seen - seen.mean()) ** 2).sum()
     ratio = f"10 : {fitted[1] / unit:.2f} : {fitted[2] / unit:.2f} (R2 {explained:.2f})"
     shares = (f"{one:.3f} {other:.3f}" for one, other in (means[:2], means[2:]))
-    turned = f"period {float(model.period):.2f}, a weight changes by up to {most:.2f}"
+    turned = f"period {torch.as_tensor(model.period).item():.2f}, a weight changes by up to {most:.2f}"
     return (path.name, count_of(model), *shares, f"{1 - sum(means):.3f}", ratio, turned)
 
 

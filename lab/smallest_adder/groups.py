@@ -2,8 +2,8 @@
 
 A model of thirty numbers takes as long to call as to compute, so all seeds of a group are one batched model: their
 weights are rows of a matrix, `vmap` runs the model over the rows (side_by_side.py does so faster for one kind), and
-AdamW is a few lines over the matrix. After some validations only the better rows go on. Everything is a function of (config, step): a group that was cut short goes on
-from its last validation and ends with the same bytes.
+AdamW is a few lines over the matrix. After some validations only the better rows go on. Everything is a function of
+(config, step): a group that was cut short goes on from its last validation and ends with the same bytes.
 
 Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an answer, V digits.
 """
@@ -28,6 +28,8 @@ LOWEST_RATE = 0.01
 """Where the cosine ends, as a share of the learning rate."""
 ADAM_EPSILON = 1e-8
 STATE = "training_state"
+MEASURED_AT_ONCE = 500
+"""Problems: their logits for all seeds should fit into memory."""
 
 
 class Batch(NamedTuple):
@@ -62,8 +64,9 @@ class BatchedModel:
     def logits(self, rows_SP: torch.Tensor, ids_BT: torch.Tensor) -> torch.Tensor:
         """(B, A, V, S)."""
         if isinstance(self.model, TinyAdder):
-            weights, period = self.state_dict(rows_SP.T.contiguous()), float(self.model.period)
-            return logits_of_many(weights, self.model.heads, period, ids_BT, ANSWERS)
+            weights = {"period": torch.tensor([self.model.period])} if "period" not in self.names else {}
+            weights |= self.state_dict(rows_SP.T.contiguous())
+            return logits_of_many(weights, self.model.heads, ids_BT, ANSWERS)
 
         def one(row_P: torch.Tensor) -> torch.Tensor:
             return functional_call(self.model, self.state_dict(row_P), (ids_BT, ANSWERS))
@@ -88,9 +91,12 @@ class BatchedModel:
 
         A sum that is right digit by digit, each after the true ones, is also what greedy generation writes.
         """
-        logits_BAVS = self.logits(rows_SP, problems.ids)
-        right_BS = (logits_BAVS.argmax(-2) == problems.answers[..., None]).all(1)
-        return self.losses(logits_BAVS, problems.answers), right_BS.float().mean(0)
+        losses_S, right_S = torch.zeros(len(rows_SP)), torch.zeros(len(rows_SP))
+        for ids_BT, answers_BA in zip(*(part.split(MEASURED_AT_ONCE) for part in problems), strict=True):
+            logits_BAVS = self.logits(rows_SP, ids_BT)
+            losses_S += len(ids_BT) * self.losses(logits_BAVS, answers_BA)
+            right_S += (logits_BAVS.argmax(-2) == answers_BA[..., None]).all(1).sum(0)
+        return losses_S / len(problems.ids), right_S / len(problems.ids)
 
 
 def initial_rows(config: AdderConfig, batched: BatchedModel) -> torch.Tensor:

@@ -19,17 +19,16 @@ LEAST = -60.0
 
 
 def logits_of_many(
-    weights: Mapping[str, torch.Tensor], heads: int, period: float, ids_BT: torch.Tensor, answers: int
+    weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torch.Tensor, answers: int
 ) -> torch.Tensor:
     """(B, A, V, S): what TinyAdder (models.py) gives for each seed.
 
-    weights: TinyAdder's parameters by their names, each with seeds as its last dimension.
-    period: of the rotary positions, if it is not among the weights.
+    weights: TinyAdder's parameters by their names, each with seeds as its last dimension, and the period (S, or 1).
     """
     digits_VDS = weights["digits_VD"]
     gains_3DS = weights.get("gains_3D", torch.ones(3, 1, 1))
     looks_NX, asking_N = looks(ids_BT, answers)
-    shares_QKTHS, moved_VHDS = tables(weights, heads, weights.get("period", torch.tensor([period])), ids_BT.shape[1])
+    shares_QKTHS, moved_VHDS = tables(weights, heads, ids_BT.shape[1])
     counted_VHOS = torch.cat([torch.ones_like(moved_VHDS[:, :, :1]), moved_VHDS], dim=2)
     summands_QXY = (shares_QKTHS[..., None, :] * counted_VHOS[:, None]).flatten(3).flatten(1, 2)
     order_N = asking_N.argsort(stable=True)
@@ -57,7 +56,7 @@ def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def tables(
-    weights: Mapping[str, torch.Tensor], heads: int, period_S: torch.Tensor, tokens: int
+    weights: Mapping[str, torch.Tensor], heads: int, tokens: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention's shares before they are divided by their sum (Q, K, T, H, S), and what a token adds (V, H, D, S)."""
     normed_VDS = normed(weights["digits_VD"], weights.get("gains_3D", torch.ones(3, 1, 1))[0])
@@ -66,10 +65,10 @@ def tables(
     )
     output_DH2S = weights["output.weight"].unflatten(1, (heads, 2))
     moved_VHDS = (v_VH2S[:, :, None] * output_DH2S.movedim(1, 0)).sum(3)
-    angles_TS = torch.arange(tokens)[:, None] * (2 * math.pi / period_S)
+    angles_TS = torch.arange(tokens)[:, None] * (2 * math.pi / weights["period"])
     q_Q1H2S = q_VH2S[:, None] / math.sqrt(2)
     along_QKHS = (q_Q1H2S * k_VH2S).sum(3)
-    across_QKHS = q_Q1H2S[:, :, :, 1] * k_VH2S[:, :, 0] - q_Q1H2S[:, :, :, 0] * k_VH2S[:, :, 1]
+    across_QKHS = q_Q1H2S[:, :, :, 0] * k_VH2S[:, :, 1] - q_Q1H2S[:, :, :, 1] * k_VH2S[:, :, 0]
     turned = along_QKHS[:, :, None] * angles_TS.cos()[:, None], across_QKHS[:, :, None] * angles_TS.sin()[:, None]
     largest_QKHS = (along_QKHS**2 + across_QKHS**2).amax(1, keepdim=True).sqrt().detach()
     return (turned[0] + turned[1] - largest_QKHS[:, :, None]).clamp(min=LEAST).exp(), moved_VHDS
@@ -82,4 +81,4 @@ def normed(x_NDS: torch.Tensor, gains_DS: torch.Tensor) -> torch.Tensor:
 def mapped(x_NDS: torch.Tensor, map_ODS: torch.Tensor) -> torch.Tensor:
     """Each seed's linear map of its own numbers: (N, O, S)."""
     parts = [x_NDS[:, None, place] * map_ODS[:, place] for place in range(map_ODS.shape[1])]
-    return torch.stack(parts).sum(0) if len(parts) > 3 else sum(parts[1:], parts[0])
+    return sum(parts[1:], parts[0])
