@@ -3,6 +3,7 @@
 import errno
 import functools
 import os
+import select
 import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -81,12 +82,12 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
 
 def _nobody_reads() -> bool:
     """Whether the program that reads what is printed has gone, as `head` does; nothing more is printed then."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
+    return gone
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
