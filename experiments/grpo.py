@@ -52,7 +52,8 @@ def train(job: Job, seed: int, folder: Path) -> None:
         output_dir=str(folder), max_steps=job.steps, learning_rate=5e-4, lr_scheduler_type="constant", beta=0,
         per_device_train_batch_size=PROBLEMS * ANSWERS, num_generations=ANSWERS, temperature=1,
         max_completion_length=job.digits[1] + 2, seed=seed, bf16=False, gradient_checkpointing=False,
-        use_cpu=model.device.type == "cpu", logging_steps=1, save_steps=10, save_only_model=True, report_to="none", disable_tqdm=True,
+        use_cpu=model.device.type == "cpu", logging_steps=1, save_steps=10, save_only_model=True, report_to="none",
+        disable_tqdm=True,
     )  # fmt: skip
     problems = rewards.problems(job.task, job.digits, n=job.steps * PROBLEMS, seed=seed)
     tuned = adapters.attach(model, LoraConfig(rank=16), seed)

@@ -71,7 +71,7 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.opening import open_benchmark
-    from lab.benchmarks.results import VERSION, Summary, answered, parse_errors
+    from lab.benchmarks.results import Summary, answered, parse_errors
     from lab.drawing.lines import end
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
@@ -94,7 +94,7 @@ def evaluate(config: EvaluateConfig) -> None:
         summary = benchmark.summarize(samples)
         if any("parse_error" in sample.remarks for sample in samples):
             run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
-        run.write_json("summary", Summary(version=VERSION, **{kind: summary}).to_json())
+        run.write_json("summary", Summary.of(kind, summary).to_json())
         report.write(kind, {config.name: summary}, run.path)
         if benchmark.note:
             print(benchmark.note)

@@ -38,7 +38,7 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.benchmarks.length_curves import figures
     from lab.benchmarks.length_curves import tables as length_curves
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
-    from lab.benchmarks.results import VERSION, Summary, task_key
+    from lab.benchmarks.results import Summary, task_key
     from lab.drawing.lines import end, show
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
@@ -81,7 +81,7 @@ def pretrain(config: PretrainConfig) -> None:
             return
 
         curves = benchmark.summarize(samples)
-        run.write_json("summary", Summary(version=VERSION, lengths=curves).to_json())
+        run.write_json("summary", Summary.of("lengths", curves).to_json())
         title = f"{config.name}: trained on {config.data.lengths[0]}-{config.data.lengths[1]} digits"
         table = length_curves.table({config.name: curves}, title)
         run.write_text("table.md", table.markdown())

@@ -162,7 +162,7 @@ def test_adapters_change_what_vllm_answers_as_they_change_what_the_lab_answers(t
     from lab.config.schema import ModelConfig
     from lab.inference.local import LocalEngine
     from lab.models import adapters as lora
-    from lab.models import checkpoints, pretrained
+    from lab.models import loading, pretrained
 
     model, _ = pretrained.load(ModelConfig(name=MODEL, dtype="float32"))
     tuned = lora.attach(model, LoraConfig(rank=8), seed=0)
@@ -172,7 +172,7 @@ def test_adapters_change_what_vllm_answers_as_they_change_what_the_lab_answers(t
     tuned.save_pretrained(tmp_path / "tuned")
     engine = VllmEngine(VllmConfig(model=str(tmp_path / "tuned"), dtype="float32", max_model_len=256))
     requests = [Request(f"Add two numbers: {i} + 25 =", 8) for i in range(8)]
-    local = LocalEngine(*checkpoints.load(ModelConfig(name=str(tmp_path / "tuned"), dtype="float32")), batch_size=8)
+    local = LocalEngine(*loading.load(ModelConfig(name=str(tmp_path / "tuned"), dtype="float32")), batch_size=8)
     plain = LocalEngine(*pretrained.load(ModelConfig(name=MODEL, dtype="float32")), batch_size=8)
     found, expected, untuned = (
         {i: done.text for batch in asked.generate(requests) for i, done in batch.items()}
