@@ -146,8 +146,8 @@ def in_process(tmp_path_factory):
 @real
 @pytest.mark.slow
 def test_vllm_and_the_labs_engine_read_the_same_answers(in_process):
-    """In float32, in which the order of sums in a batch changes no choice of a token here. vLLM may write more: it has no
-    rule that stops a text when its answer is decided."""
+    """In float32, in which the order of sums in a batch changes no choice of a token here. vLLM may write more, because
+    nothing stops it when an answer is decided."""
     ours, theirs = in_process["local"], in_process["vllm"]
     assert len(ours) == len(theirs) == 24
     for index, sample in ours.items():
