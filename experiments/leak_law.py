@@ -28,16 +28,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
-from lab.models import scratch_runs, zoo
+from lab.models import loading, sources
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.probing.alignment import aligned_heads, alignment, destinations
+from lab.probing.attribution import spearman
 from lab.probing.bridge import Subject, bridge
 from lab.probing.interventions import take
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
@@ -57,7 +57,7 @@ VARIANTS = {
 
 def variant(name: str, slope: float, factor: float) -> Subject:
     """The model with another slope, its scores multiplied by a factor."""
-    run = scratch_runs.load(Path(zoo.resolve(name)))
+    run = loading.load_scratch(Path(sources.resolve(name)))
     config = type(run.model.config).from_dict({**run.model.config.to_dict(), "locality": slope})
     model = type(run.model)(config).eval()
     model.load_state_dict(run.model.state_dict())
@@ -161,7 +161,8 @@ PREDICTORS = {"leak": -1, "growth": -1, "extrapolated": -1, "tolerance": 1, "bot
 
 
 def correlation(rows: list[dict[str, float]], name: str) -> float:
-    return float(spearmanr([PREDICTORS[name] * row[name] for row in rows], [row["reach"] for row in rows]).statistic)
+    predicted, reached = (np.array([row[key] for row in rows]) for key in (name, "reach"))
+    return float(spearman(PREDICTORS[name] * predicted, reached))
 
 
 def interval(rows: list[dict[str, float]], name: str) -> str:

@@ -13,7 +13,7 @@ column that something is carried into, in NUPA's words and in others:
     repaired    the head's output at every q_k becomes the mean of its outputs at that column for the true carry, for
                 the false one, or for both together: which errors vanish, and which are made?
 
-Weights are rounded to bfloat16. Leaves two tables in results/ beside the runs, or in experiments/results/ with
+Leaves two tables in results/ beside the runs, or in experiments/results/ with
 publish=true.
 """
 
@@ -27,24 +27,22 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lab.config.schema import ModelConfig
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.finetune import main as finetune
-from lab.models import checkpoints
 from lab.numbers.additions import addition
 from lab.numbers.statistics import student_mean, wilson
 from lab.probing.alignment import alignment
 from lab.probing.attribution import attributions
-from lab.probing.bridge import Hook, Subject, bridge
+from lab.probing.bridge import Hook, Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.interventions import heads as head_hook
 from lab.probing.interventions import put, take
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.patching import Patch, patch
-from lab.probing.positions import Sums, TextSums
+from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -56,12 +54,6 @@ DISCOVERY, TRIED, BATCH = 12, 8, 128
 
 
 # %% One model, and what it says at one column.
-def opened(run: Path, prompt: str) -> Subject:
-    """In bfloat16: the adapters are merged in float32 first."""
-    model, tokenizer = checkpoints.load(ModelConfig(name=str(run), dtype="float32"))
-    return bridge(run.name, model.to(torch.bfloat16), TextSums(tokenizer, prompt), tokenizer)  # type: ignore[arg-type]
-
-
 def batches(sums: Sums) -> Iterator[tuple[slice, Sums]]:
     for start in range(0, len(sums), BATCH):
         rows = slice(start, start + BATCH)
@@ -202,7 +194,7 @@ def drawn(length: int, seed: int, count: int) -> Iterator[tuple[int, int]]:
 
 # %% All of one model.
 def measure(run: Path, pairs: int, sums: int) -> dict[str, object]:
-    subject = opened(run, "")
+    subject = open_model(str(run))
     tried = discover(subject)
     head = Component.named(next(iter(tried)))
     found: dict[str, object] = {"head": str(head), "discovery": tried}
@@ -212,7 +204,7 @@ def measure(run: Path, pairs: int, sums: int) -> dict[str, object]:
         for number in ("a", "b", "sum") for offset in (-1, 0, 1)
     }  # fmt: skip
     for label, prompt in PROMPTS.items():
-        subject = opened(run, prompt)
+        subject = open_model(str(run), prompt)
         right, effects, other, same = {}, {}, Counter(), Counter()
         for length in (2, 3, 4):
             asked = subject.sums(list(drawn(length, 5000, sums // 2)))

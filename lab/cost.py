@@ -43,13 +43,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def compare(config: CostConfig) -> None:
     quiet_libraries()
-    from rich.console import Console
-
     from lab.benchmarks.cost import figures
     from lab.benchmarks.cost import tables as cost
     from lab.benchmarks.cost.measuring import measured
     from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
     from lab.benchmarks.nupa.scoring import Nupa
+    from lab.drawing.lines import end, show
     from lab.inference.local import LocalEngine
     from lab.inference.plain import PlainEngine
     from lab.models import loading, pretrained
@@ -88,11 +87,11 @@ def compare(config: CostConfig) -> None:
         run.write_text("table.md", cost.page(tables["variants"], tables["ratios"], tables["tasks"]))
         run.write_text("lengths.md", cost.page(tables["lengths"]))
         figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
-        for name in ("variants", "ratios", "tasks"):
-            Console().print(tables[name].terminal())
+        show([tables[name] for name in ("variants", "ratios", "tasks")])
         if following.note:
             print(following.note)
-        print(f"run directory: {run.path}")
+        then = f"lab cost {run.path} OTHER_RUN out=frontier; lab report {run.path} out=report"
+        end(cost.in_short(summary), f"{run.path} (table.md, lengths.md, figures/)", then)
 
 
 def frontier(arguments: Sequence[str]) -> None:
@@ -100,6 +99,7 @@ def frontier(arguments: Sequence[str]) -> None:
     from rich.console import Console
 
     from lab.benchmarks.cost import frontier as cost
+    from lab.drawing.lines import show
 
     named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
     out = Path(named[-1]) if named else None
@@ -107,13 +107,14 @@ def frontier(arguments: Sequence[str]) -> None:
         raise ConfigError(f"out={named[-1]}: give a new folder, or one that is not a run directory")
     rows = cost.points(cost.ways(Path(argument) for argument in arguments if not argument.startswith("out=")))
     table = cost.table(rows)
-    Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+    show([table], Console(width=None if sys.stdout.isatty() else 200))
+    print(*cost.in_short(rows), sep="\n")
     if out:
         out.mkdir(parents=True, exist_ok=True)
         (out / "frontier.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
         (out / "frontier.csv").write_text(table.csv(), encoding="utf-8")
         cost.draw(rows, "Accuracy against cost, on the problems that all runs were asked", out / "frontier.png")
-        print(f"tables and figure: {out}")
+    print(f"tables and figure: {out or 'out=FOLDER writes them'}")
 
 
 if __name__ == "__main__":

@@ -88,7 +88,17 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
 
     export(run, config, to, folder, options.dtype)
     size = sum(part.stat().st_size for part in folder.rglob("*") if part.is_file())
-    print(f"{folder}: {to}, {options.dtype}, {size / 1e6:.1f} MB")
+    print(f"{folder}: {to}, {options.dtype}, {size / 1e6:.1f} MB; README.md says how it was trained")
+    print(f"next: {_THEN[to].format(folder=folder)}")
+
+
+_THEN = {
+    "merged": 'lab ask {folder} "12 + 34"; vllm serve {folder}; transformers opens it with from_pretrained("{folder}")',
+    "gguf": "llama-cli -m {folder}/*.gguf",
+    "adapter": 'lab ask {folder} "12 + 34"',
+    "scratch": 'lab ask {folder} "12 + 34"; lab probe probe_scratch subject={folder}',
+}
+"""What opens each form of a model."""
 
 
 def _command(run: Path) -> str | None:

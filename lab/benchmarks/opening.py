@@ -9,6 +9,7 @@ from lab.benchmarks.benchmark import Benchmark, Subset
 from lab.benchmarks.length_curves import figures as length_figures
 from lab.benchmarks.length_curves import tables as length_tables
 from lab.benchmarks.nupa import figures as nupa_figures
+from lab.benchmarks.nupa import in_short as nupa_in_short
 from lab.benchmarks.nupa import tables as nupa_tables
 from lab.benchmarks.nupa.files import read_published
 from lab.benchmarks.nupa.scoring import Nupa
@@ -77,31 +78,27 @@ class Report(NamedTuple):
     title: str
     tables: Callable[[Summaries], dict[str, Table]]
     """All tables, by file name."""
-    shown: tuple[str, ...]
-    """The names of the tables that a command prints; all tables are written to files."""
+    in_short: Callable[[Any], list[str]]
+    """What one summary says, in the few lines that a command ends with."""
     draw: Callable[[Summaries, str, Path], None] | None = None
     """Draws the figures, under a title, into a folder."""
     compared: Callable[[Summaries], dict[str, Table]] | None = None
     """The tables of a comparison, if they differ from `tables`."""
 
 
-def _of_sums(title: str, *shown: str) -> Report:
-    return Report(title, sum_tables.all_tables, ("success", "outcomes", *shown), sum_figures.all_figures)
-
-
 REPORTS = {
     "nupa": Report(
         "NUPA",
         nupa_tables.all_tables,
-        ("exact_match_strict", "readings", "first_errors_of_traces"),
+        nupa_in_short.found,
         nupa_figures.all_figures,
         nupa_tables.beside_the_papers,
     ),
-    "lengths": Report(
-        "By length", length_tables.all_tables, ("exact_match", "digit_match"), length_figures.all_figures
+    "lengths": Report("By length", length_tables.all_tables, length_tables.in_short, length_figures.all_figures),
+    "two_integers": Report(
+        "The sum of two integers of 2-30 digits", sum_tables.all_tables, sum_tables.in_short, sum_figures.all_figures
     ),
-    "two_integers": _of_sums("The sum of two integers of 2-30 digits", "format_failures", "wrong_sums"),
-    "carry_free": _of_sums("Carry-free addition", "parse_errors", "flags", "right_in_text"),
-    "own_questions": Report("Questions of your own", own_questions.all_tables, ("exact_match",)),
+    "carry_free": Report("Carry-free addition", sum_tables.all_tables, sum_tables.in_short, sum_figures.all_figures),
+    "own_questions": Report("Questions of your own", own_questions.all_tables, own_questions.in_short),
 }
 """By the benchmark's kind, which is also the name of its part of summary.json; lengths is that of lab.pretrain."""

@@ -452,6 +452,11 @@ class Summary(Result):
     lengths: Curves | None = None
     """The curves of a model from scratch."""
 
+    @classmethod
+    def of(cls, benchmark: str, part: Part) -> Self:
+        """The summary of a run that asked one benchmark; `benchmark` is the name of its part."""
+        return cls.model_validate({"version": VERSION, benchmark: part})
+
 
 def read_summary(run: Run) -> Summary:
     """The summary of a finished run. Raises RunError if there is none, or if another version of the lab wrote it."""

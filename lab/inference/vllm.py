@@ -1,8 +1,8 @@
 """Generation with vLLM, on GPUs or on a CPU. It needs an environment of its own (`make vllm`), because it wants older
 versions of some libraries than the lab.
 
-Adapters stay apart from the weights, as LoRA requests. What vLLM would compute otherwise than the lab is refused before
-vLLM is imported: models with swapped tokens or positions, and models from scratch.
+Adapters stay apart from the weights, as LoRA requests. Models that vLLM would compute differently from the lab are
+refused before vLLM is imported: those with swapped tokens or positions, and those from scratch.
 """
 
 import importlib
@@ -39,7 +39,7 @@ def subject(name: str) -> Subject:
     """What is behind a name: an embedded model, a folder of a model or of adapters, a run of lab.finetune, or a model
     on the hub.
 
-    Raises ModelError for a model that vLLM would compute otherwise than the lab.
+    Raises ModelError for a model that vLLM would compute differently from the lab.
     """
     for folder in (Path(name), Path(name) / "model"):
         if recorded(folder).of_model:
@@ -54,7 +54,7 @@ def subject(name: str) -> Subject:
 
 
 def _said(file: Path) -> dict[str, Any]:
-    """What a file of JSON or YAML says; nothing if it is not there."""
+    """The mapping in a file of JSON or YAML; empty if there is no such file."""
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except yaml.YAMLError as error:
@@ -63,8 +63,8 @@ def _said(file: Path) -> dict[str, Any]:
 
 class VllmEngine(TokenizingEngine):
     def __init__(self, config: VllmConfig) -> None:
-        """Raises ModelError, in one line, if vLLM is not installed or cannot load the model, or if it would compute
-        something else than the lab (see `subject`)."""
+        """Raises ModelError, in one line, if vLLM is not installed, cannot load the model, or would compute something
+        other than the lab does (see `subject`)."""
         base, adapters, rank = subject(config.model)
         try:
             vllm: Any = importlib.import_module("vllm")  # the package, not this file

@@ -13,7 +13,7 @@ import yaml
 
 from lab.benchmarks.cost.tables import significant
 from lab.benchmarks.results import Sample, read_samples
-from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
 from lab.drawing.tables import Table, number, percent
 from lab.errors import RunError
 from lab.numbers.sampling import Problem
@@ -166,6 +166,17 @@ def table(rows: Sequence[Point]) -> Table:
     return Table("What right answers cost, on the problems that all were asked (95 % intervals)", columns, cells, 5)
 
 
+def in_short(rows: Sequence[Point]) -> list[str]:
+    """A line for each way to answer: what it gets right over all tasks, and what a right answer takes."""
+    lines = []
+    for row in rows:
+        if row.task == ALL_TASKS:
+            seconds = significant(row.per_right["seconds"]) or "none is right"
+            said = f"{percent(row.accuracy)} % right, n={row.accuracy.n}; seconds a right answer: {seconds}"
+            lines.append(f"{row.way.label}, {row.lengths}: {said}")
+    return lines
+
+
 def draw(rows: Sequence[Point], title: str, path: Path) -> None:
     """Accuracy over all tasks, against seconds and against written tokens per right answer (log scale).
 
@@ -186,7 +197,7 @@ def draw(rows: Sequence[Point], title: str, path: Path) -> None:
         shown = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}
         figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
-        figure.suptitle(plain(title))
+        headed(figure, title)
 
 
 def _panel(axes: Any, rows: Sequence[Point], labels: Sequence[str], cost: str) -> None:

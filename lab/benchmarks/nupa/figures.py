@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lab.benchmarks.nupa import tables as nupa
 from lab.benchmarks.results import NupaSummary
-from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
 from lab.numbers.metrics import METRICS
 from lab.numbers.statistics import Estimate
 
@@ -72,7 +72,7 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
                 axes.set_ylim(0, 1)
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
-        figure.suptitle(plain(title))
+        headed(figure, title)
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 

@@ -7,6 +7,7 @@ which vector of the stream it is written, at the first site where it is read and
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ _TRUE = 0.9
 class Trial:
     """An adder, and what all contestants are given."""
 
-    adder: Adder
+    adder: Adder[Any]
     pairs: int = 16
     steps: int = 10
     """Points of integrated gradients."""

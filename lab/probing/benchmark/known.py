@@ -10,6 +10,7 @@ value 0. With the ones last, fields are turned round.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
 import torch
 
@@ -40,6 +41,9 @@ class Circuit:
     """The largest number of digits in an operand."""
 
 
+Facts = TypeVar("Facts", bound=Circuit)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Known(Circuit):
     """What is true of an adder that was written by hand."""
@@ -63,21 +67,16 @@ class Known(Circuit):
     """All that is written to the stream, by name."""
 
 
-class Adder(Subject):
+class Adder(Subject, Generic[Facts]):
     """A subject whose circuit is known."""
 
-    def __init__(self, subject: Subject, known: Circuit) -> None:
+    def __init__(self, subject: Subject, known: Facts) -> None:
         super().__init__(subject.name, subject.bridge, subject.writer)
         self.known = known
 
 
-class KnownAdder(Adder):
-    """One that was written by hand."""
-
-    known: Known
-
-    def __init__(self, subject: Subject, known: Known) -> None:
-        super().__init__(subject, known)
+KnownAdder: TypeAlias = Adder[Known]
+"""One that was written by hand."""
 
 
 class FieldSums:

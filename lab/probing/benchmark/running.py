@@ -47,7 +47,7 @@ def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> l
     return found
 
 
-def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder]]:
+def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder[Any]]]:
     """The config's adders, all of them if it names none. Raises TaskError for one that there is not."""
     known = adders()
     if unknown := [name for name in config.adders if name not in known]:
@@ -67,7 +67,9 @@ def everything(scores: list[Score]) -> Table:
     return Table("Scores", Score._fields, rows, 4)
 
 
-def _of(name: str, adder: Adder, seed: int, config: BenchmarkConfig, tell: Callable[[str], None]) -> Iterator[Score]:
+def _of(
+    name: str, adder: Adder[Any], seed: int, config: BenchmarkConfig, tell: Callable[[str], None]
+) -> Iterator[Score]:
     trial = Trial(adder, config.pairs, config.steps, config.das_steps, config.seed)
     for instrument, score in CONTESTANTS.items():
         try:

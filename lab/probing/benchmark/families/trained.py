@@ -71,7 +71,7 @@ def pairs() -> Pairs:
     return carry_only(4, 1, 24, 100)
 
 
-def adder(name: str, verified: Verified, seed: int = 0) -> Adder:
+def adder(name: str, verified: Verified, seed: int = 0) -> Adder[Circuit]:
     circuit = Circuit(
         frozenset(map(Component.named, verified.nodes)),
         frozenset(verified.edges),
@@ -83,6 +83,6 @@ def adder(name: str, verified: Verified, seed: int = 0) -> Adder:
     return Adder(subject, circuit)
 
 
-ADDERS: dict[str, Callable[[int], Adder]] = {
+ADDERS: dict[str, Callable[[int], Adder[Circuit]]] = {
     name: partial(adder, name, verified) for name, verified in VERIFIED.items()
 }
