@@ -193,6 +193,7 @@ def test_its_server_answers_every_problem_of_an_evaluation(tmp_path):
 
     port = 8437
     words = ["--model", locate(MODEL), "--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(port)]
+    words.append("--enforce-eager")  # compiling takes minutes on one core
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words, "--max-model-len", "512"]
     with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
         try:
