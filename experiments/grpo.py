@@ -9,8 +9,8 @@ times each, and answers that earn more than the mean of their eight become more 
 
 Before and after, the model is asked `n` test problems of each length, greedily: of the lengths that were trained on and
 as many beyond, without those that the lab never tests, because all their problems are for training (up to 4 digits for
-most easy tasks). The two are compared problem by problem (McNemar's exact test). Adapters are kept in output, and a finished seed is not
-trained again; `lab ask` opens them, also those of every tenth step.
+most easy tasks). The two are compared problem by problem (McNemar's exact test). Adapters are kept in output, and a
+finished seed is not trained again; `lab ask` opens them, also those of every tenth step.
 """
 
 import json
