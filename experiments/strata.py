@@ -18,7 +18,7 @@ from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
 from lab.inference.plain import PlainEngine
-from lab.models import scratch_runs
+from lab.models import loading
 from lab.numbers.additions import STRATA, STREAMS
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
@@ -53,15 +53,15 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> dict[str, float]:
-    run = scratch_runs.load(folder)
+    run = loading.load_scratch(folder)
     run.model.sharpen(sharpness)
     problem_of = STREAMS[chosen(run.config.data.tasks)[0].key]
     engine = PlainEngine(run.model, run.tokenizer, max(1, TOGETHER // length))
     shares = {}
     for stratum in STRATA:
         benchmark = LengthCurves([problem_of(stratum, length, 0, index) for index in range(problems)], run.notation)
-        (row,) = benchmark.rows(engine)
-        shares[stratum] = row["exact_match"]["value"]
+        (point,) = benchmark.points(engine, step=0, seen=0)
+        shares[stratum] = point.exact_match.value
     return shares
 
 

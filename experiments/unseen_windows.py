@@ -5,8 +5,8 @@
 RUN is a run directory of `lab.pretrain` on add_integer with `model.window=1`. A digit of the answer is computed from
 the digits of its own place and of the places beside it, so a long sum is no more than a row of small views. A view is
 described by what either number has at a place (no digit, a zero, another digit) and by whether it has a digit at the
-place below and at the place above. Every answer is followed from the ones digit to its first wrong digit. A run that was
-trained with `format.pad=all` sees the shorter number with zeros in front, up to the length of the longer.
+place below and at the place above. Every answer is followed from the ones digit to its first wrong digit. A run that
+was trained with `format.pad=all` sees the shorter number with zeros in front, up to the length of the longer.
 """
 
 import sys
