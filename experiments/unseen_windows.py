@@ -2,11 +2,11 @@
 
     python experiments/unseen_windows.py RUN [RUN ...]
 
-RUN is a run directory of `lab.pretrain` on add_integer with a window and one layer. The digit of a place is written from
-the id of the place below, so with a window of 1 the model sees the digits of that place, of the one above it, which it
-writes, and of the one below. A long sum is therefore no more than a row of small views, and a view is described by a
-mark for each place of either number: d for a digit, - where the number has ended, ^ below its ones digit. Every answer
-is followed from the ones digit to its first wrong digit. A run that was trained with `format.pad=all` sees zeros in front
+RUN is a run directory of `lab.pretrain` on add_integer with one layer and a window. The digit of a place is written by
+the token of the place below. With a window of 1, that token sees the digits of its own place, of the place above, which
+it writes, and of the place below. So a long sum is no more than a row of small views. A view is described by a mark for
+each place of either number: d for a digit, - where the number has ended, ^ below its ones digit. Every answer is
+followed from the ones digit to its first wrong digit. A run that was trained with `format.pad=all` sees zeros in front
 of the shorter number, up to the length of the longer.
 """
 
@@ -76,7 +76,9 @@ def main(folders: Sequence[str]) -> None:
         new = [wrong for found, wrong in places if found not in training]
         known = [wrong for found, wrong in places if found in training]
         needed = digits_needed(window, padded)
-        print(f"{folder.name}: trained on at most {most} digits{', padded' if padded else ''}; {needed} show every view")
+        print(
+            f"{folder.name}: trained on at most {most} digits{', padded' if padded else ''}; {needed} show every view"
+        )
         share("wrong where training cannot have shown the view", sum(new), len(new))
         share("wrong elsewhere", sum(known), len(known))
 
