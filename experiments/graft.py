@@ -1,15 +1,16 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
     python experiments/graft.py ["rows=graft, ordinary order"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
-                                [output=checkpoints] [measure=true] [perplexity=true] [publish=true] [key=value ...]
+                                [output=checkpoints] [words=held_out] [measure=true] [perplexity=true] [publish=true]
+                                [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
 and length (100x48: 48 sums of 100 digits; `problems`, if no number is given), greedily, by the lab's own engine, in
-the held-out words of lab/text/templates.py in turn; and measures the perplexity of docstrings of Python's library.
-What is measured is kept beside each model and is not measured again; measure=false trains and measures nothing, and
-shows what is known. Shows exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a
-table and a figure.
+the held-out words of lab/text/templates.py in turn (words=validation: in those that compare designs); and measures the
+perplexity of docstrings of Python's library. What is measured is kept beside each model and is not measured again;
+measure=false trains and measures nothing, and shows what is known. Shows exact match (95 %, the wider of Student's over
+seeds and Wilson's over problems); leaves a table and a figure.
 """
 
 import json
@@ -32,7 +33,7 @@ from lab.drawing.tables import Entry, Shown, Table
 from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
-from lab.models import checkpoints
+from lab.models import loading
 from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.representations import Integer
@@ -43,7 +44,7 @@ from lab.text.answers import READINGS
 from lab.text.documentation import HELD_OUT as DOCUMENTED
 from lab.text.documentation import documentation
 from lab.text.formats import TextFormat
-from lab.text.templates import HELD_OUT, worded
+from lab.text.templates import HELD_OUT, VALIDATION, worded
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
@@ -62,10 +63,11 @@ TOGETHER = 12_000
 """Digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Of documentation: how many, and of how many tokens."""
+WORDS = {"held_out": HELD_OUT, "validation": VALIDATION}
 TRAINED = 8
 """Digits of the longest numbers in training."""
 DIGITS = "8,20,50,100x48,1000x12"
-NAMES = ("rows", "seeds", "digits", "problems", "output", "measure", "perplexity")
+NAMES = ("rows", "seeds", "digits", "problems", "output", "words", "measure", "perplexity")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -86,7 +88,7 @@ def main(arguments: Sequence[str]) -> None:
             config = configured(row, seed, output, changes)
             if not asked_for and config.run_status() != "finished":
                 continue
-            one = Measured(trained(config))
+            one = Measured(trained(config), words=given.get("words", "held_out"))
             for length, count in lengths.items() if asked_for else ():
                 for stratum in STRATA:
                     one.exact_match(length, stratum, count)
@@ -111,8 +113,9 @@ def trained(config: FinetuneConfig) -> Path:
 class Measured:
     """What is known of one tuned model; what is not is measured when it is asked for."""
 
-    def __init__(self, folder: Path, model: str = "") -> None:
-        """`model`: its name, where it is not that of a run in the folder."""
+    def __init__(self, folder: Path, model: str = "", words: str = "held_out") -> None:
+        """`model`: its name, where it is not that of a run in the folder. `words`: one of WORDS."""
+        self.words = words
         self.folder, self.file, self.model = folder, folder / "graft.json", model or str(folder)
         self.known: dict[str, Any] = json.loads(self.file.read_text()) if self.file.is_file() else {}
         self._loaded: Any = None
@@ -120,11 +123,14 @@ class Measured:
     def exact_match(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
         """Of each problem whether it is right: the sum at once, and in the loose reading the first number that is
         written; seconds: of all."""
-        return self._once(f"{length} {stratum} {problems}", lambda: self._asked(length, stratum, problems))
+        return self._once(self._name(length, stratum, problems), lambda: self._asked(length, stratum, problems))
+
+    def _name(self, length: int, stratum: str, problems: int) -> str:
+        return f"{length} {stratum} {problems}" + " validation" * (self.words == "validation")
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""
-        return all(f"{length} {stratum} {problems}" in self.known for stratum in STRATA)
+        return all(self._name(length, stratum, problems) in self.known for stratum in STRATA)
 
     def share(self, length: int, stratum: str, problems: int) -> float:
         """Of sums that are right at once."""
@@ -142,16 +148,15 @@ class Measured:
         return self.known[name]
 
     def _model(self) -> Any:
-        self._loaded = self._loaded or checkpoints.load(ModelConfig(name=self.model))
+        self._loaded = self._loaded or loading.load(ModelConfig(name=self.model))
         return self._loaded
 
     def _asked(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
         model, tokenizer = self._model()
         written = TextFormat(swap_of(model).format, [task("add_integer")])
         sums = [addition(stratum, length, 0, index) for index in range(problems)]
-        asked = [
-            worded(HELD_OUT[index % len(HELD_OUT)], written.example(problem)) for index, problem in enumerate(sums)
-        ]
+        words = WORDS[self.words]
+        asked = [worded(words[index % len(words)], written.example(problem)) for index, problem in enumerate(sums)]
         engine = LocalEngine(model, tokenizer, max(1, TOGETHER // length))
         began, answers = time.perf_counter(), [""] * problems
         for found in engine.generate([Request(item.prompt, length + SURPLUS) for item in asked]):

@@ -14,6 +14,7 @@ from lab.drawing.figures import COLORS, figure_at
 from lab.drawing.publishing import take_results
 from lab.models.coupled import HIDDEN, hide
 from lab.models.same_place import pairs
+from lab.text.places import row_spots
 
 WINDOW = 1
 PROMPT = ["What", " is", " ", *"4321", " plus", " ", *"98", "?", " It", " is", " "]
@@ -49,8 +50,8 @@ def draw(path: Path) -> None:
 
 def sight(words: Sequence[str]) -> list[bool]:
     """Which tokens the last one sees."""
-    kinds_QK, digits_K = pairs(words, 1, WINDOW, ordinary=True)
-    return (hide(kinds_QK, digits_K)[0] != HIDDEN).tolist()
+    spots = row_spots(words, 1, ordinary=True)
+    return (hide(pairs(spots, WINDOW), spots)[0] != HIDDEN).tolist()
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ from lab.config.schema import chosen
 from lab.drawing.figures import figure_at
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Shown, Table
-from lab.models import scratch_runs
-from lab.models.scratch_runs import ScratchRun
+from lab.models.loading import ScratchRun, load_scratch
 from lab.numbers.additions import STRATA, STREAMS
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
@@ -33,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
     given = dict(part.split("=", 1) for part in rest if "=" in part)
     lengths = [int(part) for part in given.get("digits", "10,20,50,100").split(",")]
     count = int(given.get("problems", 100))
-    runs = [scratch_runs.load(Path(name)) for part in rest if "=" not in part for name in part.split(",")]
+    runs = [load_scratch(Path(name)) for part in rest if "=" not in part for name in part.split(",")]
     found: dict[str, list[Estimate]] = {}
     for length in lengths:
         for task, problems in asked(runs[0], length, count):

@@ -18,7 +18,7 @@ from rich.console import Console
 from lab.benchmarks.length_curves.one_pass import right_tokens
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
-from lab.models import scratch_runs
+from lab.models import loading
 from lab.numbers.additions import STRATA, STREAMS
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> dict[str, float]:
-    run = scratch_runs.load(folder)
+    run = loading.load_scratch(folder)
     run.model.sharpen(sharpness)
     problem_of = STREAMS[chosen(run.config.data.tasks)[0].key]
     shares = {}

@@ -93,8 +93,7 @@ def verify(arguments: Sequence[str]) -> None:
 
 
 def leaderboard(arguments: Sequence[str]) -> None:
-    from rich.console import Console
-
+    from lab.drawing.lines import show as show_tables
     from lab.errors import LabError
     from lab.smallest_adder.leaderboard import board, write
     from lab.smallest_adder.stored import submissions, verdict_of
@@ -113,7 +112,11 @@ def leaderboard(arguments: Sequence[str]) -> None:
         except Exception as error:
             # One file never stops the rest.
             print(f"error: {name!a}: no verdict: {type(error).__name__}: {error!a}", file=sys.stderr)
-    Console().print(write(verdicts, options.out).terminal())
+    show_tables([write(verdicts, options.out)])
+    qualified = {name: verdict for name, verdict in verdicts.items() if verdict["qualified"]}
+    size, smallest = min([(v["counts"]["parameters"], ascii(name)) for name, v in qualified.items()], default=(0, ""))
+    best = f"; the smallest has {size:,} parameters ({smallest})" if qualified else ""
+    print(f"{len(qualified)} of {len(verdicts)} submissions qualify{best}")
     print(f"written: {options.out / 'leaderboard.md'}, {options.out / 'leaderboard.html'}")
 
 

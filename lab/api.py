@@ -17,7 +17,7 @@ from lab.inference.engine import Engine, Request
 from lab.inference.local import LocalEngine
 from lab.inference.opening import open_engine
 from lab.inference.plain import PlainEngine
-from lab.models import checkpoints, pretrained, scratch_runs, zoo
+from lab.models import loading, pretrained, sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.tasks import task as task_named
@@ -45,7 +45,7 @@ class Model:
     benchmark: Callable[[Sequence[Problem]], Benchmark]
     """How problems are put to it."""
     tasks: Sequence[Task]
-    """The tasks that it knows: all of them, but for a model from scratch."""
+    """The tasks that it knows: all 53, or those that a model from scratch was trained on."""
     description: str
 
     def __repr__(self) -> str:
@@ -56,14 +56,14 @@ class Model:
 
         Args:
             question: an expression such as "12 + 34", "1.5e3 * 2.0e1" or "3/4 + 1/4", or the name of a task with its
-                operands, such as "max_integer 12, 34". A pretrained model goes on from any other text.
+                operands, such as "max_integer 12, 34". A pretrained model continues any other text.
 
         Raises TaskError for a question that the model has no words for.
         """
         asked = read_question(question, self.tasks)
         if asked is not None:
             return evaluate(self, [asked]).samples[0].reading.given or ""
-        if self.tasks != list(TASKS.values()):
+        if isinstance(self.engine, PlainEngine):
             names = ", ".join(task.key for task in self.tasks)
             raise TaskError(f"{question!r}: this model from scratch reads only {names}, such as 12 + 34")
         [completions] = self.engine.generate([Request(question, max_tokens=64)])
@@ -115,7 +115,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Probed:
-    """What the instruments found in a model. `lab.probe` makes one."""
+    """What instruments found in a model. `lab.probe` makes one."""
 
     subject: "Subject"
     found: "Mapping[str, Sequence[Measured]]"
@@ -135,8 +135,8 @@ class Probed:
 
     @property
     def circuit(self) -> "Circuit":
-        """Which head looks at which digit, what brings a carry about, and what tells what, as far as the instruments
-        say (alignment, patching and path_patching do); a notebook draws it."""
+        """Which head looks at which digit, what brings a carry about, and which part passes it to which, as far as the
+        instruments show it (alignment, patching and path_patching do). A notebook draws it."""
         from lab.probing.circuit import circuit
 
         return circuit(self.found)
@@ -173,19 +173,19 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         dtype: of the weights of a pretrained model: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
 
-    Raises ModelError, in one line, if the model cannot be had.
+    Raises ModelError, in one line, if the model is not available.
     """
-    place = Path(zoo.resolve(name))
-    if scratch_runs.is_run(place):
-        run = scratch_runs.load(place)
+    place = Path(sources.resolve(name))
+    if loading.is_scratch(place):
+        run = loading.load_scratch(place)
         engine = PlainEngine(run.model, run.tokenizer, batch_size, by_group=True)
         size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
         tasks = run.config.data.tasks
         known = list(TASKS.values()) if tasks == "all" else [task_named(key) for key in tasks]
         return Model(name, engine, lambda items: LengthCurves(items, run.notation), known, size)
-    model, tokenizer = checkpoints.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
+    model, tokenizer = loading.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
     local = LocalEngine(model, tokenizer, batch_size)
-    every = list(TASKS.values())
+    every = formats.writable(local.format)
     wording = formats.written(local.format, every)
     return Model(name, local, lambda items: Nupa(items, wording), every, pretrained.describe(model))
 
@@ -244,9 +244,11 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
     Args:
         model: a model that `load` gave, or its name.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
-        settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64; `digits` are its lengths.
+        settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` stands for
+            `lengths`.
 
-    Raises ModelError if the model cannot be opened or measured so, and ConfigError for settings that do not exist.
+    Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
+    exist.
     """
     from pydantic import ValidationError
 

@@ -6,7 +6,7 @@
 MODEL is a run directory of finetune or pretrain, a folder, a name on the model hub, an embedded model, one of the zoo
 (`lab list models`), or a config of evaluate, such as nupa_endpoint for a model behind an endpoint. QUESTION is an
 expression such as "12 + 34", or the name of a task with its operands, such as "max_integer 12, 34"; a pretrained model
-goes on from any other text.
+continues any other text.
 """
 
 import sys

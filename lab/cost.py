@@ -21,14 +21,10 @@ from lab.config.schema import chosen
 from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-from lab.runs import Run
 from lab.text.rule_following import check_rules
 
 if TYPE_CHECKING:
-    from lab.benchmarks.cost.scoring import Variant
-    from lab.benchmarks.nupa.scoring import Nupa
-    from lab.inference.local import LocalEngine
-    from lab.inference.plain import PlainEngine
+    pass
 
 
 @exit_cleanly
@@ -47,20 +43,20 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def compare(config: CostConfig) -> None:
     quiet_libraries()
-    from rich.console import Console
-
     from lab.benchmarks.cost import figures
     from lab.benchmarks.cost import tables as cost
+    from lab.benchmarks.cost.measuring import measured
     from lab.benchmarks.cost.scoring import cache_bytes, equal_memory_batch, summarize
     from lab.benchmarks.nupa.scoring import Nupa
+    from lab.drawing.lines import end, show
     from lab.inference.local import LocalEngine
     from lab.inference.plain import PlainEngine
-    from lab.models import checkpoints, pretrained
+    from lab.models import loading, pretrained
     from lab.numbers.sampling import distinct_problems
     from lab.text.wording import RuleFollowing
 
-    checkpoints.load(config.direct)  # if this model cannot be loaded, fail now and not hours later
-    model, tokenizer = checkpoints.load(config.rule_following)
+    loading.load(config.direct)  # if this model cannot be loaded, fail now and not hours later
+    model, tokenizer = loading.load(config.rule_following)
     size = config.batch_size
     engines: dict[str, LocalEngine | PlainEngine] = {
         "rule following, shared prefix": LocalEngine(model, tokenizer, size),
@@ -77,7 +73,7 @@ def compare(config: CostConfig) -> None:
         run.record_environment(device=pretrained.describe(model))
         rules = {name: measured(name, following, engine, run) for name, engine in engines.items()}
         del model, engines  # there may be memory for only one large model
-        model, tokenizer = checkpoints.load(config.direct)
+        model, tokenizer = loading.load(config.direct)
         answers = {"direct": measured("direct", answering, LocalEngine(model, tokenizer, size), run)}
         room = equal_memory_batch(answers["direct"], cache_bytes(rules["rule following, shared prefix"]))
         more: dict[str, LocalEngine | PlainEngine] = {"direct, equal memory": LocalEngine(model, tokenizer, room)}
@@ -91,11 +87,11 @@ def compare(config: CostConfig) -> None:
         run.write_text("table.md", cost.page(tables["variants"], tables["ratios"], tables["tasks"]))
         run.write_text("lengths.md", cost.page(tables["lengths"]))
         figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
-        for name in ("variants", "ratios", "tasks"):
-            Console().print(tables[name].terminal())
+        show([tables[name] for name in ("variants", "ratios", "tasks")])
         if following.note:
             print(following.note)
-        print(f"run directory: {run.path}")
+        then = f"lab cost {run.path} OTHER_RUN out=frontier; lab report {run.path} out=report"
+        end(cost.in_short(summary), f"{run.path} (table.md, lengths.md, figures/)", then)
 
 
 def frontier(arguments: Sequence[str]) -> None:
@@ -103,6 +99,7 @@ def frontier(arguments: Sequence[str]) -> None:
     from rich.console import Console
 
     from lab.benchmarks.cost import frontier as cost
+    from lab.drawing.lines import show
 
     named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
     out = Path(named[-1]) if named else None
@@ -110,30 +107,14 @@ def frontier(arguments: Sequence[str]) -> None:
         raise ConfigError(f"out={named[-1]}: give a new folder, or one that is not a run directory")
     rows = cost.points(cost.ways(Path(argument) for argument in arguments if not argument.startswith("out=")))
     table = cost.table(rows)
-    Console(width=None if sys.stdout.isatty() else 200).print(table.terminal())
+    show([table], Console(width=None if sys.stdout.isatty() else 200))
+    print(*cost.in_short(rows), sep="\n")
     if out:
         out.mkdir(parents=True, exist_ok=True)
         (out / "frontier.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
         (out / "frontier.csv").write_text(table.csv(), encoding="utf-8")
         cost.draw(rows, "Accuracy against cost, on the problems that all runs were asked", out / "frontier.png")
-        print(f"tables and figure: {out}")
-
-
-def measured(name: str, benchmark: "Nupa", engine: "LocalEngine | PlainEngine", run: Run) -> "Variant":
-    """The samples and costs of one way to answer, named `name`, measured into `run`."""
-    from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.cost.scoring import Variant
-    from lab.inference.metered import MeteredEngine
-    from lab.models.memory import token_bytes, weight_bytes
-
-    stem = name.replace(", ", "_").replace(" ", "_")
-    requests = benchmark.requests(engine)
-    for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
-        pass  # warm up: work that a device does only once is not part of the cost
-    metered = MeteredEngine(engine, run, f"passes_{stem}")
-    samples = measure(benchmark, metered, run, f"samples_{stem}", requests=requests)
-    model, passes = engine.model, run.read(f"passes_{stem}")
-    return Variant(engine.batch_size, weight_bytes(model), token_bytes(model), samples, passes)
+    print(f"tables and figure: {out or 'out=FOLDER writes them'}")
 
 
 if __name__ == "__main__":

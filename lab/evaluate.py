@@ -18,12 +18,11 @@ from pydantic import field_validator
 
 from lab import processes
 from lab.command import is_config, is_word, read_config, read_options
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig, OwnQuestionsConfig
-from lab.config.schema import Section, chosen
+from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-from lab.text.rule_following import check_rules
 
 COMMAND = "lab evaluate"
 
@@ -31,13 +30,13 @@ COMMAND = "lab evaluate"
 class CompareOptions(Section):
     """The options of a comparison of runs."""
 
-    out: Path | None = None
-    """The folder for all tables and figures; they are only printed if it is not given."""
+    out: Path = Path("comparison")
+    """The folder for all tables and figures."""
 
     @field_validator("out")
     @classmethod
-    def _no_run(cls, out: Path | None) -> Path | None:
-        taken = out and out.exists() and (not out.is_dir() or (out / "config.yaml").exists())
+    def _no_run(cls, out: Path) -> Path:
+        taken = out.exists() and (not out.is_dir() or (out / "config.yaml").exists())
         if out == Path() or taken:
             raise ValueError("should be a new folder, or one that is not a run directory")
         return out
@@ -61,18 +60,9 @@ def check_inputs(config: EvaluateConfig) -> None:
     """Raises LabError if a file or folder in the config cannot be used. Call it before loading a model."""
     if isinstance(config.engine, LocalEngineConfig):
         check_name(config.engine.model.name, "engine.model.name")
-    if isinstance(config.benchmark, OwnQuestionsConfig):
-        from lab.benchmarks.own_questions import check_file
+    from lab.benchmarks.opening import check_benchmark
 
-        check_file(config.benchmark.file)
-    if not isinstance(config.benchmark, NupaConfig):
-        return
-    if config.benchmark.setting == "rule_following":
-        check_rules(chosen(config.benchmark.tasks), config.benchmark.rules)
-    if config.benchmark.published:
-        from lab.benchmarks.nupa.files import read_published
-
-        read_published(config.benchmark.published)
+    check_benchmark(config.benchmark)
 
 
 def evaluate(config: EvaluateConfig) -> None:
@@ -81,8 +71,8 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import out_of_reach
     from lab.benchmarks.opening import open_benchmark
-    from lab.benchmarks.results import VERSION, Summary, answered
-    from lab.benchmarks.sums.carry_free import parse_errors
+    from lab.benchmarks.results import Summary, answered, parse_errors
+    from lab.drawing.lines import end
     from lab.inference.engine import Sampling
     from lab.inference.opening import open_engine
 
@@ -102,37 +92,39 @@ def evaluate(config: EvaluateConfig) -> None:
             return
         kind = config.benchmark.kind
         summary = benchmark.summarize(samples)
-        if kind == "carry_free":
+        if any("parse_error" in sample.remarks for sample in samples):
             run.rewrite("parse_errors", [sample.to_json() for sample in parse_errors(samples)])
-        run.write_json("summary", Summary(version=VERSION, **{kind: summary}).to_json())
-        show(report.write(kind, {config.name: summary}, run.path))
+        run.write_json("summary", Summary.of(kind, summary).to_json())
+        report.write(kind, {config.name: summary}, run.path)
         if benchmark.note:
             print(benchmark.note)
         unanswered = len(samples) - len(answered(samples))
         if unanswered:
             print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
-        print(f"run directory: {run.path}")
+        then = f"lab report {run.path} out=report (every answer); lab evaluate OTHER {run.path} (compare)"
+        end(report.in_short(kind, {config.name: summary}), f"{run.path} (tables/, figures/)", then)
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs side by side; with out=FOLDER, also write all tables and figures there."""
-    from tempfile import TemporaryDirectory
-
+    """Print how the runs compare, in a few lines, and write all tables and figures to a folder."""
     from lab.benchmarks import compare as report
+    from lab.drawing.lines import show
 
     words, options = read_options(CompareOptions, arguments, COMMAND, __doc__ or "", "RUN [RUN ...]")
     paths, out = list(map(Path, words)), options.out
     summaries = report.collect(paths)
     show([report.settings(paths)])
-    with TemporaryDirectory() as scratch:
-        for benchmark, runs in summaries.items():
-            folder = (out or Path(scratch)) / (benchmark if len(summaries) > 1 else "")
-            show(report.write(benchmark, runs, folder, compared=True))
-        if (differences := report.differences(paths)) is not None:
-            show([differences])
-            report.write_table("differences", differences, out or Path(scratch))
-    if out:
-        print(f"tables and figures: {out}")
+    for benchmark, runs in summaries.items():
+        report.write(benchmark, runs, out / (benchmark if len(summaries) > 1 else ""), compared=True)
+        print(*report.in_short(benchmark, runs), sep="\n")
+    first, found = report.differences(paths)
+    if found:
+        report.write_table("differences", report.differences_table(first, found), out)
+        print(*report.differences_in_short(first, found), sep="\n")
+    elif len(paths) > 1:
+        print("no two of these runs share a problem, so their differences were not tested")
+    print(f"tables and figures: {out}")
+    print(f"next: lab report {' '.join(words)} out=report (each problem with both answers)")
 
 
 def export(arguments: list[str]) -> None:
@@ -155,13 +147,7 @@ def export(arguments: list[str]) -> None:
     write_dataset(problems, config.seed, folder)
     write_published(problems, folder / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")
-
-
-def show(tables: Sequence) -> None:
-    from rich.console import Console
-
-    for table in tables:
-        Console().print(table.terminal())
+    print(f"`lab export {folder}/test.json FOLDER` writes them as evalchemy and MarinSkyRL have them")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,36 @@
-"""Write the model of a run as files for other programs, or as a small folder to pass on.
+"""Write the model of a run as files for other programs, or as a small folder to pass on; or its training data.
 
-    lab export RUN FOLDER [to=merged] [dtype=bfloat16]
+    lab export RUN FOLDER [to=merged] [dtype=bfloat16] [push=owner/name]
+    lab export CONFIG FOLDER to=data [push=owner/name]
+    lab export FILE FOLDER
 
-RUN is a run directory of finetune or pretrain. FOLDER is new; it gets the model and its card (README.md).
+RUN is a run directory of finetune or pretrain. FOLDER is new; it gets the files and a card (README.md). push= puts it
+on the Hugging Face hub too, in a private repository; `hf auth login` or HF_TOKEN says who you are.
 
     to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
     to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
     to=adapter   the adapters alone, with the swap that they need: lab.load and `lab ask` open them
     to=scratch   a model from scratch, the only form that it has: lab.load and `lab ask` open it
+    to=data      what a run or a config of finetune trains on, as text: TRL, axolotl and LLaMA-Factory read it
+
+FILE is a file of NUPA in the published layout, such as test.json of `lab evaluate ... export=nupa`. FOLDER gets it as
+evalchemy and MarinSkyRL have it:
+
+    nupa.jsonl                           at most 100 problems of each task and length
+    nupa5k.jsonl, nupa5k_manifest.jsonl  5,000 problems, if there are as many
+    train.parquet                        all problems but these 5,000, to train on with rewards
 """
 
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from lab.command import read_options
+from pydantic import Field
+
+from lab.command import find_config, is_config, read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import keys_of, load
@@ -27,11 +42,13 @@ from lab.errors import ConfigError, RunError, exit_cleanly
 class ExportOptions(Section):
     """What is written."""
 
-    to: Literal["merged", "gguf", "adapter", "scratch"] | None = None
-    """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch. If not given, merged
-    for a run of finetune and scratch for a run of pretrain."""
+    to: Literal["merged", "gguf", "adapter", "scratch", "data"] | None = None
+    """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch. data: what finetune
+    trains on. If not given, merged for a run of finetune and scratch for a run of pretrain."""
     dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
     """The dtype of the weights that are written. Adapters are merged in float32 and rounded once."""
+    push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
+    """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is made if it is not there."""
 
 
 @exit_cleanly
@@ -40,24 +57,118 @@ def main(argv: Sequence[str] | None = None) -> None:
     words, options = read_options(ExportOptions, arguments, "lab export", __doc__ or "", "RUN FOLDER")
     if len(words) != 2:
         raise ConfigError("give a run and a new folder, such as: lab export checkpoints/smollm2_lora exported")
-    run, folder = map(Path, words)
+    source, folder = Path(words[0]), Path(words[1])
     if folder.exists():
         raise ConfigError(f"{folder}: is there already; give the name of a new folder")
-    file = run / "config.yaml"
-    command = command_of(keys_of(file)) if file.is_file() else None
-    if command not in ("finetune", "pretrain"):
-        raise RunError(f"{run}: not a run of lab finetune or lab pretrain")
-    tuned = command == "finetune"
-    config = load(FinetuneConfig if tuned else PretrainConfig, file, [])
-    to = options.to or ("merged" if tuned else "scratch")
     from lab.progress import quiet_libraries
 
     quiet_libraries()  # before they are imported: some speak then
+    if options.push:
+        _check_login()
+    if source.suffix == ".json":
+        _problems(source, folder)
+    elif options.to == "data":
+        _data(source, folder)
+    else:
+        _model(source, folder, options)
+    if options.push:
+        _push(folder, options.push, "model" if source.suffix != ".json" and options.to != "data" else "dataset")
+
+
+def _model(run: Path, folder: Path, options: ExportOptions) -> None:
+    command = _command(run)
+    if command not in ("finetune", "pretrain"):
+        raise RunError(f"{run}: not a run of lab finetune or lab pretrain")
+    tuned = command == "finetune"
+    config = load(FinetuneConfig if tuned else PretrainConfig, run / "config.yaml", [])
+    to = options.to or ("merged" if tuned else "scratch")
     from lab.models.exporting import export
 
     export(run, config, to, folder, options.dtype)
     size = sum(part.stat().st_size for part in folder.rglob("*") if part.is_file())
-    print(f"{folder}: {to}, {options.dtype}, {size / 1e6:.1f} MB")
+    print(f"{folder}: {to}, {options.dtype}, {size / 1e6:.1f} MB; README.md says how it was trained")
+    print(f"next: {_THEN[to].format(folder=folder)}")
+
+
+_THEN = {
+    "merged": 'lab ask {folder} "12 + 34"; vllm serve {folder}; transformers opens it with from_pretrained("{folder}")',
+    "gguf": "llama-cli -m {folder}/*.gguf",
+    "adapter": 'lab ask {folder} "12 + 34"',
+    "scratch": 'lab ask {folder} "12 + 34"; lab probe probe_scratch subject={folder}',
+}
+"""What opens each form of a model."""
+
+
+def _command(run: Path) -> str | None:
+    file = run / "config.yaml"
+    return command_of(keys_of(file)) if file.is_file() else None
+
+
+def _data(source: Path, folder: Path) -> None:
+    file = find_config(str(source)) if is_config(str(source)) else source / "config.yaml"
+    if not file.is_file() or command_of(keys_of(file)) != "finetune":
+        raise RunError(f"{source}: to=data wants a run or a config of lab finetune")
+    from lab.training.text_files import write
+
+    config = load(FinetuneConfig, file, [])
+    with _made(folder) as made:
+        count = write(config, made)
+    print(f"{folder}: {count:,} samples, train.jsonl")
+
+
+def _problems(file: Path, folder: Path) -> None:
+    from lab.benchmarks.nupa.layouts import evalchemy, skyrl, strata
+
+    texts = strata.read(file)
+    distinct = sum(len(set(group)) for groups in texts.values() for group in groups.values())
+    panel = evalchemy.panel(texts) if distinct >= evalchemy.PANEL else []
+    with _made(folder) as made:
+        told = [f"nupa.jsonl: {evalchemy.write(evalchemy.sampled(texts), made / 'nupa.jsonl'):,} problems"]
+        if panel:
+            evalchemy.write(evalchemy.panel_rows(texts, panel), made / "nupa5k.jsonl")
+            (made / "nupa5k_manifest.jsonl").write_bytes(evalchemy.manifest(panel))
+            which = (
+                "evalchemy's own" if evalchemy.is_published(panel) else "not those of evalchemy: the file is another"
+            )
+            told.append(f"nupa5k.jsonl: {len(panel):,} problems, {which}")
+        count = skyrl.write(skyrl.rows(texts, panel), made / "train.parquet")
+        told.append(f"train.parquet: {count:,} problems" + (", without those of nupa5k.jsonl" if panel else ""))
+    print(f"{folder}:", *told, sep="\n  ")
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[Path]:
+    """A folder of that name to write into; it takes its place when all is written."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
+        made = Path(beside) / folder.name
+        made.mkdir()
+        yield made
+        made.rename(folder)
+
+
+def _check_login() -> None:
+    """Before anything is computed."""
+    from huggingface_hub import whoami
+
+    try:
+        whoami()
+    except Exception as error:  # the hub's client raises dozens of types
+        reason = " ".join(str(error).split())[:160]
+        raise ConfigError(f"push: the hub does not know you; `hf auth login`, or set HF_TOKEN ({reason})") from None
+
+
+def _push(folder: Path, name: str, kind: str) -> None:
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi().create_repo(name, repo_type=kind, private=True, exist_ok=True)
+        HfApi().upload_folder(repo_id=name, repo_type=kind, folder_path=folder)
+    except Exception as error:  # the hub's client raises dozens of types
+        reason = " ".join(str(error).split())[:160]
+        again = f"`hf upload {name} {folder} --repo-type {kind}` tries again"
+        raise RunError(f"push={name}: {reason}; {folder} is written, {again}") from None
+    print(f"pushed to {name}")
 
 
 if __name__ == "__main__":

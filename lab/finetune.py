@@ -37,14 +37,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def finetune(config: FinetuneConfig) -> None:
     quiet_libraries()
-    from rich.console import Console
-
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.nupa import figures
+    from lab.benchmarks.nupa import figures, in_short
     from lab.benchmarks.nupa.problems import pick_problems
     from lab.benchmarks.nupa.scoring import Nupa
     from lab.benchmarks.nupa.tables import change_table, changes
     from lab.benchmarks.results import VERSION, Summary
+    from lab.drawing.lines import end, show
     from lab.inference.local import LocalEngine
     from lab.models import adapters, pretrained, swaps
     from lab.text import formats
@@ -104,10 +103,11 @@ def finetune(config: FinetuneConfig) -> None:
         run.write_json("summary", Summary(version=VERSION, before=figured[0], after=figured[1]).to_json())
         run.write_text("table.md", table.markdown())
         figures.before_after(rows, title, run.figures / "before_after.png")
-        Console().print(table.terminal())
+        show([table])
         if benchmark.note:
             print(benchmark.note)
-        print(f"run directory: {run.path}")
+        then = f'lab ask {run.path} "12 + 34"; lab report {run.path} out=report (every answer, before and after)'
+        end(in_short.changed(rows), f"{run.path} (table.md, figures/)", then)
 
 
 if __name__ == "__main__":

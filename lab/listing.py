@@ -52,11 +52,10 @@ def tasks(_: Sequence[str] = ()) -> Table:
 
 def models(_: Sequence[str] = ()) -> Table:
     """The embedded models, the zoo, and the forms that names of other models have."""
-    from lab.models import zoo
-    from lab.models.sources import EMBEDDED
+    from lab.models import sources
 
-    rows = [(name, "embedded: fetched once from the package index") for name in EMBEDDED]
-    rows += [(name, zoo.about(folder)) for name, folder in zoo.models().items()]
+    rows = [(name, "embedded: fetched once from the package index") for name in sources.EMBEDDED]
+    rows += [(name, sources.about(folder)) for name, folder in sources.zoo().items()]
     rows += [
         ("checkpoints/NAME", "the model of a run of finetune or pretrain"),
         ("FOLDER", "a model or adapters in Hugging Face's layout"),

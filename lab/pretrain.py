@@ -9,6 +9,7 @@ the same result.
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from lab import processes
 from lab.command import read_config
@@ -33,13 +34,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def pretrain(config: PretrainConfig) -> None:
     quiet_libraries()
-    from rich.console import Console
-
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves import figures
     from lab.benchmarks.length_curves import tables as length_curves
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
-    from lab.benchmarks.results import VERSION, Summary
+    from lab.benchmarks.results import Summary
+    from lab.drawing.lines import end, show
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
     from lab.text.notation import Notation
@@ -68,9 +68,9 @@ def pretrain(config: PretrainConfig) -> None:
         if not run.model.exists():
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
             engine = PlainEngine(model, tokenizer, tested.batch_size, by_group=True)
-            rows = (lambda: on_the_way.rows(engine)) if on_the_way else None
+            measured = partial(on_the_way.points, engine) if on_the_way else None
             dtype = pretrained.resolve_dtype(config.model)
-            train_from_scratch(model, tokenizer, config.training, sets, collate, seed, run, dtype, rows)
+            train_from_scratch(model, tokenizer, config.training, sets, collate, seed, run, dtype, measured)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)
@@ -81,17 +81,18 @@ def pretrain(config: PretrainConfig) -> None:
             return
 
         curves = benchmark.summarize(samples)
-        run.write_json("summary", Summary(version=VERSION, lengths=curves).to_json())
+        run.write_json("summary", Summary.of("lengths", curves).to_json())
         title = f"{config.name}: trained on {config.data.lengths[0]}-{config.data.lengths[1]} digits"
         table = length_curves.table({config.name: curves}, title)
         run.write_text("table.md", table.markdown())
         figures.length_curves({config.name: curves}, config.data.lengths, title, run.figures / "lengths.png")
-        if seen := length_curves.while_training(run.read("curve")):
+        if seen := length_curves.while_training(run):
             figures.training_curves(seen, title, run.figures / "training.png")
-        Console().print(table.terminal())
+        show([table])
         if benchmark.note:
             print(benchmark.note)
-        print(f"run directory: {run.path}")
+        then = f"lab probe probe_scratch subject={run.path}; lab report {run.path} out=report"
+        end(length_curves.in_short(curves), f"{run.path} (table.md, figures/)", then)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@
 
 Opens a run directory or a pretrained model in TransformerLens, checks that it computes what the model computes, and
 measures it with each instrument of the config: where its heads look, where the carry is, what changing either does.
-Leaves every array with its axes and intervals (probe_<instrument>.json), tables, and one page with figures and
-attention patterns that opens offline. Instruments that have finished are not run again with resume=true; one that fails
-costs itself alone, and is tried again.
+Writes every array with its axes and intervals (probe_<instrument>.json), tables, and one page with figures and
+attention patterns that opens offline. With resume=true, instruments that have finished are not run again. An instrument
+that fails does not stop the others, and is tried again.
 
-`benchmark` measures the instruments instead: on adders whose circuits are known, how much of a circuit each finds, and
-what it claims that is not there. Leaves scores.csv and tables.md.
+`benchmark` measures the instruments instead, on adders whose circuits are known: how much of a circuit each one finds,
+and what it finds that is not there. It writes scores.csv and tables.md.
 """
 
 import sys
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["benchmark"]:
-        # nothing has to be said: the shipped config measures everything
+        # no config is needed: the shipped one measures everything
         given = arguments[1:]
         named = given if given and "=" not in given[0] else ["probe_benchmark", *given]
         return benchmark(read_config(BenchmarkConfig, named, "lab probe benchmark", __doc__ or ""))
@@ -89,7 +89,7 @@ def benchmark(config: BenchmarkConfig) -> None:
 
 
 def _measured(session: "Session", run: "Run", name: str) -> "Section":
-    """What an instrument found, now or before; a failure is told, and leaves the others as they are."""
+    """What an instrument finds, or found in an earlier start. A failure is reported and does not stop the others."""
     from lab.probing.instruments import INSTRUMENTS
     from lab.probing.measured import Measured
     from lab.probing.page import Section
@@ -100,7 +100,7 @@ def _measured(session: "Session", run: "Run", name: str) -> "Section":
         if not (run.path / f"{stored}.json").exists():
             print(f"{name} ...", flush=True)
             run.write_json(stored, [part.to_json() for part in INSTRUMENTS[name](session)])
-    except Exception as error:  # whatever it is, the other instruments are no worse for it
+    except Exception as error:  # whatever it is, the other instruments can still run
         reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
         print(f"{name} failed: {reason}", file=sys.stderr)
         return Section(name, LOOK_FOR[name], [], [], " ".join(reason.split()))

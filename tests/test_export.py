@@ -1,13 +1,20 @@
+import json
+
+import huggingface_hub
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import lab
 from lab.ask import main as ask
+from lab.benchmarks.nupa.files import read_published, write_published
+from lab.benchmarks.nupa.layouts import evalchemy, skyrl
 from lab.config.schema import ModelConfig
 from lab.export import main
 from lab.finetune import main as finetune
-from lab.models import checkpoints, scratch_runs
+from lab.models import loading
+from lab.numbers.sampling import Cell, distinct_problems
+from lab.numbers.tasks import TASKS
 from tests.test_finetune import ROOT
 from tests.test_pretrain import run as pretrained
 
@@ -57,7 +64,7 @@ def logits(model, tokenizer):
 
 
 def opened(run):
-    model, tokenizer = checkpoints.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
+    model, tokenizer = loading.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
     return logits(model, tokenizer)
 
 
@@ -80,6 +87,21 @@ def test_a_gguf_file_read_back_computes_the_same(tuned, tmp_path, dtype, toleran
     model = AutoModelForCausalLM.from_pretrained(out, gguf_file="out.gguf", dtype=torch.float32)
     found = logits(model, AutoTokenizer.from_pretrained(tuned["plain"] / "model"))
     torch.testing.assert_close(found, opened(tuned["plain"]), atol=tolerance, rtol=tolerance)
+
+
+def test_a_gguf_file_read_back_answers_as_the_run_does(tuned, tmp_path):
+    """At most one of 100 answers may differ."""
+    main([str(tuned["plain"]), str(tmp_path / "out"), "to=gguf", "dtype=float32"])
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "out", gguf_file="out.gguf", dtype=torch.float32)
+    model.save_pretrained(tmp_path / "back")
+    AutoTokenizer.from_pretrained(tuned["plain"] / "model").save_pretrained(tmp_path / "back")
+    problems = lab.problems("add_integer", 3, n=100)
+    found, expected = (
+        [sample.reading.given for sample in lab.evaluate(str(name), problems).samples]
+        for name in (tmp_path / "back", tuned["plain"])
+    )
+    assert len(expected) == 100
+    assert sum(map(str.__ne__, map(str, found), map(str, expected))) <= 1
 
 
 @pytest.mark.parametrize("name", ["plain", "coupled"])
@@ -124,6 +146,10 @@ def test_what_is_exported_into_a_zoo_is_opened_by_its_name_there(tuned, tmp_path
         (["{plain}", "."], "is there already"),
         (["nowhere", "out"], "nowhere: not a run of lab finetune or lab pretrain"),
         (["{plain}", "out", "to=onnx"], "to"),
+        (["{plain}", "out", "push=adds"], "push"),
+        (["nowhere", "out", "to=data"], "to=data wants a run or a config of lab finetune"),
+        (["packing", "out", "to=data"], "to=data wants a run or a config of lab finetune"),
+        (["nowhere.json", "out"], "nowhere.json: No such file or directory"),
         (["{plain}", "out", "to=scratch"], "a model tuned is exported with to=merged, gguf or adapter"),
     ],
 )
@@ -142,7 +168,7 @@ def test_a_model_from_scratch_computes_the_same_when_it_is_opened_from_its_folde
     path, out = pretrained(tmp_path), tmp_path / "zoo" / "adds"
     main([str(path), str(out), f"dtype={dtype}"])
     assert f"scratch, {dtype}" in capsys.readouterr().out
-    made, opened_again = scratch_runs.load(path), scratch_runs.load(out)
+    made, opened_again = loading.load_scratch(path), loading.load_scratch(out)
     assert opened_again.model.dtype == torch.float32
     ids = torch.arange(len(made.tokenizer))[None]
     found, expected = (run.model(input_ids=ids).logits for run in (opened_again, made))
@@ -153,7 +179,131 @@ def test_a_model_from_scratch_computes_the_same_when_it_is_opened_from_its_folde
 def test_the_card_of_a_model_from_scratch_says_what_it_is(tmp_path):
     path = pretrained(tmp_path)
     main([str(path), str(tmp_path / "out")])
-    model = scratch_runs.load(path).model
+    model = loading.load_scratch(path).model
     first, _, what = (tmp_path / "out" / "README.md").read_text().splitlines()[:3]
     assert first == "# 1 layer trained from scratch on add_integer, 1-4 digits"
     assert f"{sum(weights.numel() for weights in model.parameters()):,} parameters" in what
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
+
+
+def test_the_training_data_of_a_run_is_written_in_the_order_in_which_it_was_trained_on(tuned, tmp_path, capsys):
+    from lab.config.finetuning import FinetuneConfig
+    from lab.config.loading import load
+    from lab.text.wording import Wording
+    from lab.training.problem_sets import Rows, Selection
+    from lab.training.trainer import training_sets
+
+    main([str(tuned["plain"]), str(tmp_path / "sums"), "to=data"])
+    assert "8 samples" in capsys.readouterr().out
+    config = load(FinetuneConfig, tuned["plain"] / "config.yaml", [])
+    tokenizer = AutoTokenizer.from_pretrained(config.model.name)
+    sets = training_sets(config.training, Selection(config.data.cells, config.seed), Rows(tokenizer, Wording()))
+    for row, trained in zip(rows(tmp_path / "sums"), sets.train.examples, strict=True):
+        assert row["prompt"] == tokenizer.decode(trained["prompt_ids"])
+        assert row["completion"] == tokenizer.decode(trained["completion_ids"][:-1])
+    about = json.loads((tmp_path / "sums" / "dataset_info.json").read_text())
+    assert about == {"sums": {"file_name": "train.jsonl", "columns": {"prompt": "prompt", "response": "completion"}}}
+    card = (tmp_path / "sums" / "README.md").read_text()
+    assert "# sums: 8 problems of number understanding to train on" in card
+    assert str(tmp_path) not in card
+
+
+def test_the_training_data_of_a_config_needs_no_run(tmp_path):
+    main(["smollm2_graft", str(tmp_path / "data"), "to=data"])
+    found = rows(tmp_path / "data")
+    assert len({row["prompt"] for row in found}) > 1000
+    assert all(row["completion"].startswith(" ") for row in found)
+
+
+@pytest.mark.slow
+def test_plain_sfttrainer_takes_a_step_on_the_training_data(tuned, toy_model, tmp_path):
+    from datasets import load_dataset
+    from trl import SFTConfig, SFTTrainer
+
+    main([str(tuned["plain"]), str(tmp_path / "sums"), "to=data"])
+    data = load_dataset(str(tmp_path / "sums"), split="train", cache_dir=str(tmp_path / "cache"))
+    settings = SFTConfig(
+        output_dir=str(tmp_path / "out"), max_steps=1, per_device_train_batch_size=4, use_cpu=True, bf16=False,
+        report_to="none", logging_steps=1,
+    )  # fmt: skip
+    model = AutoModelForCausalLM.from_pretrained(toy_model)
+    trainer = SFTTrainer(model, settings, train_dataset=data, processing_class=AutoTokenizer.from_pretrained(toy_model))
+    batch = next(iter(trainer.get_train_dataloader()))
+    counted = batch["labels"] != -100
+    assert 0 < counted.sum() < counted.numel() / 2  # the answers alone
+    before = model.model.layers[0].mlp.up_proj.weight.clone()
+    trainer.train()
+    assert (model.model.layers[0].mlp.up_proj.weight != before).any()
+
+
+class Hub:
+    """Stands in for the hub's client and records what is asked of it."""
+
+    asked: list = []  # noqa: RUF012
+
+    def create_repo(self, name, **options):
+        self.asked.append(("create", name, options))
+
+    def upload_folder(self, **options):
+        self.asked.append(("upload", options["repo_id"], options))
+
+
+def test_push_puts_a_model_and_a_dataset_on_the_hub(tuned, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(huggingface_hub, "whoami", lambda: {"name": "me"})
+    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+    for to, kind in (("adapter", "model"), ("data", "dataset")):
+        monkeypatch.setattr(Hub, "asked", [])
+        main([str(tuned["plain"]), str(tmp_path / to), f"to={to}", "push=me/adds"])
+        assert Hub.asked == [
+            ("create", "me/adds", {"repo_type": kind, "private": True, "exist_ok": True}),
+            ("upload", "me/adds", {"repo_id": "me/adds", "repo_type": kind, "folder_path": tmp_path / to}),
+        ]
+        assert "pushed to me/adds" in capsys.readouterr().out
+
+
+def refused(*words):
+    raise OSError("Token is required\nbut no token found")
+
+
+def test_a_push_without_a_login_is_refused_before_anything_is_written(tuned, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(huggingface_hub, "whoami", refused)
+    with pytest.raises(SystemExit) as stopped:
+        main([str(tuned["plain"]), str(tmp_path / "out"), "push=me/adds"])
+    told = capsys.readouterr().err
+    assert (stopped.value.code, told.count("\n")) == (2, 1)
+    assert "the hub does not know you; `hf auth login`" in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_push_that_fails_leaves_the_folder_and_says_how_to_go_on(tuned, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(huggingface_hub, "whoami", lambda: {"name": "me"})
+    monkeypatch.setattr(Hub, "upload_folder", lambda self, **options: refused())
+    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+    with pytest.raises(SystemExit):
+        main([str(tuned["plain"]), str(tmp_path / "out"), "to=adapter", "push=me/adds"])
+    assert f"`hf upload me/adds {tmp_path / 'out'} --repo-type model` tries again" in capsys.readouterr().err
+    assert (tmp_path / "out" / "README.md").is_file()
+
+
+def test_problems_are_written_as_evalchemy_and_marinskyrl_have_them(tmp_path, monkeypatch, capsys):
+    problems = [
+        item for length in (3, 4) for item in distinct_problems(Cell(TASKS["add_integer"], length), "test", 0, 30)
+    ]
+    write_published(problems, tmp_path / "test.json")
+    main([str(tmp_path / "test.json"), str(tmp_path / "few")])
+    assert {path.name for path in (tmp_path / "few").iterdir()} == {"nupa.jsonl", "train.parquet"}
+    assert "nupa.jsonl: 60 problems" in capsys.readouterr().out
+    monkeypatch.setattr(evalchemy, "PANEL", 20)
+    monkeypatch.setattr(evalchemy.panel, "__defaults__", (20,))
+    main([str(tmp_path / "test.json"), str(tmp_path / "many")])
+    assert "20 problems, not those of evalchemy: the file is another" in capsys.readouterr().out
+    held_out = read_published(tmp_path / "many" / "nupa5k.jsonl")
+    trained = read_published(tmp_path / "many" / "train.parquet")
+    assert (len(held_out), len(trained)) == (20, 40)
+    assert sorted([*held_out, *trained]) == sorted(problems)
+    listed = [json.loads(line) for line in (tmp_path / "many" / "nupa5k_manifest.jsonl").read_text().splitlines()]
+    taken = {row["extra_info"]["source_sha256"] for row in skyrl.read(tmp_path / "many" / "train.parquet")}
+    assert not taken & {line["sha256"] for line in listed}

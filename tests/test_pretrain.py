@@ -57,9 +57,9 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
     assert (path / "figures" / "training.png").stat().st_size > 10_000
     assert json.loads((path / "throughput.json").read_text())["samples"] > 0
 
-    from lab.models import scratch_runs
+    from lab.models import loading
 
-    left = scratch_runs.load(path)
+    left = loading.load_scratch(path)
     assert left.config.data.lengths == (1, 4)
     assert left.notation.vocabulary == left.model.config.vocabulary
     assert left.tokenizer.encode("1 2")[0] == left.model.config.bos_token_id

@@ -1,13 +1,12 @@
 """The interface of every benchmark, and the loop that asks, scores and records."""
 
-from collections.abc import Iterator, Sequence, Set
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Protocol
 
 from lab import processes
-from lab.benchmarks.results import Question, Sample, Scored, read_samples
+from lab.benchmarks.results import Part, Question, Sample, Scored, read_samples
 from lab.errors import RunError
-from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling
-from lab.inference.sharing import generate_together
+from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling, generate_together
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import without_thoughts
@@ -32,9 +31,7 @@ class Benchmark(Protocol):
         """The readings of an answer, and remarks on it. Only called for completions that arrived."""
         ...
 
-    def summarize(self, samples: Sequence[Sample]) -> Any:
-        """The summary of the samples, of one of the types in lab/benchmarks/results.py."""
-        ...
+    def summarize(self, samples: Sequence[Sample]) -> Part: ...
 
 
 def evenly(length: int, size: int) -> list[int]:
@@ -64,7 +61,7 @@ class Subset:
     def score(self, index: int, completion: Completion) -> Scored:
         return self.whole.score(self.places[index], completion)
 
-    def summarize(self, samples: Sequence[Sample]) -> Any:
+    def summarize(self, samples: Sequence[Sample]) -> Part:
         return self.whole.summarize(samples)
 
 
@@ -99,6 +96,7 @@ def measure(
     sampling: Sampling = GREEDY,
     model: str = "",
     requests: Sequence[Request] | None = None,
+    arrived: Callable[[], None] | None = None,
 ) -> list[Sample]:
     """Asks every question that <name>.jsonl has no answer to, and writes answers to disk as they arrive.
 
@@ -112,6 +110,7 @@ def measure(
         sampling: how tokens are chosen.
         model: the name of the model, for the record.
         requests: the benchmark's requests, if they have been made already.
+        arrived: called whenever answers have arrived, before they are written.
 
     Returns all samples, in the benchmark's order; if several processes share the questions, each gets all samples.
     Raises RunError if the file belongs to other questions.
@@ -128,6 +127,8 @@ def measure(
     with progress_bar() as bar:
         item = bar.add_task(name.replace("_", " "), total=len(asked), completed=len(answered), note="")
         for batch in ask(benchmark, engine, asked, sampling, model, set(answered)):
+            if arrived:
+                arrived()
             run.append(name, [sample.to_json() for sample in batch])
             answered |= {sample.index: sample for sample in batch}
             bar.update(item, completed=len(answered))

@@ -1,81 +1,28 @@
 """The tables and figures of one run, or of several runs side by side, and where they differ beyond chance."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from lab.benchmarks import own_questions
-from lab.benchmarks.length_curves import figures as length_figures
-from lab.benchmarks.length_curves import tables as length_tables
-from lab.benchmarks.nupa import figures as nupa_figures
-from lab.benchmarks.nupa import tables as nupa_tables
-from lab.benchmarks.results import Question, Summary, answered, grouped, read_samples, read_summary, task_key
-from lab.benchmarks.sums import figures as sum_figures
-from lab.benchmarks.sums import tables as sum_tables
+from lab.benchmarks.nupa import in_short as nupa_in_short
+from lab.benchmarks.opening import REPORTS, Summaries
+from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
 from lab.numbers.paired import Difference, holm
 from lab.runs import Run
 
-Summaries = Mapping[str, Any]
-"""Summaries of one benchmark, by label; each has the type that the benchmark's `summarize` returns."""
 
-
-class Report(NamedTuple):
-    """How the summaries of a benchmark are shown."""
-
-    title: str
-    tables: Callable[[Summaries], dict[str, Table]]
-    """All tables, by file name."""
-    draw: Callable[[Summaries, str, Path], None]
-    """Draws the figures, under a title, into a folder."""
-    shown: tuple[str, ...]
-    """The names of the tables that a command prints; all tables are written to files."""
-    compared: Callable[[Summaries], dict[str, Table]] | None = None
-    """The tables of a comparison, if they differ from `tables`."""
-
-
-_SUMS = ("success", "outcomes")
-
-REPORTS = {
-    "nupa": Report(
-        "NUPA",
-        nupa_tables.all_tables,
-        nupa_figures.all_figures,
-        ("exact_match_strict", "readings", "first_errors_of_traces"),
-        nupa_tables.beside_the_papers,
-    ),
-    "lengths": Report(
-        "By length", length_tables.all_tables, length_figures.all_figures, ("exact_match", "digit_match")
-    ),
-    "two_integers": Report(
-        "The sum of two integers of 2-30 digits",
-        sum_tables.all_tables,
-        sum_figures.all_figures,
-        (*_SUMS, "format_failures", "wrong_sums"),
-    ),
-    "carry_free": Report(
-        "Carry-free addition",
-        sum_tables.all_tables,
-        sum_figures.all_figures,
-        (*_SUMS, "parse_errors", "flags", "right_in_text"),
-    ),
-    "own_questions": Report(
-        "Questions of your own", own_questions.all_tables, lambda summaries, title, folder: None, ("exact_match",)
-    ),
-}
-
-
-def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
+def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
     """Summaries of run directories, by benchmark and label; a fine-tuning run has two, before and after.
 
     Raises RunError if a path is not a finished run, if the run has no figures of a benchmark (a probe, a sweep), or if
     it was written by another version of the lab.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Part]] = {}
     for place, label in _labels(paths).items():
         if not place.exists():
             raise RunError(f"{place}: there is no such run")
@@ -89,7 +36,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Any]]:
+def by_benchmark(summary: Summary, label: str) -> dict[str, dict[str, Part]]:
     """The parts of a run's summary by benchmark and label."""
     if summary.before is not None and summary.after is not None:
         return {"nupa": {f"{label}, before": summary.before, f"{label}, after": summary.after}}
@@ -109,12 +56,21 @@ def _labels(paths: Iterable[Path]) -> dict[Path, str]:
     }
 
 
-def differences(paths: Iterable[Path]) -> Table | None:
-    """Where runs differ from the first of them on problems that both were asked, task by task (exact match, strict
-    reading). A fine-tuning run comes before and after its tuning. None if no two runs share a problem.
+class Compared(NamedTuple):
+    """Where a run differs from the first, on a task's problems that both were asked."""
 
-    P-values are McNemar's, adjusted for all rows (Holm 1979). `detectable` is the smallest difference that the row's
-    problems could have shown.
+    run: str
+    task: str
+    """A task's key, or "all"."""
+    difference: Difference
+    p: float
+    """McNemar's p-value, adjusted for all tasks of all runs (Holm 1979)."""
+
+
+def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
+    """The first run's label, and where the others differ from it, task by task (exact match, strict reading).
+
+    A fine-tuning run comes before and after its tuning. The list is empty if no two runs share a problem.
     """
     runs = [(name, found) for path, label in _labels(paths).items() for name, found in _answers(path, label)]
     found = []
@@ -123,18 +79,38 @@ def differences(paths: Iterable[Path]) -> Table | None:
         for name, keys in {"all": shared, **grouped(shared, lambda key: task_key(key[0]))}.items():
             if keys:
                 difference = Difference.of([runs[0][1][key] for key in keys], [second[key] for key in keys])
-                found.append((label, name, difference))
-    if not found:
-        return None
-    adjusted = holm([difference.p for _, _, difference in found])
+                found.append(Compared(label, name, difference, difference.p))
+    adjusted = holm([row.p for row in found])
+    return runs[0][0] if runs else "", [row._replace(p=p) for row, p in zip(found, adjusted, strict=True)]
+
+
+def differences_table(first: str, found: Sequence[Compared]) -> Table:
+    """One row per run and task. `detectable` is the smallest difference that the row's problems could have shown."""
     rows = []
-    for (label, name, found_here), p in zip(found, adjusted, strict=True):
-        least = "" if found_here.detectable is None else f"{100 * found_here.detectable:.0f}"
-        shares = percent(found_here.first), percent(found_here.second), points(found_here.estimate)
-        rows.append((label, name, str(found_here.n), *shares, probability(p), least))
+    for run, task, difference, p in found:
+        shares = percent(difference.first), percent(difference.second), points(difference.estimate)
+        rows.append((run, task, str(difference.n), *shares, probability(p), _detectable(difference)))
     columns = ("run", "task", "n", "first %", "run %", "difference", "p", "detectable")
-    better = frozenset(place for place, p in enumerate(adjusted) if p < 0.05)
-    return Table(f"Differences from {runs[0][0]}, in points, on the same problems", columns, rows, 2, better)
+    better = frozenset(place for place, row in enumerate(found) if row.p < 0.05)
+    return Table(f"Differences from {first}, in points, on the same problems", columns, rows, 2, better)
+
+
+def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
+    """A line for each run: the difference over all problems, and the largest ones of tasks that are beyond chance."""
+    lines = []
+    for run, rows in grouped(found, lambda row: row.run).items():
+        whole, *tasks = rows
+        real = sorted((row for row in tasks if row.p < 0.05), key=lambda row: -abs(row.difference.estimate.value))
+        named = [f"{row.task} {points(row.difference.estimate)}" for row in real[:3]] or ["no task beyond chance"]
+        least = _detectable(whole.difference)
+        power = f", {least} points could have been shown" if least and whole.p >= 0.05 else ""
+        shown = f"{points(whole.difference.estimate)}, p {probability(whole.p)}, n={whole.difference.n}{power}"
+        lines.append(f"{run} against {first}, in points: {shown}; {', '.join(named)}")
+    return lines
+
+
+def _detectable(difference: Difference) -> str:
+    return "" if difference.detectable is None else f"{100 * difference.detectable:.0f}"
 
 
 def _answers(place: Path, label: str) -> list[tuple[str, dict[tuple[Question, int], bool]]]:
@@ -191,8 +167,8 @@ def model_of(config: Mapping[str, Any]) -> str:
     return str(model)
 
 
-def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> list[Table]:
-    """Writes tables/*.md, tables/*.csv and figures/*.png below `folder`; returns the tables to print.
+def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> None:
+    """Writes tables/*.md, tables/*.csv and figures/*.png below `folder`.
 
     Args:
         benchmark: a key of REPORTS.
@@ -204,8 +180,18 @@ def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = F
     found = report.compared(summaries) if compared and report.compared else report.tables(summaries)
     for name, table in found.items():
         write_table(name, table, folder)
-    report.draw(summaries, report.title, folder / "figures")
-    return [found[name] for name in report.shown if name in found]
+    if report.draw:
+        report.draw(summaries, report.title, folder / "figures")
+
+
+def in_short(benchmark: str, summaries: Summaries) -> list[str]:
+    """What the summaries of a benchmark say, in a few lines."""
+    if benchmark == "nupa" and len(summaries) > 1:
+        return nupa_in_short.compared(summaries)
+    told = REPORTS[benchmark].in_short
+    if len(summaries) == 1:
+        return told(next(iter(summaries.values())))
+    return [f"{label}: {line}" for label, summary in summaries.items() for line in told(summary)]
 
 
 def write_table(name: str, table: Table, folder: Path) -> None:

@@ -89,6 +89,11 @@ def all_tables(summaries: Mapping[str, OwnSummary]) -> dict[str, Table]:
     return {"exact_match": Table("Right answers (95 % interval)", ("model", "asked", "answered", "right %"), rows, 1)}
 
 
+def in_short(summary: OwnSummary) -> list[str]:
+    """One line: the share of right answers."""
+    return [f"right, % (95 % interval), n={summary.answered}: {percent(summary.exact_match) or 'none was answered'}"]
+
+
 def _module(path: Path) -> ModuleType:
     if not path.is_file() or path.suffix != ".py":
         raise TaskError(f"benchmark.file={path}: should be a Python file")

@@ -204,6 +204,11 @@ def answered(samples: Iterable[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.answered]
 
 
+def parse_errors(samples: Iterable[Sample]) -> list[Sample]:
+    """The answers that could not be read, in benchmarks that remark on the reason (`parse_error`)."""
+    return [sample for sample in answered(samples) if sample.remarks.get("parse_error")]
+
+
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     groups: dict[Key, list[Item]] = defaultdict(list)
     for item in items:
@@ -315,6 +320,16 @@ Curves: TypeAlias = dict[str, Curve]
 """Curves by the key of the task."""
 
 
+class CurvePoint(Scores):
+    """A line of curve.jsonl: the scores of one task and length during a training."""
+
+    step: int
+    samples: int
+    """How many training problems the model had seen."""
+    task: str
+    length: int
+
+
 class Rates(Result):
     """Right sums and outcomes of a group of samples. A rate is None if nothing was answered."""
 
@@ -419,6 +434,10 @@ class CostSummary(Result):
     ratios: dict[str, dict[str, CostRatios]]
 
 
+Part: TypeAlias = NupaSummary | SumsSummary | OwnSummary | Curves
+"""What the `summarize` of a benchmark returns."""
+
+
 class Summary(Result):
     """The content of summary.json; a run has one or two of these parts."""
 
@@ -432,6 +451,11 @@ class Summary(Result):
     own_questions: OwnSummary | None = None
     lengths: Curves | None = None
     """The curves of a model from scratch."""
+
+    @classmethod
+    def of(cls, benchmark: str, part: Part) -> Self:
+        """The summary of a run that asked one benchmark; `benchmark` is the name of its part."""
+        return cls.model_validate({"version": VERSION, benchmark: part})
 
 
 def read_summary(run: Run) -> Summary:

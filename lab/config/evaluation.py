@@ -62,11 +62,14 @@ class EndpointConfig(Section):
 
 
 class VllmConfig(Section):
-    """vLLM in this process (the extra `vllm`)."""
+    """vLLM in this process, in an environment of its own (`make vllm`)."""
 
     kind: Literal["vllm"] = "vllm"
     model: str
-    """A local directory or a name on the model hub."""
+    """An embedded model, a local directory of a model or of adapters, a run directory of lab.finetune, or a name on the
+    model hub."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """auto: as the weights are stored."""
     tensor_parallel: int = Field(default=1, ge=1)
     """Number of GPUs that share the model."""
     memory_share: float = Field(default=0.9, gt=0, le=1)

@@ -55,6 +55,10 @@ class LocalityConfig(Section):
     operands: int = Field(default=2, ge=1, le=2)
     """How many numbers come before an answer. Until then no digit of another number is visible: the digits of operands
     see words and themselves."""
+    words: Literal["all", "last"] = "all"
+    """Which words the digits of an answer see. all: all before them. last: the last one before the answer, which has
+    seen all others, and the first token of the text. What the answer knows of the question's wording then goes through
+    one token, and the wording cannot turn a digit later on."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
 
@@ -167,6 +171,8 @@ class ReplayConfig(Section):
 
     tokens: int = Field(default=0, ge=0)
     """Tokens of ordinary text in each forward pass; 0 for none."""
+    every: int = Field(default=1, ge=1)
+    """Compare the predictions at every such token of the text; 1 for all."""
     weight: float = Field(default=1, gt=0)
     """Weight of the divergence from the untouched model, relative to the mean loss per answer token."""
 
@@ -200,13 +206,15 @@ class FinetuneConfig(RunConfig):
         "model.name=smollm2-135m-instruct",
         "model.quantization=none",
         "adapter.rank=4",
+        "data.lengths={hard: [1, 5], easy: [1, 5]}",
         "training.max_steps=2",
         "training.warmup_steps=1",
         "training.log_every=1",
-        "training.evaluate_every=1",
+        "training.evaluate_every=2",
         "training.valid_problems=4",
         "training.batch_size=4",
         "training.micro_batch_size=4",
+        "evaluation.lengths={hard: [5, 5], easy: [5, 5]}",
         "evaluation.problems_per_range=1",
     )
 

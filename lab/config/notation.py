@@ -25,9 +25,9 @@ class FormatConfig(Section):
     """What is written least significant digit first. integer: integer parts, numerators, denominators and exponents.
     decimal: the digits after the point. each: both of these. total: the whole number from its end, so that its parts
     swap places too. answer: like total, but for the answer only."""
-    pad: Literal["none", "operands", "all"] = "none"
-    """What is padded with zeros. operands: each part of an operand, to the digits of the longer operand. all: the
-    answer too."""
+    pad: Literal["none", "operands", "answer", "all"] = "none"
+    """What is padded with zeros. operands: each part of an operand, to the digits of the longer operand. answer: each
+    part of the answer, to the same number of digits. all: both."""
     index_hints: Literal["none", "question", "both"] = "none"
     """Put a token with the place before each group of digits (Zhou et al. 2024), in the question alone or in the answer
     too."""
@@ -41,6 +41,6 @@ class FormatConfig(Section):
         Position schemes count digits in the order in which they are written. Without padding, the count tells the place
         only if the lowest digit comes first.
         """
-        if self.reverse in ("none", "decimal", "answer") and self.pad == "none":
+        if self.reverse in ("none", "decimal", "answer") and self.pad in ("none", "answer"):
             what = f"{key} counts digits as they are written, so digits of the same place only get the same count"
             raise ValueError(f"{what} with format.reverse=integer, each or total, or with format.pad")

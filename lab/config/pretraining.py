@@ -61,9 +61,9 @@ class ScratchConfig(Section):
     encoding: Encoding = "rope"
     """What attention does with position ids. rope: rotates (Su et al. 2021). nope: nothing (Kazemnejad et al. 2023).
     alibi: subtracts slope times distance from the scores (Press et al. 2022); alibi_released: adds it, as the paper's
-    code does. fire: adds a learned function of the distance (Li et al. 2024). relative: adds what the query
-    makes of the signed distance, up to 4, by a learned vector for each (Shaw et al. 2018). learned: nothing, but
-    each id has an embedding that is added to the inputs."""
+    code does. fire: adds a learned function of the distance (Li et al. 2024). relative: adds the product of the
+    query with a learned vector for the signed distance, which is cut at 4 (Shaw et al. 2018). learned: nothing;
+    instead, an embedding of each id is added to the inputs."""
     locality: Slope | list[Slope] = 0.0
     """With rope, relative or learned: how much an attention score falls for each step between the two position ids; for
     coupled ids, which wrap around, the distance is the shorter way round. One number for all heads, or one for each. It
@@ -71,10 +71,11 @@ class ScratchConfig(Section):
     by one digit needs a head that sees this digit from far away."""
     window: int = Field(default=0, ge=0)
     """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
-    for all. Then length changes nothing that a layer computes, except in heads that break sticks."""
+    for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""
     stick_breaking: int = Field(default=0, ge=0)
-    """How many heads of each layer, the last ones, attend by stick-breaking (Tan et al. 2024): to the nearest token
-    before that fits, however far it is. They know the order of tokens and no position ids: no locality, no window."""
+    """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
+    nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
+    ids, so `locality` and `window` do not apply to them."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.

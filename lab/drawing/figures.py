@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -48,6 +49,14 @@ def plain(text: str) -> str:
     """The text, escaped for matplotlib: a dollar would begin a formula, and a label that begins with _ is hidden."""
     escaped = text.replace("$", r"\$")
     return f"\u2009{escaped}" if escaped.startswith("_") else escaped
+
+
+def headed(figure: Figure, title: str) -> None:
+    """Writes a title above a figure, in as many lines as its width needs."""
+    figure.suptitle(plain(fill(title, max(24, int(_CHARACTERS_AN_INCH * figure.get_figwidth())))))
+
+
+_CHARACTERS_AN_INCH = 11
 
 
 def interval(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
@@ -92,10 +101,14 @@ def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, 
         title: the title of the figure.
         path: the file to write.
     """
-    with figure_at(path, figsize=(4.4 * len(lines) + 0.4, 3.6)) as figure:
-        grid = figure.subplots(1, len(lines), squeeze=False, sharey=True)[0]
+    columns = min(2, len(lines))
+    rows = -(-len(lines) // columns)
+    with figure_at(path, figsize=(3.6 * columns + 0.4, 2.7 * rows + 0.6)) as figure:
+        grid = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+        for axes in grid[len(lines) :]:
+            axes.set_visible(False)
         labels = list(dict.fromkeys(label for panel in lines.values() for label in panel))
-        for axes, (name, panel) in zip(grid, lines.items(), strict=True):
+        for axes, (name, panel) in zip(grid, lines.items(), strict=False):
             for label, points in panel.items():
                 line_with_band(axes, points, color=COLORS[labels.index(label) % len(COLORS)], label=label)
             axes.set(ylim=(-0.03, 1.03), xlabel=x)
@@ -103,7 +116,7 @@ def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, 
             axes.set_title(name)
             axes.grid(color="#eeeeee")
             axes.legend()
-        figure.suptitle(plain(title))
+        headed(figure, title)
 
 
 def by_cell(
@@ -128,9 +141,9 @@ def by_cell(
         grid = figure.subplots(1, len(estimates), squeeze=False, sharey=True)[0]
         for axes, (name, found) in zip(grid, estimates.items(), strict=True):
             for place, estimate in enumerate(found):
-                look: dict[str, Any] = {"color": COLORS[0], "ms": 4, "lw": 1.2}
                 if estimate:
-                    axes.errorbar([estimate.value], [place], xerr=error_bars([estimate]), fmt="o", **look)
+                    bars = error_bars([estimate])
+                    axes.errorbar([estimate.value], [place], xerr=bars, fmt="o", color=COLORS[0], ms=4, lw=1.2)
                 else:
                     axes.annotate("not measured", (0.02, place), xycoords=("axes fraction", "data"), fontsize=6)
             if name in shares:
@@ -140,4 +153,4 @@ def by_cell(
             axes.set_ylim(len(labels) - 0.5, -0.5)
         grid[0].set_yticks(range(len(labels)), [plain(label) for label in labels])
         grid[0].set_ylabel(plain(tried))
-        figure.suptitle(plain(title))
+        headed(figure, title)

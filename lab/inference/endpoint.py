@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx2  # the HTTP client of openai
 import openai
@@ -40,6 +40,9 @@ _SHORTEST_SECRET = 8
 _ENDED = ("stop", "length", "content_filter", "tool_calls", "function_call")
 """The finish reasons of OpenAI's API. With one of them, even an empty answer is complete."""
 _THOUGHTS = ("thinking", "reasoning")
+
+Body: TypeAlias = dict[str, Any]
+"""The JSON object of a request."""
 
 
 class EndpointEngine:
@@ -116,8 +119,8 @@ class EndpointEngine:
         key = self._key or "none"
         return openai.AsyncOpenAI(base_url=self.config.base_url, api_key=key, timeout=timeout, max_retries=0)
 
-    def _body(self, request: Request, sampling: Sampling, index: int) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.config.model, "temperature": sampling.temperature}
+    def _body(self, request: Request, sampling: Sampling, index: int) -> Body:
+        body: Body = {"model": self.config.model, "temperature": sampling.temperature}
         if sampling.top_p != 1:
             body["top_p"] = sampling.top_p
         if sampling.temperature > 0:
@@ -127,7 +130,7 @@ class EndpointEngine:
         messages = [message._asdict() for message in request.prompt]
         return body | {"messages": messages, self._budget: request.max_tokens}
 
-    async def _answer(self, client: openai.AsyncOpenAI, throttle: Throttle, body: dict[str, Any]) -> Completion:
+    async def _answer(self, client: openai.AsyncOpenAI, throttle: Throttle, body: Body) -> Completion:
         """The first completion, or an api_error whose seconds include all attempts and waits."""
         began = time.perf_counter()
         ask = tenacity.AsyncRetrying(
@@ -158,7 +161,7 @@ class EndpointEngine:
             return tenacity.wait_random_exponential(max=longest)(state)
         return min(asked, longest) * random.uniform(1, 1.5)  # so that requests do not all come at the same instant
 
-    async def _let_in(self, client: openai.AsyncOpenAI, throttle: Throttle, body: dict[str, Any]) -> Completion:
+    async def _let_in(self, client: openai.AsyncOpenAI, throttle: Throttle, body: Body) -> Completion:
         """One attempt, repeated after each rate limit error.
 
         Raises openai.RateLimitError if waiting does not help: there is no credit left, or `patience` has run out.
@@ -175,7 +178,7 @@ class EndpointEngine:
                     throttle.passed()
                     return completion
 
-    async def _attempt(self, client: openai.AsyncOpenAI, body: dict[str, Any]) -> Completion:
+    async def _attempt(self, client: openai.AsyncOpenAI, body: Body) -> Completion:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self.config.timeout):
@@ -189,7 +192,7 @@ class EndpointEngine:
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             raise _UnusableError(f"not a completion: {answer}") from None
 
-    async def _post(self, client: openai.AsyncOpenAI, body: dict[str, Any]) -> Any:
+    async def _post(self, client: openai.AsyncOpenAI, body: Body) -> Any:
         if "prompt" in body:
             return await client.completions.create(**body)
         try:

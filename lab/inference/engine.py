@@ -1,11 +1,12 @@
-"""The interface of all engines: prompts in, completions and their cost out."""
+"""The interface of all engines, prompts in, completions and their cost out, and what several of them share."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from hashlib import blake2b
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from lab import processes
 from lab.config.notation import FormatConfig
-from lab.text.examples import Prompt
+from lab.text.examples import Prompt, encode_prompt, opens_thoughts
 
 
 def never(text: str) -> bool:
@@ -95,3 +96,46 @@ class BatchingEngine(Engine, Protocol):
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """The indices of requests that are computed together, in the order of `generate`."""
         ...
+
+
+class TokenizingEngine:
+    """The base class of engines that have the model's tokenizer."""
+
+    tokenizer: Any
+    format = FormatConfig()
+
+    def check(self, request: Request) -> None:
+        encode_prompt(request.prompt, self.tokenizer)
+
+    def count_tokens(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def tokens_needed(self, prompt: Prompt, completion: str) -> int:
+        return len(encode_prompt(prompt, self.tokenizer)) + self.count_tokens(completion) + 1
+
+    def whole(self, prompt_ids: list[int], text: str) -> str:
+        """The text, with the tag that opens its thoughts if the prompt ended with this tag."""
+        return f"<think>{text}" if opens_thoughts(prompt_ids, self.tokenizer) else text
+
+
+def generate_together(
+    engine: Engine, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+) -> Iterator[dict[int, Completion]]:
+    """Like `engine.generate`, but processes that each have a copy of the model take turns at its batches; every process
+    gets all completions.
+
+    Batches and completions are the same as in a single process. In each round, every process computes one batch;
+    successive batches have similar sizes, so that processes wait little for each other.
+    """
+    if not isinstance(engine, BatchingEngine) or processes.count() == 1:
+        yield from engine.generate(requests, sampling, done)
+        return
+    left = [batch for batch in engine.batches(requests) if not done >= set(batch)]
+    mine = processes.share(left)
+    chosen = {index for batch in mine for index in batch} - done
+    completions = engine.generate(requests, sampling, set(range(len(requests))) - chosen)
+    for turn in range(-(-len(left) // processes.count())):
+        wanted, found = set(mine[turn]) - done if turn < len(mine) else set(), {}
+        while not found.keys() >= wanted:
+            found |= next(completions)
+        yield {index: completion for part in processes.gather(found) for index, completion in part.items()}

@@ -20,10 +20,9 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
 from lab.inference.cache import RaggedCache
-from lab.inference.engine import GREEDY, Completion, Request, Sampling, never
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine, never
 from lab.inference.reading import PromptReader
 from lab.inference.speculation import Drafter, Passages
-from lab.inference.tokenizing import TokenizingEngine
 from lab.models.swapped import step_places
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
@@ -153,8 +152,8 @@ class LocalEngine(TokenizingEngine):
 
 
 def _choices(rows: list["_Row"], logits_BQV: torch.Tensor) -> Sequence[Iterable[Any]]:
-    """The next tokens of each row. Random tokens are drawn only when they are used, because an unused draw would change
-    all later ones."""
+    """The next tokens of each row. Random tokens are drawn only when they are used: an unused draw would change all
+    later draws."""
     choosers = [row.chooser for row in rows if row.chooser]
     if not choosers:
         return logits_BQV.argmax(-1).tolist()

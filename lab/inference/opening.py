@@ -23,7 +23,7 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
         engine = VllmEngine(config)
         return engine, engine.description
     from lab.inference.local import LocalEngine
-    from lab.models import checkpoints, pretrained
+    from lab.models import loading, pretrained
 
-    model, tokenizer = checkpoints.load(config.model)
+    model, tokenizer = loading.load(config.model)
     return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)

@@ -1,7 +1,7 @@
 """The usual loop: `generate` of transformers over left-padded batches.
 
-Models from scratch use it, because their questions are short and share no prompt. Elsewhere it is the baseline for
-`LocalEngine`.
+Models from scratch use it, because their questions are short and share no prompt. For pretrained models, it is what
+`LocalEngine` is compared with.
 """
 
 import itertools
@@ -15,14 +15,13 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
 from lab.inference.local import LocalEngine
-from lab.inference.tokenizing import TokenizingEngine
 from lab.text.examples import encode_prompt
 
 
 class PlainEngine(TokenizingEngine):
-    """Greedy generation in batches. They are in the order of the requests and have the budget of their longest request.
+    """Greedy generation in batches, in the order of the requests. A batch has the budget of its longest request.
 
     No request leaves a batch early. Tokens after its end, after its budget, or after its answer is decided are cut off
     afterwards. Completions therefore equal those of `LocalEngine`; only their cost differs.

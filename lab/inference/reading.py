@@ -21,8 +21,9 @@ from lab.models.prefix_tree import PrefixTree
 from lab.models.swapped import biases_places, tree_places
 
 _TOKENS_A_TREE = 2048
+"""The most nodes of a tree."""
 _BIASED_TOKENS_A_TREE = 512
-"""Where heads have biases of their own, which are tables of nodes and nodes."""
+"""The same if heads have biases of their own, which are tables over all pairs of nodes."""
 _SHORTEST_START = 64
 """Tokens. For a shorter beginning, a separate forward pass costs more than computing it in every tree."""
 

@@ -1,42 +1,91 @@
-"""Generation with vLLM, for models that need one or several GPUs (the extra `vllm`)."""
+"""Generation with vLLM, on GPUs or on a CPU. It needs an environment of its own (`make vllm`), because it wants older
+versions of some libraries than the lab.
+
+Adapters stay apart from the weights, as LoRA requests. Models that vLLM would compute differently from the lab are
+refused before vLLM is imported: those with swapped tokens or positions, and those from scratch.
+"""
 
 import importlib
 import itertools
 import time
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml
 
 from lab.config.evaluation import VllmConfig
 from lab.errors import ModelError
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
-from lab.inference.tokenizing import TokenizingEngine
+from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
+from lab.models.sources import locate
 from lab.models.swaps import recorded
 from lab.text.examples import encode_prompt
+
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""The ranks for which vLLM reserves room; another rank gets the next larger one."""
+
+
+class Subject(NamedTuple):
+    """What vLLM is to load."""
+
+    base: str
+    """The folder or hub name of a whole model."""
+    adapters: Path | None
+    """The folder of adapters on it, if there are any."""
+    rank: int = 0
+
+
+def subject(name: str) -> Subject:
+    """What is behind a name: an embedded model, a folder of a model or of adapters, a run of lab.finetune, or a model
+    on the hub.
+
+    Raises ModelError for a model that vLLM would compute differently from the lab.
+    """
+    for folder in (Path(name), Path(name) / "model"):
+        if recorded(folder).of_model:
+            raise ModelError(f"{name} has swapped tokens or positions (swap.json): use engine.kind=local")
+        if "number_llama" in _said(folder / "config.json").get("model_type", ""):
+            raise ModelError(f"{name} is a model from scratch, which vLLM does not know: use lab pretrain or lab ask")
+        said = _said(folder / "adapter_config.json")
+        if said:
+            trained_on = _said(Path(name) / "config.yaml").get("model", {}).get("name")
+            return Subject(locate(trained_on or said["base_model_name_or_path"]), folder, said["r"])
+    return Subject(locate(name), None)
+
+
+def _said(file: Path) -> dict[str, Any]:
+    """The mapping in a file of JSON or YAML; empty if there is no such file."""
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except yaml.YAMLError as error:
+        raise ModelError(f"{file}: {' '.join(str(error).split())[:160]}") from None
 
 
 class VllmEngine(TokenizingEngine):
     def __init__(self, config: VllmConfig) -> None:
-        """Raises ModelError, in one line, if vLLM is not installed or cannot load the model, or if the model has
-        swapped tokens or positions, which vLLM would ignore."""
-        for folder in (Path(config.model), Path(config.model) / "model"):
-            if recorded(folder).of_model:
-                raise ModelError(f"{config.model} has swapped tokens or positions (swap.json): use engine.kind=local")
+        """Raises ModelError, in one line, if vLLM is not installed, cannot load the model, or would compute something
+        other than the lab does (see `subject`)."""
+        base, adapters, rank = subject(config.model)
         try:
             vllm: Any = importlib.import_module("vllm")  # the package, not this file
         except ImportError as error:
-            raise ModelError(f"{error}; pip install number-lab[vllm], or use engine.kind=local") from error
+            raise ModelError(f"{error}; `make vllm` sets up an environment for it, or use engine.kind=local") from error
         self.config, self._sampling_params = config, vllm.SamplingParams
+        room = next((size for size in _RANKS if size >= rank), rank)
         try:
             self._model = vllm.LLM(
-                model=config.model,
+                model=base,
+                dtype=config.dtype,
                 tensor_parallel_size=config.tensor_parallel,
                 gpu_memory_utilization=config.memory_share,
                 max_model_len=config.max_model_len,
+                **({"enable_lora": True, "max_lora_rank": room} if adapters else {}),
             )
         except Exception as error:  # the hub, CUDA and vLLM raise dozens of types
             reason = " ".join(str(error).split())[:160]
             raise ModelError(f"vLLM cannot load {config.model!r} ({type(error).__name__}: {reason})") from error
+        self._adapters = _request(adapters) if adapters else None
+        self.format = recorded(adapters).format if adapters else self.format
         self.tokenizer = self._model.get_tokenizer()
         self.description = f"vllm {vllm.__version__}, tensor parallel {config.tensor_parallel}"
 
@@ -52,6 +101,7 @@ class VllmEngine(TokenizingEngine):
                 [{"prompt_token_ids": ids} for ids in prompts],
                 [self._parameters(requests[i], sampling, i) for i in batch],
                 use_tqdm=False,
+                lora_request=self._adapters,
             )
             seconds = (time.perf_counter() - began) / len(batch)
             yield {
@@ -72,3 +122,7 @@ class VllmEngine(TokenizingEngine):
             max_tokens=request.max_tokens,
             seed=sampling.seed_of(index) if sampling.temperature else None,
         )
+
+
+def _request(adapters: Path) -> Any:
+    return importlib.import_module("vllm.lora.request").LoRARequest("adapters", 1, str(adapters.resolve()))

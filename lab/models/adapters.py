@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError
+from lab.models.fused_lora import fuse, round_adapters
 from lab.models.swapped import biases_places, embeds_places
 from lab.models.swaps import recorded, swap_of
 
@@ -43,6 +44,7 @@ def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
         trainable_token_indices=dict.fromkeys(tables, new_tokens) if new_tokens else None,
     )
     tuned: Any = get_peft_model(model, lora)
+    fuse(tuned)
     # do not save a whole embedding table that got new rows: the adapters already save these rows as trained tokens
     tuned.save_pretrained = partial(tuned.save_pretrained, save_embedding_layers=False)
     return tuned
@@ -57,12 +59,14 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
     trained, there = recorded(folder), swap_of(model)
     if trained != there:
         raise ModelError(
-            f"{folder}: trained with {trained!r}, but the model has {there!r}; lab.models.checkpoints loads both"
+            f"{folder}: trained with {trained!r}, but the model has {there!r}; lab.models.loading loads both"
         )
     try:
-        return PeftModel.from_pretrained(model, str(folder))
+        tuned = PeftModel.from_pretrained(model, str(folder))
     except Exception as error:
         raise ModelError(f"{folder}: not a loadable adapter: {' '.join(str(error).split())[:160]}") from error
+    fuse(tuned)
+    return tuned
 
 
 def for_inference(model: PeftModel, quantized: bool) -> PreTrainedModel:
@@ -70,5 +74,6 @@ def for_inference(model: PeftModel, quantized: bool) -> PreTrainedModel:
 
     They are not merged into bfloat16 or quantized weights, where part of them would be lost to rounding.
     """
+    round_adapters(model)
     exact = not quantized and model.dtype == torch.float32
     return (model.merge_and_unload() if exact else model).eval()  # type: ignore[return-value]

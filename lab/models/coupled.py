@@ -15,20 +15,22 @@ The other digits must be hidden in every layer. If each layer sees one place fur
 Shapes: N nodes of a prefix tree, B rows, Q own nodes of a row, K nodes of its path, H heads, D width.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from lab.models.prefix_tree import PrefixTree
+from lab.text.places import RowSpots
 
 HIDDEN = -1
 """The kind of a pair whose query must not see its key."""
+LONGEST = 16
+"""The most queries of a row of paths."""
 
 
 def text_positions(words: Sequence[str]) -> list[int]:
@@ -42,17 +44,29 @@ def text_positions(words: Sequence[str]) -> list[int]:
     return found
 
 
-def hide(kinds_QK: torch.Tensor, digits_K: torch.Tensor) -> torch.Tensor:
-    """The kinds of the last Q tokens of a row, with HIDDEN for each digit without a kind. A token still sees itself."""
+def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> torch.Tensor:
+    """The kinds of the last Q tokens of a row, with HIDDEN for what they must not see. A token always sees itself.
+
+    Args:
+        kinds_QK: the kinds of pairs. Digits without a kind are hidden.
+        spots: of the row.
+        last_word: whether an answer sees only the last word before it and the first token of the row; see
+            `LocalityConfig.words`.
+    """
     queries, keys = kinds_QK.shape
     itself_QK = torch.arange(keys) == torch.arange(keys - queries, keys)[:, None]
-    return torch.where((kinds_QK == 0) & digits_K & ~itself_QK, HIDDEN, kinds_QK)
+    unseen_QK = (torch.tensor(spots.own).view(-1, 3)[:, 1] > 0).expand(queries, -1)
+    if last_word:
+        starts_Q1, at_K, words_K = torch.tensor(spots.starts)[:, None], torch.arange(keys), ~torch.tensor(spots.inside)
+        unseen_QK = unseen_QK | (words_K & (at_K > 0) & (at_K < starts_Q1 - 1))
+    return torch.where((kinds_QK == 0) & unseen_QK & ~itself_QK, HIDDEN, kinds_QK)
 
 
 class Paths(NamedTuple):
     """Which nodes of a tree each row needs, so that scores are computed within rows and not over the whole tree.
 
-    If several rows share a node, it is a query of the first of them.
+    If several rows share a node, it is a query of the first of them. A row with many queries of its own is cut into
+    several, so that rows are about equally long and little is computed for padding.
     """
 
     queries_BQ: torch.Tensor
@@ -62,22 +76,32 @@ class Paths(NamedTuple):
 
     @classmethod
     def of(cls, tree: PrefixTree) -> "Paths":
-        own = own_nodes(tree)
-        longest = max(map(len, own))
+        rows = list(path_rows(tree))
+        queries = [row.queries for row in rows]
+        longest = max(map(len, queries))
         found = torch.empty(len(tree.tokens), dtype=torch.long)
-        for row, nodes in enumerate(own):
+        for row, nodes in enumerate(queries):
             found[nodes] = row * longest + torch.arange(len(nodes))
-        return cls(_padded(own), _padded(tree.paths), found)
+        return cls(_padded(queries), _padded([row.keys for row in rows]), found)
 
 
-def own_nodes(tree: PrefixTree) -> list[list[int]]:
-    """Of each path the nodes that no earlier path has: its last ones."""
+class PathRow(NamedTuple):
+    path: int
+    """The path of the tree that the row is a part of."""
+    keys: list[int]
+    """The nodes of the path up to the last query."""
+    queries: list[int]
+    """The last of these nodes."""
+
+
+def path_rows(tree: PrefixTree) -> Iterator[PathRow]:
+    """The rows of a tree: of each path the nodes that no earlier path has, which are its last, LONGEST at a time."""
     known: set[int] = set()
-    found = []
-    for path in tree.paths:
-        found.append([node for node in path if node not in known])
+    for number, path in enumerate(tree.paths):
+        first = next((at for at, node in enumerate(path) if node not in known), len(path))
         known.update(path)
-    return found
+        for start in range(first, len(path), LONGEST):
+            yield PathRow(number, path[: start + LONGEST], path[start : start + LONGEST])
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
@@ -109,19 +133,27 @@ def path_attention(
     """
     if paths is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)
-    query_BHQD, key_BHKD, value_BHKD = (
-        _gathered(states, nodes)
+    assert attention_mask is not None
+    assert scaling is not None
+    shared = key.shape[1]  # key-value heads, each of which serves several heads in turn
+    query_GQD, key_GKD, value_GKD = (
+        _gathered(states, nodes, shared)
         for states, nodes in ((query, paths.queries_BQ), (key, paths.keys_BK), (value, paths.keys_BK))
     )
-    out_BHQD = scaled_dot_product_attention(
-        query_BHQD, key_BHKD, value_BHKD, attention_mask, scale=scaling, enable_gqa=True
-    )
+    mask_GQK = attention_mask.reshape(len(query_GQD), query_GQD.shape[1], -1)
+    scores_GQK = torch.baddbmm(mask_GQK, query_GQD, key_GKD.transpose(1, 2), alpha=scaling)
+    out_GQD = torch.bmm(scores_GQK.softmax(-1), value_GKD)
+    rows, queries = paths.queries_BQ.shape
+    out_BHQD = out_GQD.view(rows, -1, queries, out_GQD.shape[-1])
     return out_BHQD.transpose(1, 2).flatten(0, 1).index_select(0, paths.found_N)[None], None
 
 
-def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor) -> torch.Tensor:
+def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, shared: int) -> torch.Tensor:
+    """The states of the nodes of each row, (rows x shared, heads / shared x T, D): one matrix for each key-value head
+    of each row, so that keys need not be copied for the heads that share them."""
     states_NHD = states_1HND[0].transpose(0, 1)
-    return states_NHD.index_select(0, nodes_BT.flatten()).unflatten(0, nodes_BT.shape).transpose(1, 2)
+    states_BTHD = states_NHD.index_select(0, nodes_BT.flatten()).unflatten(0, nodes_BT.shape)
+    return states_BTHD.transpose(1, 2).reshape(len(nodes_BT) * shared, -1, states_NHD.shape[-1])
 
 
 PATH_ATTENTION = "lab_paths"

@@ -25,7 +25,8 @@ from lab.config.loading import dump
 from lab.config.pretraining import SIZES, PretrainConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import checkpoints, gguf_file, swaps, zoo
+from lab.models import gguf_file, loading, swaps
+from lab.models.sources import ZOO
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -61,7 +62,7 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: 
         _WRITERS[to](run, config, made, DTYPES[dtype])
         for file in made.rglob("*.safetensors"):
             file.chmod(0o644)  # safetensors lets only the owner read
-        name = f"{zoo.PREFIX}{folder.name}" if folder.parent.name == "zoo" else folder.name
+        name = f"{ZOO}{folder.name}" if folder.parent.name == "zoo" else folder.name
         (made / "README.md").write_text(card(run, config, to, name), encoding="utf-8")
         made.rename(folder)
 
@@ -84,13 +85,13 @@ def _adapter(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype
 
 def _merged(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -> None:
     # merged in float32 and rounded once: merging into rounded weights would lose small updates
-    model, tokenizer = checkpoints.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
+    model, tokenizer = loading.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
     model.to(dtype).save_pretrained(folder)  # type: ignore[arg-type]
     tokenizer.save_pretrained(folder)
 
 
 def _gguf(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -> None:
-    model, tokenizer = checkpoints.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
+    model, tokenizer = loading.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
     gguf_file.write(model.to(dtype), tokenizer, folder / f"{config.name}.gguf")  # type: ignore[arg-type]
 
 

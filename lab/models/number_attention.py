@@ -1,4 +1,4 @@
-"""The attention of models from scratch: relative keys and heads that break sticks, beside the usual softmax.
+"""The attention of models from scratch: relative keys, and stick-breaking heads beside those with the usual softmax.
 
 Shapes: B rows, H heads, Q queries, K keys, C distances, D width of a head.
 """
@@ -25,16 +25,16 @@ def number_attention(
     distances_BQKC: torch.Tensor | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention of a layer whose last heads break sticks, and whose other heads have the usual softmax.
+    """Attention of a layer whose last heads use stick-breaking, and whose other heads have the usual softmax.
 
     Args:
-        module: the attention layer; its config says how many heads break sticks.
+        module: the attention layer; its config says how many heads use stick-breaking.
         query: (B, H, Q, D), of the last Q tokens of a row.
         key: (B, key-value heads, K, D).
         value: (B, key-value heads, K, D).
         attention_mask: what is added to the scores, (B or 1, H or 1, Q, K); -inf hides a key.
         scaling: factor on the products of queries and keys.
-        relative_LHCD: the relative keys of all layers. Heads that break sticks do not use theirs.
+        relative_LHCD: the relative keys of all layers. Stick-breaking heads do not use theirs.
         distances_BQKC: the distance of each pair, ones and zeros.
 
     Returns the output (B, Q, H, D), and None in place of the attention weights.

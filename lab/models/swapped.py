@@ -23,10 +23,11 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import HIDDEN, PATH_ATTENTION, Paths, hide, own_nodes, text_positions
+from lab.models.coupled import HIDDEN, PATH_ATTENTION, Paths, hide, path_rows, text_positions
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
+from lab.text.places import row_spots
 
 
 class PlaceEmbeddings(nn.Embedding):
@@ -57,6 +58,7 @@ class SwappedLlama(LlamaForCausalLM):
         self.coupled, self.same_place = swap.kind == "coupled", None
         self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
         self.operands = swap.locality.operands if self.coupled else 0
+        self.last_word = swap.locality.words == "last"
         if swap.same_place or self.coupled:
             self.same_place = SamePlaceBias(config.num_hidden_layers, config.num_attention_heads, self.neighbours)
             layers = [SamePlaceLayer(config, layer) for layer in range(config.num_hidden_layers)]
@@ -120,8 +122,9 @@ class SwappedLlama(LlamaForCausalLM):
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
         """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
         words = [self._words[token] for token in tokens]
-        kinds_QT, digits_T = pairs(words, last or len(tokens), self.neighbours, self.ordinary, self.operands)
-        return hide(kinds_QT, digits_T) if self.coupled else kinds_QT
+        spots = row_spots(words, last or len(tokens), self.ordinary, self.operands)
+        kinds_QT = pairs(spots, self.neighbours)
+        return hide(kinds_QT, spots, self.last_word) if self.coupled else kinds_QT
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
         """Position ids in which a number counts as one token; see `coupled`."""
@@ -288,10 +291,10 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     (rows, queries), keys = paths.queries_BQ.shape, paths.keys_BK.shape[1]
     kinds_BQK = torch.zeros(rows, queries, keys, dtype=torch.long)
     visible_BQK = torch.zeros(rows, queries, keys, dtype=torch.bool)
-    for row, (path, own) in enumerate(zip(tree.paths, own_nodes(tree), strict=True)):
+    for row, (_, seen, own) in enumerate(path_rows(tree)):
         last = len(own)
-        kinds_BQK[row, :last, : len(path)] = model.kinds([tree.tokens[node] for node in path], last)
-        at = torch.arange(len(path) - last, len(path))
+        kinds_BQK[row, :last, : len(seen)] = model.kinds([tree.tokens[node] for node in seen], last)
+        at = torch.arange(len(seen) - last, len(seen))
         visible_BQK[row, :last] = torch.arange(keys) <= at[:, None]
     positions = [model.text_positions([tree.tokens[node] for node in path]) for path in tree.paths]
     return {

@@ -67,7 +67,7 @@ class Difference(NamedTuple):
         return Estimate(value, low, high, self.n)
 
     def _correlation(self) -> float:
-        """Of both models' successes, corrected for continuity; 0 if one model solves all problems or none."""
+        """The phi coefficient of both successes, corrected for continuity; 0 if a model solves all problems or none."""
         both, gained, lost, neither = self
         margins = (both + gained) * (both + lost) * (neither + gained) * (neither + lost)
         if not margins:
@@ -77,13 +77,13 @@ class Difference(NamedTuple):
 
     @property
     def p(self) -> float:
-        """McNemar's exact test (1947): how likely a split as unequal is if gain and loss are equally likely."""
+        """McNemar's exact test (1947): how likely so unequal a split is, if gain and loss are equally likely."""
         return _mcnemar(min(self.gained, self.lost), self.gained + self.lost)
 
     @property
     def detectable(self) -> float | None:
-        """The smallest difference of shares that would have p < 0.05 with as many discordant pairs, or with six if
-        there were fewer, since fewer can show nothing. None if there are fewer than six problems."""
+        """The smallest difference of shares that would have p < 0.05 with this number of discordant pairs. Fewer than
+        six pairs cannot show any difference, so at least six are assumed. None if there are fewer than six problems."""
         discordant = max(self.gained + self.lost, _FEWEST)
         if self.n < _FEWEST:
             return None

@@ -1,9 +1,9 @@
 """What a model loses when a head or an MLP says nothing of the sum at hand.
 
 Its output is replaced by the mean over all sums (mean ablation) or by that of another sum (resample ablation; Chan et
-al. 2022, causal scrubbing), token by token: so it still says where it stands and how sums look there, but not which.
-Zeros would be an input that the rest has never seen. Losses are told apart by column, by what the carry has come
-through (`lab.numbers.columns`) and by how many nines it has: a head of carries hurts columns with a carry alone.
+al. 2022, causal scrubbing), token by token: so what is put in its place still depends on the token, and no longer on
+the sum. Zeros would be an input that the rest has never seen. Losses are told apart by column, by what the carry has
+come through (`lab.numbers.columns`) and by how many nines it has: a head of carries hurts columns with a carry alone.
 
 Two heads may stand in for each other, and then neither is missed: ablate pairs, beside random ones (`random_groups`).
 

@@ -9,7 +9,7 @@ differ in length:
     "place"                 4                                     equal place value
     "left"                    2                                   equal distance from the most significant digit
 
-Alignment is no evidence of use: a head may look and hand on nothing that is read (lab/probing/ablation.py).
+Alignment is not evidence of use: a head may look at a digit and write nothing that is read (lab/probing/ablation.py).
 
 Shapes: B sums, L layers, H heads, T tokens, K columns, Q columns and the end, M numbers (a, b, sum), O offsets.
 """
@@ -113,11 +113,11 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
 
 
 def aligned_heads(measured: Alignment, threshold: float = 0.2) -> list[Aligned]:
-    """The heads that look, over all measured lengths, at a digit with `threshold` of their attention more than from
-    another column's query, and with more than it would have by chance; weights are that attention.
+    """The heads whose attention to a digit, in the mean over all lengths, is above that from another column's query by
+    `threshold`, and above chance. Weights are that attention.
 
-    To be measured by length, inside training. The first condition keeps out heads that look at the first token from
-    everywhere, as many do where there is nothing to look at; the prompt should not begin with a digit nevertheless.
+    Measure by length, inside training. The first condition keeps out heads that look at the first token from
+    everywhere, as many heads do that find nothing else. The prompt should still not begin with a digit.
     """
     attention, low = _mean(measured.attention.value), _mean(measured.attention.low)
     permuted, uniform = _mean(measured.permuted.value), _mean(measured.uniform.high)
@@ -157,7 +157,7 @@ def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place"
 def queries(sums: Sums) -> torch.Tensor:
     """q_k for each column (B, Q), and in the column after the last digit the query of the end, NOWHERE if it has none.
 
-    Ones first, the end is predicted where one more digit would be, by the same comparison of places.
+    With the ones first, the end is predicted where one more digit would stand, by the same comparison of places.
     """
     at_BQ = torch.cat([sums.query_at_BK, torch.full_like(sums.query_at_BK[:, :1], NOWHERE)], 1)
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)

@@ -3,9 +3,9 @@
 
     effect of a place ~ sum over its tokens and width of (source - base) dm/da,  a the base's activation
 
-which is what the patch would do if the model were linear from there on. Of a carry it is often wrong, in size and in
-kind: a switch that is far from where it turns has no slope. So it is a screen and no more: `screen` patches what it
-ranks first, and says how well the two agree.
+which is what the patch would do if the model were linear from there on. For a carry the guess is often wrong, in size
+and in the parts that it names: a switch that is far from where it turns has no slope. So it is a screen and no more:
+`screen` patches what it ranks first, and says how well the two agree.
 
 Shapes: B pairs (each both ways), T tokens, H heads, N attributions, R resamples.
 """
@@ -53,7 +53,7 @@ def screen(
 ) -> Screen:
     """Attributions of all heads and MLPs at the places, and exact patches of the `top` largest.
 
-    `gradient_batch_size`: rows of a pass that keeps what gradients need, which is much. Raises what
+    `gradient_batch_size`: rows of a pass with gradients, which needs much memory. Raises what
     `patching.patch` raises.
     """
     contrast = Contrast(subject, pairs)
@@ -138,7 +138,8 @@ def _slopes(runs: Runs, layers: int, names: Sequence[str]) -> list[torch.Tensor]
 
 
 def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray, gap: Measured) -> Measured:
-    """nan where effects are, and where all of either are the same."""
+    """Rank correlation of guesses and exact effects; nan where effects are nan, and where all guesses or all effects
+    are equal."""
     value, low, high = (np.full(len(WAYS), np.nan) for _ in range(3))
     n = np.zeros(len(WAYS), int)
     for way in np.flatnonzero(gap.low > 0):

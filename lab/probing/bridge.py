@@ -19,7 +19,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import checkpoints, scratch_runs, zoo
+from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
@@ -96,11 +96,11 @@ def open_model(name: str, template: str = "") -> Subject:
     Raises ModelError when the model cannot be had, or when the bridge does not compute what the model computes, and
     TaskError for a template that cannot be.
     """
-    folder = Path(zoo.resolve(name))
+    folder = Path(sources.resolve(name))
     if _is_from_scratch(folder):
-        run = scratch_runs.load(folder)
+        run = loading.load_scratch(folder)
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
-    model, tokenizer = checkpoints.load(ModelConfig(name=name, dtype="float32"))
+    model, tokenizer = loading.load(ModelConfig(name=name, dtype="float32"))
     return bridge(name, model, TextSums(tokenizer, template, swap_of(model).format), tokenizer)
 
 

@@ -58,12 +58,12 @@ class Circuit(NamedTuple):
 
     @property
     def digits(self) -> list[str]:
-        """Those that are looked at, digits of a first."""
+        """The digits that heads look at, those of a first."""
         return sorted({arrow.start for arrow in self.arrows if arrow.start[1:2] == "_"})
 
 
 def circuit(found: Found) -> Circuit:
-    """Of whatever was measured; without parts where no instrument says anything of one."""
+    """The circuit that the measured instruments show; it has no parts where none of them names one."""
     looking, effects, paths = _looking(found), _effects(found), _paths(found)
     weights: dict[Component, float] = dict(effects)
     for one in looking:
@@ -92,7 +92,7 @@ def _digit(one: Aligned) -> str:
 
 def able(found: Found) -> list[int | str]:
     """The lengths at which the subject gets half of the digits right: what it looks at elsewhere is no part of how it
-    adds. All lengths that are known of, if it was not measured."""
+    adds. All known lengths if competence was not measured."""
     if not found.get("competence"):
         return []
     digits = found["competence"][1]

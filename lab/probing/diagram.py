@@ -43,7 +43,7 @@ class Diagram(NamedTuple):
 
 
 def svg(circuit: Circuit) -> str:
-    """The drawing, in the colours of the page that it stands on; "" of a circuit without parts."""
+    """The drawing, in the colours of the page that it stands on; "" for a circuit without parts."""
     from jinja2 import Environment
 
     if not circuit.parts:

@@ -47,7 +47,7 @@ class Removal(NamedTuple):
 
 
 def periods(numbers: int) -> list[float]:
-    """Those that M numbers in a row can carry, longest first: M / f for f = 1..M // 2."""
+    """The periods that M consecutive numbers can have, longest first: M / f for f = 1..M // 2."""
     return [numbers / frequency for frequency in range(1, numbers // 2 + 1)]
 
 
@@ -74,9 +74,9 @@ def spectrum(vectors_MD: np.ndarray) -> np.ndarray:
 
 
 def number_tokens(subject: Subject) -> list[int]:
-    """The token of each number 0..M-1 of the most digits that a token has, such as 000 to 999.
+    """The tokens of the numbers with as many digits as a token can have, such as 000 to 999.
 
-    They are found by writing numbers with them at their end. Raises ModelError where groups of digits are not cut
+    They are found by writing numbers that end in them. Raises ModelError where groups of digits are not cut
     evenly, so that some number has no token, or not one of its own.
     """
     for digits in range(_MOST_DIGITS, 0, -1):
@@ -100,8 +100,8 @@ def number_tokens(subject: Subject) -> list[int]:
 def embedding_power(subject: Subject, *, seed: int = 0) -> Measured:
     """Power of the number tokens' embeddings: axes (order, period).
 
-    Embeddings are no sample, so as numbers the interval is the value; that of the random nulls holds 95 % of the draws.
-    Raises what `number_tokens` raises.
+    Embeddings are not a sample, so the interval of the numbers as they are is the value itself; that of the random
+    nulls holds 95 % of the draws. Raises what `number_tokens` raises.
     """
     vectors_MD = _embeddings(subject, number_tokens(subject))
     value_F = spectrum(vectors_MD)
@@ -120,10 +120,10 @@ def residual_power(
 ) -> Measured:
     """Power of what the stream at operands' tokens has for each number: axes (layer, site, order, period).
 
-    That is the effect of the number in an additive model, a vector for each place in the row and one for each number
-    (least squares): first digits are no zeros, so a mean for each number would have places in it.
-    Intervals by bootstrap over tokens; n: the tokens. Few tokens a number have power at all periods by chance alone,
-    and so has the permuted order. Raises TaskError when some number is nowhere in the sums.
+    The vectors are those of a least-squares fit with one vector for each position and one for each number. A plain mean
+    for each number would also hold positions, because no number begins with 0. Intervals by bootstrap over tokens; n:
+    the tokens. With few tokens for each number there is power at all periods by chance alone, in the permuted order
+    too. Raises TaskError when some number is nowhere in the sums.
     """
     layers = range(subject.layers) if layers is None else layers
     ids = number_tokens(subject)
@@ -162,9 +162,10 @@ def remove_periods(
 ) -> Removal:
     """Exact match and right digits without one period's wave in the embeddings of the operands' tokens.
 
-    Projected out over the numbers, so that all other periods stay as they are. Random patterns are as many, orthonormal
-    and without a mean, drawn anew for each batch. Tokens of fewer digits, as at the front of a number, are left alone.
-    Raises TaskError for a period that the numbers cannot carry, and what `number_tokens` raises.
+    The wave is projected out over the numbers, so all other periods stay as they are. There are as many random
+    patterns, orthonormal and without a mean, drawn anew for each batch. Tokens of fewer digits, as at the front of a
+    number, are left alone. Raises TaskError for a period that the numbers cannot carry, and what `number_tokens`
+    raises.
     """
     ids = number_tokens(subject)
     vectors_MD = torch.from_numpy(_embeddings(subject, ids))

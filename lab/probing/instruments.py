@@ -48,7 +48,7 @@ class Session:
         self.subject, self.config, self.batch_size = subject, config, config.batch_size
 
     def sums_of(self, length: int, count: int | None = None) -> Sums:
-        """`count`: as many as the config says for each length where not given."""
+        """`count`: how many; as many as the config has for each length if not given."""
         asked = self.config.sums
         drawn = (addition(asked.stratum, length, self.config.seed, i) for i in range(count or asked.per_length))
         return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
@@ -132,8 +132,8 @@ class Session:
 
     @cached_property
     def carry(self) -> surgery.CarrySite:
-        """Along the subspace that exchanges the carry best; one that holds as the carry goes before any that does not.
-        Of models whose writes do not add up, there is no telling."""
+        """Where the carry is: the subspace that exchanges it best. One that passes the tests of `illusion` comes before
+        one that does not; for models whose writes do not add up, these tests say nothing."""
         rates, subspaces = self.interchanged
         try:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
@@ -220,7 +220,7 @@ def _attribution(session: Session) -> list[Measured]:
 
 
 def _path_patching(session: Session) -> list[Measured]:
-    """From the heads and MLPs whose patches do most; controls are heads whose patches do nothing to speak of."""
+    """From the heads and MLPs whose patches do most; controls are heads whose patches do hardly anything."""
     subject, pairs = session.subject, session.pairs
     mlps = np.nan_to_num(np.abs(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value[..., 0])).max(
         0

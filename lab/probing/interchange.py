@@ -87,11 +87,11 @@ def interchange_all(
 ) -> Interchanged:
     """Each subspace at each layer, site and column, on numbers of `length` digits. Pairs for training are others.
 
-    `columns`: where not given, all but the ones and the last. Pairs of the last are no fair draw: their sums have as
-    many digits, so that where there is a carry, a_k + b_k is smaller, and a difference of means takes that for it.
-    `rank`: of das and of random; a probe for a carry and a difference of means have one direction. For each place there
-    are two forward passes over the test pairs a subspace, and for das `das_steps` with gradients over a batch.
-    Raises TaskError for columns that have no carry into them, and for a subspace that there is not.
+    `columns`: all but the ones and the last if not given. Pairs of the last column are not a fair sample: their sums
+    may not grow by a digit, so a_k + b_k is smaller where there is a carry, and a difference of means finds that
+    instead. `rank`: of das and of random; a probe for a carry and a difference of means have one direction. For each
+    place there are two forward passes over the test pairs a subspace, and for das `das_steps` with gradients over a
+    batch. Raises TaskError for columns that have no carry into them, and for an unknown subspace.
     """
     layers = range(subject.layers) if layers is None else layers
     columns = range(1, max(2, length - 1)) if columns is None else columns
@@ -250,7 +250,7 @@ def das(
     """Orthonormal columns (D, R) whose interchange gives the pairs' targets: Adam on the target's cross-entropy.
 
     The basis is the Q of a QR decomposition, through which gradients pass. Its first column starts as the difference of
-    means, the others at random: from a random start a circuit as sharp as a hand-written one is found half the time.
+    means, the others at random: from a random start, a circuit as sharp as a hand-written one is found half the time.
     Each step is one batch of pairs. The model's weights stay as they are.
     """
     base, source = subject.sums(pairs.base), subject.sums(pairs.source)
@@ -280,7 +280,7 @@ def das(
 def untrained(subject: Subject, seed: int = 0) -> Subject:
     """A model of the same shape whose weights are drawn at random: whatever holds for it too is no finding.
 
-    Raises ModelError for a model that did not come from transformers, as there is no knowing how it was drawn.
+    Raises ModelError for a model that did not come from transformers, since it is not known how its weights were drawn.
     """
     model = subject.bridge.original_model
     if not isinstance(model, PreTrainedModel):

@@ -6,7 +6,8 @@ cross-digit (column k)   base and source share no digit on purpose: all columns 
                          differs. If nothing but the carry is taken over from the source, digit k of the base becomes
                          (a_k + b_k of the base + carry of the source) mod 10, which is neither sum's own digit.
 
-Pairs of same digits flatter: what takes over the whole answer looks like a carry (lab/probing/interchange.py).
+Pairs that share digits flatter: a change that takes over the whole answer then looks like a carry
+(lab/probing/interchange.py).
 All draws are functions of (seed, length, column).
 """
 

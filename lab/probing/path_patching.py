@@ -91,7 +91,7 @@ def patch_paths(
     """Effects of the paths from each sender, a head, an MLP or the embedding, into each receiver; `seed` draws the
     controls.
 
-    `outside`: heads that controls are drawn from; where not given, all that are no senders.
+    `outside`: heads that controls are drawn from; all heads that are not senders if not given.
     Raises what `Contrast` raises, and ModelError for senders and receivers that the subject does not have, for a
     subject that cannot add, and where no sender's layer has a head to compare it with.
     """

@@ -169,7 +169,7 @@ def labels(sums: Sums) -> np.ndarray:
 def one_hot_operands(sums: Sums) -> torch.Tensor:
     """What a column's digits depend on as one-hot vectors, (B, K, 50): a_k, b_k, a_{k-1}, b_{k-1}, s_{k-1}.
 
-    Zeros for the digits below the ones. Where the answer is written from the left, s_{k-1} is more than the model has.
+    Zeros for the digits below the ones. Where the answer is written from the left, the model does not know s_{k-1} yet.
     """
     columns = sums.columns
     here_BKC, there_BKC, sum_BKC = (np.eye(10, dtype=np.float32)[digits] for digits in columns[:3])
@@ -185,7 +185,7 @@ def read_queries(
 ) -> torch.Tensor:
     """The stream at q_k of some columns at each place, (G, B, K, D) of float32 on the CPU.
 
-    Rows without the digit hold something else, to be left out by who reads them.
+    Rows without the digit hold something else; the caller leaves them out.
     """
     parts: list[torch.Tensor] = []
     for start in range(0, len(sums), batch_size):

@@ -1,11 +1,11 @@
 """The same sums with other position ids: does a model fail at what stands there, or at where it stands?
 
 - as they are     what the model gives itself
-- shifted         all by the same amount: what is relative stays the same (RoPE, ALiBi), what is learned by heart not
+- shifted         all by the same amount: relative encodings (RoPE, ALiBi) see no change, embeddings of ids do
 - compressed      to the ids that were seen in training, in proportion (position interpolation; Chen et al. 2023,
                   arXiv 2306.15595, equation 3); integers where ids have embeddings
-- random order    others that keep order and equality, and nothing of distances: up to twice as far apart, or, where
-                  they have embeddings, anywhere among those
+- random order    other ids that keep order and equality but not distances: up to twice as far apart, or, where ids have
+                  embeddings, anywhere among those
 
 Where a length fails as it is and comes back compressed, the failure is one of positions.
 

@@ -16,7 +16,7 @@ All is right digits before q_k, so what recovers is single digits; exact match i
 Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -140,6 +140,22 @@ def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
     return [interventions.pattern(layer, change) for layer in range(subject.layers)]
 
 
+def set_leak(sums: Sums, leak: Mapping[tuple[int, int], float]) -> list[Hook]:
+    """From every q_k these heads give foreign digits (`alignment.Destinations.leak`) this share of their attention,
+    whatever they gave them before.
+
+    Foreign digits keep their proportions among each other, and so do all other tokens. A head that has no foreign digit
+    before it, or nothing else, is left alone.
+
+    `leak`: shares from 0 to 1 by (layer, head). 0 takes the leak away; the level of another length gives or resets it.
+    """
+    at_BQ, foreign_BQT = queries(sums), foreign_digits(sums)
+    by_layer: dict[int, dict[int, float]] = {}
+    for (layer, head), share in leak.items():
+        by_layer.setdefault(layer, {})[head] = share
+    return [interventions.pattern(layer, _leaking(at_BQ, foreign_BQT, heads)) for layer, heads in by_layer.items()]
+
+
 def write_carry(sums: Sums, carry: CarrySite, carry_BQ: torch.Tensor) -> list[Hook]:
     """At every q_k the stream's part in the subspace becomes that of the mean of this carry, 0 or 1."""
     at_BQ = queries(sums)
@@ -159,6 +175,21 @@ def _give(at_BQ: torch.Tensor, rows: dict[int, torch.Tensor]) -> interventions.C
             left_BQ1 = 1 - given_BQT.sum(-1, keepdim=True)
             others_BQT = others_BQT * left_BQ1 / others_BQT.sum(-1, keepdim=True).clamp(min=1e-30)
             changed[:, head] = put(changed[:, head], at_BQ, given_BQT + others_BQT)
+        return changed
+
+    return change
+
+
+def _leaking(at_BQ: torch.Tensor, foreign_BQT: torch.Tensor, heads: Mapping[int, float]) -> interventions.Change:
+    def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
+        changed, is_foreign_BQT = pattern_BHTT.clone(), foreign_BQT.to(pattern_BHTT.device)
+        for head, share in heads.items():
+            seen_BQT = take(changed[:, head], at_BQ)
+            leaks_BQ1 = (seen_BQT * is_foreign_BQT).sum(-1, keepdim=True)
+            scale_BQT = torch.where(is_foreign_BQT, share / leaks_BQ1, (1 - share) / (1 - leaks_BQ1))
+            possible_BQ1 = (leaks_BQ1 > 0) & (leaks_BQ1 < 1)
+            new_BQT = torch.where(possible_BQ1, seen_BQT * scale_BQT, seen_BQT)
+            changed[:, head] = put(changed[:, head], at_BQ, new_BQT)
         return changed
 
     return change

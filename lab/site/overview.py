@@ -136,9 +136,11 @@ def _pooled(cells: Iterable[list[Any]]) -> Estimate | None:
     return wilson(sum(round(value * n) for value, _, _, n in found), asked) if asked else None
 
 
-def _mean(seeds: Sequence[Scores]) -> Scores:
-    if len(seeds) == 1:
-        return seeds[0]
+def _mean(runs: Sequence[Scores]) -> Scores:
+    """Over the seeds that have scores, which those that are still running have not."""
+    seeds = [scores for scores in runs if scores]
+    if len(seeds) < 2:
+        return seeds[0] if seeds else {}
     shared = [label for label in seeds[0] if all(label in scores for scores in seeds)]
     return {label: seeds_proportion([one[label].value for one in seeds], seeds[0][label].n) for label in shared}
 

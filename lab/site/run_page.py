@@ -8,7 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from markdown_it import MarkdownIt
+from pydantic import ValidationError
 
+from lab.benchmarks import compare
+from lab.benchmarks.results import Summary
 from lab.drawing.tables import percent
 from lab.site.gather import Record
 from lab.site.overview import Scores
@@ -26,6 +29,7 @@ PICTURES = (".png", ".svg")
 def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
     """Writes the side file `folder`/<name>/run.js, and copies the run's figures to `folder`/<name>/figures."""
     said = {
+        "found": _found(record),
         "scores": [[label, str(percent(found)), found.n] for label, found in scores.items()],
         "error": _error(record),
         "tables": _tables(record),
@@ -36,6 +40,28 @@ def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
         "environment": _text(record.run.path / "environment.json"),
     }
     write_script(f"{name}/run", said, folder)
+
+
+def _found(record: Record) -> list[str]:
+    """What the command said at its end; how far a run is that has not ended."""
+    if record.status == "running":
+        return _progress(record)
+    try:
+        parts = compare.by_benchmark(Summary.model_validate(record.summary), record.name)
+        return [line for kind, found in parts.items() for line in compare.in_short(kind, found)]
+    except ValidationError:
+        return []  # the summary of another command: a probe, a sweep, an adder, a cost
+
+
+def _progress(record: Record) -> list[str]:
+    last = next(iter(_text(record.run.path / "metrics.jsonl").splitlines()[-1:]), "")
+    try:
+        told = json.loads(last)
+        step, loss = int(told["step"]), float(told["loss"])
+    except (ValueError, KeyError, TypeError):
+        return []
+    steps = (record.config.get("training") or {}).get("max_steps")
+    return [f"step {step:,}{f' of {steps:,}' if isinstance(steps, int) else ''}, loss {loss:.3f}"]
 
 
 def _settings(config: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, str]]:
@@ -68,7 +94,8 @@ def _tables(record: Record) -> list[tuple[str, str]]:
 
 def _figures(name: str, record: Record, folder: Path) -> list[str]:
     """Copies the run's figures, each in its first format, and returns the addresses of the copies."""
-    found = sorted((record.run.path / "figures").glob("*"), key=lambda path: (path.stem, path.suffix))
+    files = (record.run.path / "figures").glob("*")
+    found = sorted(files, key=lambda path: (path.stem != "exact_match", path.stem, path.suffix))
     pictures = list({path.stem: path for path in reversed(found) if path.suffix in PICTURES}.values())[::-1]
     for path in pictures:
         (folder / name / "figures").mkdir(parents=True, exist_ok=True)

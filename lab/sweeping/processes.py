@@ -43,7 +43,7 @@ def ended(status: int) -> str:
 def last_lines(log: Path, count: int = LAST_LINES) -> str:
     """The last lines of a log, indented. If they contain lines that begin with "error: ", only those are returned.
 
-    Of a line in which a progress bar was redrawn, only the last state is kept.
+    A line in which a progress bar was redrawn is shown in its last state.
     """
     lines = log.read_bytes()[-100_000:].decode(errors="replace").split("\n") if log.exists() else ["(no log)"]
     shown = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]

@@ -82,6 +82,24 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
     return Table(title, (*columns, "seeds", *estimates), shown, len(columns))
 
 
+def in_short(results: LengthCurvesResults | ValuesResults, table: Table) -> list[str]:
+    """The cells with the highest and the lowest value: of the longest problems, or of each of the first values."""
+    columns = [place for place in range(table.names, len(table.columns)) if table.columns[place] != "seeds"]
+    lines = []
+    for place in columns[-1:] if isinstance(results, LengthCurvesResults) else columns[:3]:
+        cells = [(cell, _label(row[: table.names])) for row in table.rows if isinstance(cell := row[place], Shown)]
+        if cells:
+            cells.sort(key=lambda cell: -cell[0].estimate.value)
+            (high, best), (low, worst) = cells[0], cells[-1]
+            lowest = f", lowest {low} ({worst})" if len(cells) > 1 else ""
+            lines.append(f"{table.columns[place]} (95 % interval): highest {high} ({best}){lowest}")
+    return lines
+
+
+def _label(names: Sequence[Entry]) -> str:
+    return ", ".join(str(name) for name in names if str(name))
+
+
 def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None:
     """The mean over runs with its 95 % interval; None if there are no runs.
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
-from lab.numbers.tasks import Task
+from lab.numbers.tasks import TASKS, Task
 from lab.text.answers import Reading
 from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
@@ -75,6 +75,12 @@ class TextFormat(Wording):
 def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
     """The wording for a format; plain raw text if the format changes nothing. Raises TaskError as `TextFormat` does."""
     return Wording() if config == FormatConfig() else TextFormat(config, tasks)
+
+
+def writable(config: FormatConfig) -> list[Task]:
+    """All tasks that a format can write together: without sig, if it pads scientific answers with zeros."""
+    every = list(TASKS.values())
+    return [task for task in every if task.name != "sig"] if config.pad in ("answer", "all") else every
 
 
 @functools.cache

@@ -115,9 +115,9 @@ class Notation:
         """The number that `words` (without <end>) write, with its digits in natural order; None if they write none.
 
         The text keeps the digits that were written: 0 7 is 07, which is not the answer 7. Padding zeros are removed
-        only if the format pads answers of this representation (pad=all, and a task with such answers is padded). Then
-        leading zeros of parts counted from the ones digit and trailing zeros of decimals are removed, but never the
-        only digit left of a part, nor the leading digit of scientific notation, which is never padded.
+        only if the format pads answers of this representation (pad=all or pad=answer, and a task with such answers is
+        padded). Then leading zeros of parts counted from the ones digit and trailing zeros of decimals are removed, but
+        never the only digit left of a part, nor the leading digit of scientific notation, which is never padded.
 
         Only the digits matter, not the groups: a model may cut them differently. If answers have hints, one must stand
         before every group and name the right part; if they have none, no hint may appear. The places in hints are
@@ -236,14 +236,15 @@ class Notation:
 
     def _answer_parts(self, problem: Problem, task: Task, operands: list[list[str]]) -> list[str]:
         parts = split_parts(problem.answer, task.answer)
-        return _padded(parts, operands[0], task.answer) if self._pads_answer(task) else parts
+        for operand in operands if self._pads_answer(task) else ():
+            parts = _padded(parts, operand, task.answer)
+        return parts
 
     def _pads_operands(self, task: Task) -> bool:
-        # a parameter is not a number to align with the first
-        return self._format.pad != "none" and task.second is task.representation and not task.has_parameter
+        return self._format.pad in ("operands", "all") and _aligned(task)
 
     def _pads_answer(self, task: Task) -> bool:
-        return self._format.pad == "all" and self._pads_operands(task) and task.answer is task.representation
+        return self._format.pad in ("answer", "all") and _aligned(task) and task.answer is task.representation
 
     def _check_that_zeros_have_one_meaning(self, tasks: Sequence[Task]) -> None:
         """Refuses sig next to padded scientific answers: in answers of sig, trailing zeros are significant figures, and
@@ -253,9 +254,14 @@ class Notation:
         figures = [task.key for task in tasks if task.name == "sig"]
         if padded and figures:
             raise TaskError(
-                f"format.pad=all pads answers of {padded[0]} with zeros that count as figures in {figures[0]}: use "
-                "format.pad=operands, or one of these tasks only"
+                f"format.pad={self._format.pad} pads answers of {padded[0]} with zeros that count as figures in "
+                f"{figures[0]}: use format.pad=operands, or one of these tasks only"
             )
+
+
+def _aligned(task: Task) -> bool:
+    """Whether a task has two numbers of the same places. A parameter is not a number to align with the first."""
+    return task.second is task.representation and not task.has_parameter
 
 
 def _padded(parts: list[str], others: list[str], representation: Representation) -> list[str]:

@@ -94,6 +94,10 @@ class RowSpots(NamedTuple):
     """For each of the last tokens, the spot of the digit that would be written next."""
     own: list[Spot]
     """The spot of each token; NO_SPOT for text."""
+    starts: list[int]
+    """For each of the last tokens that is part of an answer, the token with which the answer starts; otherwise 0."""
+    inside: list[bool]
+    """For each token, whether it is part of a number: a digit, or a separator between digits."""
 
 
 def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands: int = 0) -> RowSpots:
@@ -110,6 +114,7 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
     """
     numbers: list[Number] = []
     following: list[Spot] = []
+    starts: list[int] = []
     number = Number()
     for token, word in enumerate(words):
         if (word.isascii() and word.isdigit()) or (word in _SEPARATORS and word and number.tokens[0]):
@@ -118,8 +123,10 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
             numbers.append(number.end().turned() if ordinary else number.end())
             number = Number()
         if token >= len(words) - last:
-            following.append(_following(number, numbers) if len(numbers) >= operands else NO_SPOT)
-    own = [NO_SPOT] * len(words)
+            follows = len(numbers) >= operands
+            following.append(_following(number, numbers) if follows else NO_SPOT)
+            starts.append(number.tokens[0][0] if follows and number.tokens[0] else 0)
+    own, inside = [NO_SPOT] * len(words), [False] * len(words)
     for count, done in enumerate([*numbers, number], 1):
         form, lowest = done.form, done.lowest or 0
         for part, tokens in enumerate(done.tokens):
@@ -127,7 +134,10 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
             for token in tokens:
                 own[token] = Spot(count, what, place)
                 place += 1
-    return RowSpots(following, own)
+        tokens = [token for part in done.tokens for token in part]
+        for token in range(min(tokens, default=0), max(tokens, default=-1) + 1):
+            inside[token] = True
+    return RowSpots(following, own, starts, inside)
 
 
 def _following(number: Number, before: Sequence[Number]) -> Spot:

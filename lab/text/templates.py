@@ -89,7 +89,7 @@ TRAINING = (
 )
 """Templates that are drawn for training problems, besides the benchmark's own words."""
 
-HELD_OUT = (
+VALIDATION = (
     "Please tell me how much {a} and {b} come to. They come to",
     "The bakery made {a} loaves before noon, and {b} after that. The day's work was",
     "Problem: find {a} + {b}. Result:",
@@ -107,7 +107,24 @@ HELD_OUT = (
     "the line he wrote their sum, which is",
     "If one road is {a} metres long and goes on for {b} metres more, then its whole length in metres is",
 )
-"""Templates that no training problem uses."""
+"""Templates that no training problem uses, in which designs may be compared."""
+
+HELD_OUT = (
+    "{a} and {b} added up come to",
+    "Two flocks of geese met over the lake, one of {a} birds and one of {b}. The new flock had",
+    "let p = {a};\nlet q = {b};\nconsole.log(p + q); //",
+    "Question 4: what do you get when you add {b} after {a}? Answer:",
+    "The clerk stamped {a} forms on Monday. By Friday he had stamped {b} more. His total for the week was",
+    "SELECT {a} + {b};\n->",
+    "In her diary she noted that the tree had borne {a} apples in its first years and {b} since then, all in all",
+    "Income was {a} in the first half of the year and {b} in the second, for a yearly income of",
+    "It is well known that 13 + 31 = 44. Less well known is that {a} + {b} =",
+    "Pour {a} grains of sand on a heap that already holds {b}. The heap now holds",
+    "Captain: How many barrels are aboard?\nMate: We loaded {a} in Lisbon and {b} in Cadiz, captain. That makes",
+    "When the old mill closed, {a} workers lost their places, and a year later, when the dyers across the river closed "
+    "as well, another {b}. The town had lost, in jobs,",
+)
+"""Templates that no training problem uses and no design was chosen with."""
 
 
 def worded(template: str, item: Example) -> Example:

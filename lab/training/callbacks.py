@@ -1,6 +1,7 @@
-"""What a training reports: its losses to the run directory, its progress to the terminal."""
+"""What a training reports: losses and measurements to the run directory, its progress to the terminal."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -52,3 +53,27 @@ class TrainingProgress(TrainerCallback):
         self.losses |= {_RECORDED[key]: logs[key] for key in ("loss", "eval_loss") if key in logs}
         note = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.losses.items())
         self.bar.update(self.item, note=note)
+
+
+class Point(Protocol):
+    def to_json(self) -> dict[str, Any]: ...
+
+
+Measure: TypeAlias = Callable[[int, int], Sequence[Point]]
+"""Measures the model that is being trained, after so many steps and so many problems."""
+
+
+class MeasureWhileTraining(TrainerCallback):
+    """At each validation, measures the model and appends what was found to curve.jsonl."""
+
+    def __init__(self, run: Run, measure: Measure, batch_size: int) -> None:
+        self.run, self.measure, self.batch_size = run, measure, batch_size
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.run.rewrite("curve", [row for row in self.run.read("curve") if row["step"] <= state.global_step])
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        points = self.measure(state.global_step, state.global_step * self.batch_size)
+        self.run.append("curve", [point.to_json() for point in points])

@@ -1,8 +1,5 @@
 """Trains a whole model instead of adapters, with the same training loop, and measures the speed."""
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from transformers import TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -11,7 +8,7 @@ from lab import processes
 from lab.config.pretraining import PretrainTrainingConfig
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
-from lab.training.measuring import MeasureWhileTraining
+from lab.training.callbacks import Measure, MeasureWhileTraining
 from lab.training.sequences import SequenceCollator, sequence_loss
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Method, TrainingSets, train
@@ -26,12 +23,12 @@ def train_from_scratch(
     seed: int,
     run: Run,
     dtype: torch.dtype,
-    measure: Callable[[], list[dict[str, Any]]] | None = None,
+    measure: Measure | None = None,
 ) -> None:
     """Train all weights of a model; see `train`. Prints the speed and writes it to throughput.json.
 
-    `dtype` is that of matrix products. If `measure` is given, it is called at each validation, and its rows are
-    appended to curve.jsonl.
+    `dtype` is that of matrix products. If `measure` is given, it is called at each validation, and its points
+    are appended to curve.jsonl.
     """
     first = collate([sets.train.examples[place] for place in range(config.micro_batch_size)])
     parts = config.batch_size // config.micro_batch_size

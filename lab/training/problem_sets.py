@@ -3,6 +3,7 @@
 import itertools
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 from datasets import Dataset
@@ -15,7 +16,7 @@ from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problem
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
-from lab.text.examples import encode, tokens_needed
+from lab.text.examples import Example, encode, tokens_needed
 from lab.text.wording import Wording
 
 
@@ -60,35 +61,66 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
 
     Raises TaskError if no problem fits the window.
     """
-    cells, seed, variation, curriculum = selection
-    tokenizer, wording, aligned = rows
-    whole = Mixture(cells, split, seed, sys.maxsize)
-    mixture = Curriculum(cells, split, seed, size, curriculum) if curriculum > 1 and not wording.window else whole
-    chosen, left_out = _within_window(whole, size, tokenizer, wording) if wording.window else (list(range(size)), {})
-    ordered = [
-        index
-        for start in range(0, size, together)
-        for index in sorted(chosen[start : start + together], key=lambda index: mixture.cell(index).task.key)
-    ]
+    drawn = draw(selection, split, size, rows.tokenizer, rows.wording, together)
 
     def look_up(asked: dict[str, list[int]]) -> dict[str, list]:
-        problems = [_varied(mixture[index], variation, seed, index) for index in asked["index"]]
-        examples = [wording.example(item, index) for item, index in zip(problems, asked["index"], strict=True)]
-        encoded = [encode(item, tokenizer) for item in examples]
+        examples = [drawn.example(index) for index in asked["index"]]
+        encoded = [encode(item, rows.tokenizer) for item in examples]
         columns: dict[str, list] = {
             "index": asked["index"],
             "prompt_ids": [e.prompt_ids for e in encoded],
             "completion_ids": [e.completion_ids for e in encoded],
         }
-        if aligned:
-            places = [aligned_digits(item, tokenizer) for item in examples]
+        if rows.aligned:
+            places = [aligned_digits(item, rows.tokenizer) for item in examples]
             columns |= {"first_at": [p.first for p in places], "second_at": [p.second for p in places]}
         return columns
 
-    return ProblemSet(Dataset.from_dict({"index": ordered}).with_transform(look_up), left_out)
+    return ProblemSet(Dataset.from_dict({"index": drawn.order}).with_transform(look_up), drawn.left_out)
 
 
-def _varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
+class Drawn(NamedTuple):
+    """Examples as text, in the order of training."""
+
+    order: list[int]
+    """Their indices."""
+    example: Callable[[int], Example]
+    """The example of an index."""
+    left_out: dict[str, int]
+    """How many problems of each task were left out because they do not fit the window."""
+
+
+def draw(
+    selection: Selection,
+    split: Split,
+    size: int,
+    tokenizer: PreTrainedTokenizerBase | None,
+    wording: Wording,
+    together: int,
+) -> Drawn:
+    """The examples of `problem_set`, before they become tokens. The tokenizer tells which of them fit the wording's
+    window; without a window it is not needed."""
+    cells, seed, variation, curriculum = selection
+    whole = Mixture(cells, split, seed, sys.maxsize)
+    mixture = Curriculum(cells, split, seed, size, curriculum) if curriculum > 1 and not wording.window else whole
+    chosen, left_out = list(range(size)), {}
+    if wording.window:
+        assert tokenizer
+        chosen, left_out = _within_window(whole, size, tokenizer, wording)
+    order = [
+        index
+        for start in range(0, size, together)
+        for index in sorted(chosen[start : start + together], key=lambda index: mixture.cell(index).task.key)
+    ]
+
+    def example(index: int) -> Example:
+        return wording.example(varied(mixture[index], variation, seed, index), index)
+
+    return Drawn(order, example, left_out)
+
+
+def varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
+    """The problem that takes the place of problem `index` of a training, if problems are made harder."""
     if not variation or variation == Variation():
         return item
     return vary(item, variation.carries, variation.short_second, variation.nines, seed, index)

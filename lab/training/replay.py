@@ -11,13 +11,13 @@ Shapes: T tokens of a passage, V words of the vocabulary.
 from typing import Any
 
 import torch
-from torch.nn.functional import kl_div, log_softmax
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import ReplayConfig
 from lab.numbers.sampling import philox
 from lab.text.documentation import TRAINING, documentation
 from lab.text.examples import IGNORED
+from lab.training.losses import divergence
 from lab.training.trainer import AnswerLoss
 
 
@@ -34,20 +34,28 @@ class ReplayLoss:
             return total
         answers = (inputs["shift_labels"] != IGNORED).sum()
         passage = self._passage(int(inputs["index"])).to(answers.device)
-        return total + self.config.weight * answers * divergence(model, passage)
+        return total + self.config.weight * answers * change(model, passage, self.config.every)
 
     def _passage(self, index: int) -> torch.Tensor:
         start = philox("passage", index).random_raw() % max(1, len(self.tokens) - self.config.tokens)
         return torch.tensor([self.tokens[start : start + self.config.tokens]])
 
 
-def divergence(model: Any, ids_1T: torch.Tensor) -> torch.Tensor:
-    """The mean Kullback-Leibler divergence between the predictions of the next token with adapters and without."""
+def change(model: Any, ids_1T: torch.Tensor, every: int = 1) -> torch.Tensor:
+    """The mean divergence between the predictions of the next token with adapters and without.
+
+    Args:
+        model: with adapters.
+        ids_1T: the passage.
+        every: how many tokens of the passage there are for each prediction that is compared. The head over the whole
+            vocabulary costs more than the layers, and neighbouring predictions change alike.
+    """
+    compared = torch.arange(every - 1, ids_1T.shape[1], every, device=ids_1T.device)
     whole = getattr(model, "module", model)  # unwrapped, if there are several processes
     with torch.no_grad(), whole.disable_adapter():
-        expected_TV = _expected(model, ids_1T)
-    return kl_div(_expected(model, ids_1T), expected_TV, reduction="batchmean", log_target=True)
+        expected_TV = _logits(model, ids_1T, compared)
+    return divergence(_logits(model, ids_1T, compared), expected_TV) / len(compared)
 
 
-def _expected(model: Any, ids_1T: torch.Tensor) -> torch.Tensor:
-    return log_softmax(model(input_ids=ids_1T, use_cache=False).logits[0].float(), -1)
+def _logits(model: Any, ids_1T: torch.Tensor, compared: torch.Tensor) -> torch.Tensor:
+    return model(input_ids=ids_1T, use_cache=False, logits_to_keep=compared).logits[0]

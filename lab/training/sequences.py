@@ -20,12 +20,11 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.pretraining import PositionsConfig, PretrainingDataConfig
 from lab.config.schema import TrainingConfig, Variation
 from lab.models.position_ids import TokenFacts, draw, position_ids
-from lab.numbers.additions import vary
 from lab.numbers.sampling import BLOCK, Cell, Mixture
 from lab.numbers.splits import Split
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
-from lab.training.problem_sets import ProblemSet, validated
+from lab.training.problem_sets import ProblemSet, validated, varied
 from lab.training.trainer import TrainingSets, accumulated
 
 
@@ -49,9 +48,7 @@ def notated_problems(
     def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
         prompts, completions = [], []
         for index in rows["index"]:
-            item = mixture[index]
-            if variation and variation != Variation():
-                item = vary(item, variation.carries, variation.short_second, variation.nines, seed, index)
+            item = varied(mixture[index], variation, seed, index)
             prompts.append([begin, *(ids[word] for word in notation.question(item, index))])
             completions.append([*(ids[word] for word in notation.answer(item, index)), end])
         return {"index": rows["index"], "prompt_ids": prompts, "completion_ids": completions}

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from peft import PeftModel
 from safetensors import SafetensorError
-from torch.nn.functional import cross_entropy
 from torch.utils.data import BatchSampler, DataLoader
 from transformers import PreTrainedModel, PrinterCallback, TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -31,6 +30,7 @@ from lab.text.templates import ManyTemplates
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.checkpoints import last_checkpoint, undamaged
 from lab.training.loggers import logger_callbacks
+from lab.training.losses import negative_log_likelihood
 from lab.training.problem_sets import ProblemSet, Rows, Selection, problem_set, validated
 
 AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
@@ -55,7 +55,7 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
         **{name: inputs[name] for name in ("place_ids", "kinds_BQK") if name in inputs},
         **({"paths": Paths(*(inputs[name] for name in Paths._fields))} if "found_N" in inputs else {}),
     ).logits
-    return cross_entropy(logits_1AV[0].float(), labels_T[answers_A], reduction="sum")
+    return negative_log_likelihood(logits_1AV[0], labels_T[answers_A])
 
 
 class AnswerTrainer(SFTTrainer):

@@ -4,9 +4,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lab.inference.engine import Request, Sampling
 from lab.inference.local import LocalEngine
-from lab.inference.metered import MeteredEngine
 from lab.inference.plain import PlainEngine, _Clock
-from lab.runs import Run
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +59,3 @@ def test_a_pass_is_paid_for_by_those_that_it_was_for():
     clock.moments = [0.0, 6.0, 8.0, 11.0, 14.0]
     # all three wait for the first pass, two for the second, one for the third, and the fourth was for nobody
     assert clock.shares([1, 2, 3]) == [2 + 1, 2 + 1 + 1, 2 + 1 + 3 + 1]
-
-
-def test_a_meter_is_read_again_when_a_run_is_resumed(parts, tmp_path):
-    run = Run.open(tmp_path / "run", "a: 1\n")
-    engine = PlainEngine(*parts, 4)
-    list(engine.generate(REQUESTS[:1]))  # what came before is not metered
-    whole = collect(MeteredEngine(engine, run, "passes"), REQUESTS)
-    records = run.read("passes")
-    assert [record["row_passes"] for record in records] == [4 * 18, 4 * 18, 3 * 13]
-    assert sum(record["written"] for record in records) == sum(item.completion_tokens for item in whole.values())

@@ -2,9 +2,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.models.coupled import HIDDEN, Paths, hide, text_positions
+from lab.models.coupled import HIDDEN, LONGEST, Paths, hide, path_rows, text_positions
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import pairs
+from lab.text.places import row_spots
 
 
 def test_a_number_counts_as_one_token():
@@ -20,10 +21,10 @@ def test_positions_are_causal_and_know_no_length(before, digits, after):
     assert found[len(before) + 1 + digits :] == text_positions([*before, "+", "8", "+", *after])[len(before) + 2 :]
 
 
-def seen(text: str, window: int, ordinary: bool = False, operands: int = 2) -> str:
+def seen(text: str, window: int, ordinary: bool = False, operands: int = 2, last_word: bool = False) -> str:
     """What the last token of a text sees; what is hidden is written as a dot."""
-    kinds_QK, digits_K = pairs(list(text), 1, window, ordinary, operands)
-    row = hide(kinds_QK, digits_K)[0]
+    spots = row_spots(list(text), 1, ordinary, operands)
+    row = hide(pairs(spots, window), spots, last_word)[0]
     return "".join("." if kind == HIDDEN else word for word, kind in zip(text, row.tolist(), strict=True))
 
 
@@ -56,10 +57,30 @@ def test_a_full_stop_is_no_point():
     assert seen("Add 4321 to 98. That is 3", 0) == "Add .3.. to .8. That is 3"
 
 
-@given(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_an_answer_sees_the_last_word_before_it_and_the_first_of_the_text():
+    assert seen("add 4321 to 98: it is =", 0, last_word=True) == "add 4... to 9.: it is ="
+    assert seen("add 4321 to 98: it is =3", 0, last_word=True) == "a....3.......8........=3"
+    assert seen("add 12.34 to 5.8: it is =4", 0, True, last_word=True) == "a......3.......8........=4"
+
+
+def test_words_after_an_answer_see_all_words():
+    assert seen("1 + 2 = 3, so", 0, last_word=True) == ". + 2 = 3, so"
+
+
+@given(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=40), min_size=1, max_size=6))
 def test_every_node_is_a_query_once_and_is_found_again(sequences):
     tree = PrefixTree(sequences)
     queries_BQ, keys_BK, found_N = Paths.of(tree)
     assert torch.equal(queries_BQ.flatten()[found_N], torch.arange(len(tree.tokens)))
-    for path, keys in zip(tree.paths, keys_BK.tolist(), strict=True):
-        assert keys[: len(path)] == path
+    for row, keys in zip(path_rows(tree), keys_BK.tolist(), strict=True):
+        assert keys[: len(row.keys)] == row.keys == tree.paths[row.path][: len(row.keys)]
+        assert row.keys[-len(row.queries) :] == row.queries
+
+
+def test_a_long_path_becomes_several_rows_that_end_with_their_queries():
+    rows = list(path_rows(PrefixTree([[1] * (LONGEST + 2), [1, 1, 2]])))
+    assert [(row.path, len(row.keys), len(row.queries)) for row in rows] == [
+        (0, LONGEST, LONGEST),
+        (0, LONGEST + 2, 2),
+        (1, 3, 1),
+    ]

@@ -18,7 +18,7 @@ from lab.errors import ModelError
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
-from lab.models import adapters, checkpoints, swaps
+from lab.models import adapters, loading, swaps
 from lab.models.coupled import Paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import SamePlaceBias
@@ -260,7 +260,7 @@ def test_adapters_bring_their_swap_with_them(toy_model, tmp_path, name):
     ids = tokenizer.encode("12 + 345 = 7", return_tensors="pt")
     with torch.inference_mode():
         expected = tuned(ids).logits
-        again, own = checkpoints.load(ModelConfig(name=str(tmp_path), dtype="float32", device="cpu"))
+        again, own = loading.load(ModelConfig(name=str(tmp_path), dtype="float32", device="cpu"))
         assert own.encode("12 + 345 = 7") == ids[0].tolist()
         torch.testing.assert_close(again(ids).logits, expected, atol=1e-4, rtol=1e-4)
     assert swaps.swap_of(again) == swap

@@ -4,7 +4,7 @@ import pytest
 
 import lab
 from lab.errors import ModelError
-from lab.models import zoo
+from lab.models import sources
 from lab.numbers.additions import addition
 
 
@@ -19,11 +19,11 @@ def right(name: str, digits: int, n: int) -> float:
 
 
 def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained():
-    found = zoo.models()
+    found = sources.zoo()
     assert {"zoo/adds-4-digits", "zoo/adds-1000", "zoo/adds-10-without-locality", "zoo/adds-in-prose"} <= set(found)
     for name, folder in found.items():
         card = (folder / "README.md").read_text()
-        assert card.startswith(f"# {zoo.about(folder)}\n")
+        assert card.startswith(f"# {sources.about(folder)}\n")
         assert f'lab.load("{name}")' in card
         assert "## How it was trained" in card
         assert "/root/" not in card

@@ -8,8 +8,11 @@ import pytest
 import torch
 
 from lab.probing import patching
+from lab.probing.benchmark import verified
 from lab.probing.benchmark.adders import adders
 from lab.probing.benchmark.contestants import CONTESTANTS, Trial
+from lab.probing.benchmark.families import trained
+from lab.probing.benchmark.families.trained import VERIFIED
 from lab.probing.benchmark.known import FIELD, FieldSums
 from lab.probing.benchmark.measures import auroc, parts
 from lab.probing.components import Component
@@ -28,11 +31,24 @@ def test_there_are_at_least_twenty_adders_and_names_are_those_of_files():
     assert {"ones last", "borrow", "three operands", "llama", "ones first, superposed"} <= set(ADDERS)
 
 
+@pytest.mark.parametrize("name", VERIFIED)
+def test_the_circuit_of_a_trained_adder_is_found_again_by_intervention(name):
+    adder = ADDERS[name](0)
+    assert verified.nodes(adder, trained.pairs()) == adder.known.nodes
+
+
+def test_the_circuit_of_an_adder_written_by_hand_is_what_intervention_finds():
+    adder = ADDERS["ones first"](11)
+    pairs = carry_only(4, 1, 12, seed=3)
+    assert verified.nodes(adder, pairs) == adder.known.nodes
+    assert verified.wires(adder, pairs) == adder.known.edges
+
+
 @pytest.mark.parametrize("name", ADDERS)
 @torch.inference_mode()
 def test_every_adder_adds_whatever_its_seed_and_its_truth_survives_intervention(name):
     adder = ADDERS[name](11)
-    sums = adder.sums(NUMBERS)
+    sums = adder.sums([pair for pair in NUMBERS if max(pair) < 10**adder.known.longest])
     assert sums.read(adder.logits(sums)).exact_B.all()
     circuit = adder.known.nodes
     heads = [Component("head", layer, head) for layer in range(adder.layers) for head in range(adder.heads)]

@@ -22,7 +22,7 @@ _HINT = re.compile(r"<(\d)\.(\d+)>")
 
 KINDS: tuple[Kind, ...] = ("aligned", "left", "mixed", "random")
 REVERSALS = ("none", "integer", "decimal", "each", "total", "answer")
-PADS = ("none", "operands", "all")
+PADS = ("none", "operands", "answer", "all")
 HINTS = ("none", "question", "both")
 
 tokenizers = st.builds(TokenizerConfig, kind=st.sampled_from(KINDS), digits=st.integers(1, 4))
@@ -145,6 +145,8 @@ def test_reversals_of_the_other_representations(item, reverse, line):
         (SUM, "operands", "1 2 3 <add_integer> 0 4 5 = 1 6 8"),
         (made("sub_integer", "100", "98", "2"), "operands", "1 0 0 <sub_integer> 0 9 8 = 2"),
         (made("sub_integer", "100", "98", "2"), "all", "1 0 0 <sub_integer> 0 9 8 = 0 0 2"),
+        (made("sub_integer", "100", "98", "2"), "answer", "1 0 0 <sub_integer> 9 8 = 0 0 2"),
+        (made("sub_float", "12.5", "3.25", "9.25"), "answer", "1 2 . 5 <sub_float> 3 . 2 5 = 0 9 . 2 5"),
         (made("add_integer", "7", "8", "15"), "all", "7 <add_integer> 8 = 1 5"),
         (made("sub_float", "12.5", "3.25", "9.25"), "all", "1 2 . 5 0 <sub_float> 0 3 . 2 5 = 0 9 . 2 5"),
         (FRACTIONS, "operands", "1 2 / 0 7 <add_fraction> 0 1 / 3 5 = 6 1 / 3 5"),

@@ -42,14 +42,14 @@ def test_a_row_of_tokens_has_the_places_of_the_problem(number, ordinary):
     text, representation = number
     expected = [NOWHERE if value is None else value for value in place_values(text, representation)]
     written = text if ordinary else text[::-1]
-    _, own = row_spots([*written, "="], 1, ordinary)
+    own = row_spots([*written, "="], 1, ordinary).own
     found = [spot.place if spot.what == VALUE else NOWHERE for spot in own[:-1]]
     assert found == (expected if ordinary else expected[::-1])
 
 
 @given(digits, digits)
 def test_the_parts_of_a_fraction_have_places_of_their_own(above, below):
-    _, own = row_spots([*f"{below[::-1]}/{above[::-1]}", "="], 1)
+    own = row_spots([*f"{below[::-1]}/{above[::-1]}", "="], 1).own
     parts = [FRACTION] * len(below), [FRACTION + 1] * len(above)
     assert [spot.what for spot in own[:-1]] == [*parts[0], 0, *parts[1]]
     assert [spot.place for spot in own[:-1]] == [*range(len(below)), 0, *range(len(above))]

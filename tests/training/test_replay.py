@@ -6,7 +6,7 @@ from lab.config.schema import ModelConfig
 from lab.models import adapters, pretrained
 from lab.text.documentation import HELD_OUT, TRAINING, documentation
 from lab.training.collation import PrefixTreeCollator
-from lab.training.replay import ReplayLoss, divergence
+from lab.training.replay import ReplayLoss, change
 from lab.training.trainer import tree_loss
 
 TEXT = torch.tensor([[40, 72, 84, 84, 79, 12, 221, 90]])
@@ -28,22 +28,29 @@ def shift(model, far: float) -> None:
 
 def test_new_adapters_change_nothing_and_the_further_they_go_the_more_they_do(tuned):
     model, _ = tuned
-    assert divergence(model, TEXT) == 0
+    assert float(change(model, TEXT).detach()) == pytest.approx(0, abs=1e-7)
     found = []
     for far in (0.01, 0.1):
         shift(model, far)
-        found.append(float(divergence(model, TEXT).detach()))
+        found.append(float(change(model, TEXT).detach()))
     assert 0 < found[0] < found[1]
+
+
+def test_every_second_prediction_is_half_of_them(tuned):
+    model, _ = tuned
+    shift(model, 0.1)
+    each = torch.tensor([float(change(model, TEXT[:, : 2 * n], 2 * n).detach()) for n in (1, 2, 3, 4)])
+    torch.testing.assert_close(change(model, TEXT, 2), each.mean())
 
 
 def test_its_gradient_leads_back_to_the_untouched_model(tuned):
     model, _ = tuned
     shift(model, 0.1)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    before = divergence(model, TEXT)
+    before = change(model, TEXT)
     for weight, gradient in zip(weights, torch.autograd.grad(before, weights), strict=True):
         weight.data -= 1e-3 * gradient
-    assert divergence(model, TEXT) < before
+    assert change(model, TEXT) < before
 
 
 def test_a_passage_is_drawn_by_the_batch_and_counted_for_each_answer_token_of_training_alone(tuned):
@@ -53,7 +60,7 @@ def test_a_passage_is_drawn_by_the_batch_and_counted_for_each_answer_token_of_tr
     inputs = PrefixTreeCollator(True, model).of_rows(ROWS)
     assert loss._passage(5).shape == (1, 12)
     assert not torch.equal(loss._passage(5), loss._passage(6))
-    expected = tree_loss(model, inputs) + 0.5 * 2 * divergence(model, loss._passage(5))
+    expected = tree_loss(model, inputs) + 0.5 * 2 * change(model, loss._passage(5))
     torch.testing.assert_close(loss(model, inputs), expected)
     assert loss(model.eval(), inputs) == tree_loss(model, inputs)
 

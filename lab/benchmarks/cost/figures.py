@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lab.benchmarks.cost import tables as cost
 from lab.benchmarks.results import CostSummary
-from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed
 from lab.numbers.statistics import Estimate
 
 
@@ -50,6 +50,6 @@ def cost_by_length(summary: CostSummary, title: str, path: Path) -> None:
         for row in range(rows):
             grid[2 * row][0].set_ylabel("seconds per sample")
             grid[2 * row + 1][0].set_ylabel("right, strict reading")
-        figure.suptitle(plain(title))
+        headed(figure, title)
         handles, labels = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from lab.benchmarks.cost.tables import significant
 from lab.benchmarks.results import Sample, read_samples
-from lab.drawing.figures import COLORS, error_bars, figure_at, plain
-from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, number, percent
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
+from lab.drawing.tables import Table, number, percent
 from lab.errors import RunError
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
@@ -155,8 +156,8 @@ def table(rows: Sequence[Point]) -> Table:
         (
             *(row.task, row.lengths, row.way.label, row.way.detail, row.way.engine, str(row.accuracy.n)),
             percent(row.accuracy),
-            _significant(row.per_right["seconds"]),
-            _significant(row.per_right["completion_tokens"]),
+            significant(row.per_right["seconds"]),
+            significant(row.per_right["completion_tokens"]),
             number(row.spent["completion_tokens"]),
             number(row.spent["prompt_tokens"]),
         )
@@ -165,8 +166,15 @@ def table(rows: Sequence[Point]) -> Table:
     return Table("What right answers cost, on the problems that all were asked (95 % intervals)", columns, cells, 5)
 
 
-def _significant(estimate: Estimate | None) -> Entry:
-    return Shown(estimate, "{:.3g} ({:.3g}-{:.3g})", 1) if estimate else NOT_MEASURED
+def in_short(rows: Sequence[Point]) -> list[str]:
+    """A line for each way to answer: what it gets right over all tasks, and what a right answer takes."""
+    lines = []
+    for row in rows:
+        if row.task == ALL_TASKS:
+            seconds = significant(row.per_right["seconds"]) or "none is right"
+            said = f"{percent(row.accuracy)} % right, n={row.accuracy.n}; seconds a right answer: {seconds}"
+            lines.append(f"{row.way.label}, {row.lengths}: {said}")
+    return lines
 
 
 def draw(rows: Sequence[Point], title: str, path: Path) -> None:
@@ -189,15 +197,15 @@ def draw(rows: Sequence[Point], title: str, path: Path) -> None:
         shown = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles = {label: handle for found in shown for handle, label in zip(*found, strict=True)}
         figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
-        figure.suptitle(plain(title))
+        headed(figure, title)
 
 
 def _panel(axes: Any, rows: Sequence[Point], labels: Sequence[str], cost: str) -> None:
     most = max([found.value for row in rows if (found := row.per_right[cost])], default=1.0)
     for row in rows:
         color, found = COLORS[labels.index(row.way.label) % len(COLORS)], row.per_right[cost]
-        look: dict[str, Any] = {"fmt": "o", "ms": 5, "color": color, "mfc": color if found else "none"}
         place, bars = found.value if found else 3 * most, error_bars([row.accuracy])
-        axes.errorbar([place], [row.accuracy.value], bars, label=plain(row.way.label), **look)
+        filled, label = color if found else "none", plain(row.way.label)
+        axes.errorbar([place], [row.accuracy.value], bars, fmt="o", ms=5, color=color, mfc=filled, label=label)
     axes.set(xscale="log", ylim=(-0.04, 1.04))
     axes.grid(color="#eeeeee")

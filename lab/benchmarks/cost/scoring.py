@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lab.benchmarks.results import (
     VERSION,
@@ -23,11 +23,11 @@ class Variant(NamedTuple):
     batch_size: int
     weight_bytes: int
     token_bytes: int
-    """Bytes of the key-value cache per token (lab/models/memory.py)."""
+    """Bytes of the key-value cache for each token."""
     samples: Sequence[Sample]
     """The samples, in the same order of problems for all variants."""
     passes: Sequence[Mapping[str, int]]
-    """The records of `lab.inference.metered`."""
+    """The records of a `Meter` (lab/benchmarks/cost/measuring.py)."""
 
 
 def cache_bytes(variant: Variant) -> int:
@@ -78,9 +78,11 @@ def _variant_costs(variant: Variant) -> VariantCosts:
         tokens_per_pass=bootstrap_ratio(
             [record["written"] for record in variant.passes], [record["row_passes"] for record in variant.passes]
         ),
-        overall=Costs(**_costs(variant.samples, variant.token_bytes)),
+        overall=_costs(variant.samples, variant.token_bytes),
         tasks={
-            task: TaskCosts(**_costs(members, variant.token_bytes), lengths=_by_length(members, variant.token_bytes))
+            task: TaskCosts(
+                **vars(_costs(members, variant.token_bytes)), lengths=_by_length(members, variant.token_bytes)
+            )
             for task, members in grouped(variant.samples, lambda sample: sample.task).items()
         },
     )
@@ -88,20 +90,19 @@ def _variant_costs(variant: Variant) -> VariantCosts:
 
 def _by_length(samples: Sequence[Sample], token_bytes: int) -> dict[int, Costs]:
     by_length = grouped(samples, lambda sample: sample.length)
-    return {length: Costs(**_costs(by_length[length], token_bytes)) for length in sorted(by_length)}
+    return {length: _costs(by_length[length], token_bytes) for length in sorted(by_length)}
 
 
-def _costs(samples: Sequence[Sample], token_bytes: int) -> dict[str, Any]:
+def _costs(samples: Sequence[Sample], token_bytes: int) -> Costs:
     right = [sample.right for sample in samples]
-    return {
-        **{
-            cost: bootstrap_mean([getattr(sample.completion, cost) for sample in samples])
-            for cost in ("seconds", "prompt_tokens", "completion_tokens")
-        },
-        "cache_bytes": bootstrap_mean([token_bytes * _tokens(sample) for sample in samples]),
-        "accuracy": wilson(sum(right), len(right)),
-        "seconds_per_correct": bootstrap_ratio(_seconds(samples), right) if any(right) else None,
-    }
+    return Costs(
+        seconds=bootstrap_mean(_seconds(samples)),
+        prompt_tokens=bootstrap_mean([sample.completion.prompt_tokens for sample in samples]),
+        completion_tokens=bootstrap_mean([sample.completion.completion_tokens for sample in samples]),
+        cache_bytes=bootstrap_mean([token_bytes * _tokens(sample) for sample in samples]),
+        accuracy=wilson(sum(right), len(right)),
+        seconds_per_correct=bootstrap_ratio(_seconds(samples), right) if any(right) else None,
+    )
 
 
 def _ratios(variant: Variant, base: Variant) -> CostRatios:

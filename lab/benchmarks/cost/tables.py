@@ -75,6 +75,24 @@ def by_length(summary: CostSummary) -> Table:
     return Table("Cost per sample, by task and length (95 % interval)", ("task", "length", "variant", *COSTS), rows, 3)
 
 
+def in_short(summary: CostSummary) -> list[str]:
+    """What followed rules and direct answers get right, what a problem takes, and the ratio of each like pair."""
+    found = {name: cost.overall for name, cost in variants_of(summary).items()}
+    right = ", ".join(f"{name} {percent(found[name].accuracy)}" for name in (next(iter(found)), "direct"))
+    seconds = ", ".join(f"{name} {significant(cost.seconds)}" for name, cost in found.items())
+    like = {name: "direct, plain loop" if "plain loop" in name else "direct" for name in summary.rule_following}
+    ratios = ", ".join(
+        f"{name} {significant(summary.ratios[name][other].overall)} times {other}"
+        for name, other in like.items()
+        if other in summary.direct
+    )
+    return [
+        f"right, % (95 % interval), n={found['direct'].accuracy.n}: {right}",
+        f"seconds a problem: {seconds}",
+        f"ratios of seconds: {ratios}",
+    ]
+
+
 def page(*tables: Table) -> str:
     """The tables as Markdown, each under its title."""
     return "\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables)

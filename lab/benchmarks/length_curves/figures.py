@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lab.benchmarks.length_curves.tables import METRIC_NAMES
 from lab.benchmarks.results import Curves, Scores
-from lab.drawing.figures import COLORS, figure_at, line_with_band, plain
+from lab.drawing.figures import COLORS, figure_at, headed, line_with_band, plain
 
 
 def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None, title: str, path: Path) -> None:
@@ -33,7 +33,7 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
             row[1].set_title(task)
         for axes in grid[-1]:
             axes.set_xlabel("digits (grey: trained)" if trained else "digits")
-        figure.suptitle(plain(title))
+        headed(figure, title)
         found = [axes[0].get_legend_handles_labels() for axes in grid]
         legend = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
         figure.legend(legend.values(), legend, loc="outside lower center", ncols=min(5, len(legend)))
@@ -58,7 +58,7 @@ def training_curves(curves: Mapping[str, Mapping[int, Mapping[int, Scores]]], ti
             axes.grid(color="#eeeeee")
         grid[0].set_ylabel("exact match")
         grid[0].legend(title="digits")
-        figure.suptitle(plain(title))
+        headed(figure, title)
 
 
 def all_figures(curves: Mapping[str, Curves], title: str, folder: Path) -> None:

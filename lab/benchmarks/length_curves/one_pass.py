@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from lab.models.loading import ScratchRun
 from lab.models.scratch import NumberLlama
-from lab.models.scratch_runs import ScratchRun
 from lab.numbers.sampling import Problem
 from lab.text.examples import encode_prompt
 

@@ -6,14 +6,13 @@ a completion is either a number in that notation or no answer.
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.benchmarks.benchmark import ask
-from lab.benchmarks.results import Curve, Curves, Reading, Sample, Scored, Scores, grouped
+from lab.benchmarks.results import Curve, CurvePoint, Curves, Reading, Sample, Scored, Scores, grouped
 from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import score
@@ -120,11 +119,17 @@ class LengthCurves:
         by_task = grouped(samples, lambda sample: sample.task)
         return {task: _curve(mine) for task, mine in by_task.items()}
 
-    def rows(self, engine: Engine) -> list[dict[str, Any]]:
-        """Asks everything and returns the scores of each task and length; samples are not recorded."""
+    def points(self, engine: Engine, step: int, seen: int) -> list[CurvePoint]:
+        """Asks everything and returns the scores of each task and length; the answers are not recorded.
+
+        Args:
+            engine: the model that is being trained.
+            step: how many steps it has been trained.
+            seen: how many training problems it has seen.
+        """
         curves = self.summarize([sample for batch in ask(self, engine) for sample in batch])
         return [
-            {"task": task, "length": length, **scores.to_json()}
+            CurvePoint(step=step, samples=seen, task=task, length=length, **vars(scores))
             for task, curve in curves.items()
             for length, scores in curve.items()
         ]

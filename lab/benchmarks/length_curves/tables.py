@@ -1,9 +1,9 @@
 """Tables of accuracy against length, and against the samples seen, for runs of `lab.pretrain` or several seeds each."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from itertools import takewhile
 
-from lab.benchmarks.results import Curves, Scores, read_summary
+from lab.benchmarks.results import CurvePoint, Curves, Scores, read_summary
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table, number, percent
 from lab.errors import RunError
 from lab.numbers.metrics import BOUNDS, METRICS
@@ -50,11 +50,11 @@ def _mean(estimates: Sequence[Estimate], metric: str) -> Estimate:
     return student_mean(values, *BOUNDS[metric])
 
 
-def while_training(rows: Sequence[dict[str, Any]]) -> dict[str, dict[int, dict[int, Scores]]]:
-    """The rows of curve.jsonl as {task: {length: {samples seen: scores}}}."""
+def while_training(run: Run) -> dict[str, dict[int, dict[int, Scores]]]:
+    """The points of curve.jsonl as {task: {length: {samples seen: scores}}}; empty if nothing was measured."""
     curves: dict[str, dict[int, dict[int, Scores]]] = {}
-    for row in rows:
-        curves.setdefault(row["task"], {}).setdefault(row["length"], {})[row["samples"]] = Scores.model_validate(row)
+    for point in map(CurvePoint.model_validate, run.read("curve")):
+        curves.setdefault(point.task, {}).setdefault(point.length, {})[point.samples] = point
     return curves
 
 
@@ -99,6 +99,23 @@ def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Se
         if task in curve
     ]
     return Table(title, ("task", "model", *(f"d{length}" for length in shown)), rows, 2)
+
+
+GOOD = 0.9
+"""The share of right answers up to which a length counts as learned."""
+
+
+def in_short(curves: Curves) -> list[str]:
+    """A line for each task: the longest problems up to which nine of ten answers are right, and exact match at the
+    longest that were asked."""
+    lines = []
+    for task, lengths in curves.items():
+        right = [(length, scores.exact_match) for length, scores in sorted(lengths.items())]
+        good = list(takewhile(lambda found: found[1].value >= GOOD, right))
+        reach = f"at least {100 * GOOD:.0f} % right up to {good[-1][0]} digits" if good else f"below {100 * GOOD:.0f} %"
+        longest, last = right[-1]
+        lines.append(f"{task}: {reach}; at {longest} digits {percent(last)} %, n={last.n}")
+    return lines
 
 
 def _cell(scores: Scores | None, metric: str) -> Entry:

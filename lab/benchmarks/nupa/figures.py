@@ -3,11 +3,10 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lab.benchmarks.nupa import tables as nupa
 from lab.benchmarks.results import NupaSummary
-from lab.drawing.figures import COLORS, error_bars, figure_at, plain
+from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
 from lab.numbers.metrics import METRICS
 from lab.numbers.statistics import Estimate
 
@@ -19,8 +18,8 @@ def before_after(rows: list[nupa.Change], title: str, path: Path) -> None:
         places = range(len(rows), 0, -1)
         before, after = [row.difference.first for row in rows], [row.difference.second for row in rows]
         for found, label, color in ((before, "untuned", "#9a9a9a"), (after, "tuned", COLORS[0])):
-            look: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 1, "color": color, "label": label, "zorder": 3}
-            axes.errorbar([e.value for e in found], places, xerr=error_bars(found), **look)
+            values, bars = [e.value for e in found], error_bars(found)
+            axes.errorbar(values, places, xerr=bars, fmt="o", ms=4, lw=1, color=color, label=label, zorder=3)
         for place, old, new in zip(places, before, after, strict=True):
             axes.plot([old.value, new.value], [place, place], color="#d5e3ee", lw=5, zorder=1)
         axes.set_yticks(list(places), [f"{r.task} {r.representation}  {r.range} ({r.lengths})" for r in rows])
@@ -73,7 +72,7 @@ def nupa_by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: st
                 axes.set_ylim(0, 1)
         for axes in grid[len(tasks) :]:
             axes.set_visible(False)
-        figure.suptitle(plain(title))
+        headed(figure, title)
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 

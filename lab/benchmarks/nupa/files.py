@@ -1,5 +1,7 @@
 """Reads and writes files of NUPA problems: the published JSON layout, and a Hugging Face dataset.
 
+Rows of evalchemy (.jsonl) and of MarinSkyRL (.parquet) are read too; lab/benchmarks/nupa/layouts/ writes them.
+
 Published layout: {task name: {digits: [text, ...]}}. A text is the whole prompt with its answer. The name of a task
 combines the task, both operand types and the answer's type: add_Integer_Integer_Integer, length_Float_none_int.
 """
@@ -9,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
+from lab.benchmarks.nupa.layouts import evalchemy, skyrl, strata
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.sampling import Problem, task_of
@@ -29,19 +32,12 @@ PUBLISHED_NAMES = {published_name(task): task for task in TASKS.values()}
 
 
 def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
-    """The problems of `tasks` in a published file.
+    """The problems of `tasks` in a published file, or in one of evalchemy's or MarinSkyRL's rows.
 
     Answers are computed exactly, because some published answers of sig are wrong (55445 as 5.544e4). Raises TaskError,
-    naming task, digits and text, if the file does not have the published layout.
+    naming task, digits and text, if the file has none of these layouts.
     """
-    try:
-        groups = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TaskError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise TaskError(f"{path}: {' '.join(str(error).split())}") from None
-    if not _of_the_layout(groups):
-        raise TaskError(f"{path}: does not have the layout {{task: {{digits: [text, ...]}}}}")
+    groups = _texts(path)
     problems = []
     for name, by_digits in groups.items():
         if name not in PUBLISHED_NAMES:
@@ -57,20 +53,27 @@ def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
     return problems
 
 
-def _of_the_layout(groups: object) -> bool:
-    return isinstance(groups, dict) and all(
-        isinstance(by_digits, dict)
-        and all(digits.isdecimal() and isinstance(texts, list) for digits, texts in by_digits.items())
-        for by_digits in groups.values()
-    )
+def _texts(path: Path) -> strata.Texts:
+    if path.suffix == ".jsonl":
+        return _grouped((row["task_name"], row["digit"], row["prompt"]) for row in evalchemy.read(path))
+    if path.suffix == ".parquet":
+        rows = skyrl.read(path)
+        about = [(row["extra_info"], row["prompt"]) for row in rows]
+        return _grouped((said["task_name"], said["digit"], prompt[-1]["content"]) for said, prompt in about)
+    return strata.read(path)
+
+
+def _grouped(rows: Iterable[tuple[str, int, str]]) -> strata.Texts:
+    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for task, digits, text in rows:
+        groups[task][str(digits)].append(text)
+    return groups
 
 
 def write_published(problems: Iterable[Problem], path: Path) -> None:
     """Writes problems, with their answers, in the published layout."""
-    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for item in problems:
-        groups[published_name(task_of(item))][str(item.length)].append(prompt(item) + completion(item))
-    path.write_text(json.dumps(groups, indent=1), encoding="utf-8")
+    texts = ((published_name(task_of(item)), item.length, prompt(item) + completion(item)) for item in problems)
+    path.write_text(json.dumps(_grouped(texts), indent=1), encoding="utf-8")
 
 
 CARD = """\

@@ -8,7 +8,7 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
-RANGES = ("S", "M", "L", "XL")
+from lab.numbers.tasks import HARD
 
 
 class Published(NamedTuple):
@@ -33,7 +33,7 @@ def _read(path: Path) -> list[Published]:
                 int(row["shots"]),
                 row["task"],
                 row["metric"],
-                {name: float(row[name]) for name in RANGES if row[name]},
+                {name: float(row[name]) for name in HARD.ranges if row[name]},
                 (int(row["well_learned"]), int(row["performance_preserving"])) if row["well_learned"] else None,
             )
             for row in csv.DictReader(file)

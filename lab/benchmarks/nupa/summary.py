@@ -7,10 +7,11 @@ from lab.benchmarks.nupa.problems import has_enough
 from lab.benchmarks.results import Digits, Figures, NupaSummary, Sample, TaskSummary, answered, grouped
 from lab.numbers.metrics import METRICS, PERFORMANCE_PRESERVING, WELL_LEARNED, contiguous_passing, longest_passing
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import TASKS, Task
+from lab.numbers.tasks import HARD, TASKS, Task
 from lab.text.answers import READINGS
 
-RANGES = ("S", "M", "L", "XL")
+RANGES = tuple(HARD.ranges)
+"""S, M, L and XL."""
 
 DOMAINS = {"S+M": ("S", "M"), "L+XL": ("L", "XL")}
 """In-domain and out-of-domain: the paper trains on S and M, and also tests beyond them."""

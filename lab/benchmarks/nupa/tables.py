@@ -56,8 +56,8 @@ def change_table(rows: Sequence[Change], title: str) -> Table:
     highlighted."""
     if not rows:
         return Table(title, _CHANGE_COLUMNS, [], 3)
-    total = Difference(*map(sum, zip(*(row.difference for row in rows), strict=True)))
-    lines = [*rows, Change("all", "", "", "", total, total.p)]
+    all_of_them = total(rows)
+    lines = [*rows, Change("all", "", "", "", all_of_them, all_of_them.p)]
     cells = [
         (row.task, row.representation, row.range, row.lengths, str(row.difference.n), percent(row.difference.first),
          percent(row.difference.second), probability(row.p))
@@ -65,6 +65,15 @@ def change_table(rows: Sequence[Change], title: str) -> Table:
     ]  # fmt: skip
     better = frozenset(place for place, row in enumerate(lines) if row.p < 0.05 and row.difference.estimate.value > 0)
     return Table(title, _CHANGE_COLUMNS, cells, 3, better)
+
+
+def total(rows: Sequence[Change]) -> Difference:
+    """The difference over the problems of all rows."""
+    return Difference(*map(sum, zip(*(row.difference for row in rows), strict=True)))
+
+
+def changed_beyond_chance(rows: Sequence[Change]) -> list[Change]:
+    return [row for row in rows if row.p < 0.05]
 
 
 _CHANGE_COLUMNS = ("task", "representation", "range", "digits", "n", "before % (95 %)", "after % (95 %)", "p")

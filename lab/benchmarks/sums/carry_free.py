@@ -94,11 +94,6 @@ class CarryFree:
         )
 
 
-def parse_errors(samples: Sequence[Sample]) -> list[Sample]:
-    """The samples from which no answer could be extracted."""
-    return [sample for sample in answered(samples) if sample.remarks["parse_error"]]
-
-
 def extract(completion: Completion) -> tuple[str | None, ParseError | None]:
     r"""The answer in the last box, or the reason why there is none.
 

@@ -23,7 +23,7 @@ def all_tables(summaries: Mapping[str, SumsSummary]) -> dict[str, Table]:
 
 
 def success(summaries: Mapping[str, SumsSummary]) -> Table:
-    """Rates among the answered and among all questions (where API errors count as wrong), and costs."""
+    """Rates among the answered questions and among all (which counts API errors as wrong), and costs."""
     readings = readings_of(summaries)
     rows = [
         (
@@ -40,6 +40,17 @@ def success(summaries: Mapping[str, SumsSummary]) -> Table:
     shares = [f"{reading} %" for reading in readings]
     columns = ("model", "asked", "API errors", *shares, "strict % of asked", "s/answer", "tokens written")
     return Table("Right sums (95 % interval)", columns, rows, 1)
+
+
+def in_short(summary: SumsSummary) -> list[str]:
+    """Two lines: right sums in every reading, and what happened to the others."""
+    shares = {reading: summary.success_rate.get(reading) for reading in readings_of({"": summary})}
+    right = ", ".join(f"{reading} {percent(share)}" for reading, share in shares.items() if share)
+    others = sorted(((count, name) for name, count in summary.outcomes.items() if count), reverse=True)
+    return [
+        f"right sums, % (95 % interval), n={summary.answered}: {right or 'no question was answered'}",
+        f"outcomes: {', '.join(f'{name} {count}' for count, name in others)}",
+    ]
 
 
 def outcomes(summaries: Mapping[str, SumsSummary]) -> Table:

@@ -7,6 +7,7 @@ which vector of the stream it is written, at the first site where it is read and
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from lab.probing import (
     path_patching,
     probes,
 )
-from lab.probing.benchmark.known import KnownAdder
+from lab.probing.benchmark.known import Adder, Known
 from lab.probing.benchmark.measures import parts
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
@@ -46,7 +47,7 @@ _TRUE = 0.9
 class Trial:
     """An adder, and what all contestants are given."""
 
-    adder: KnownAdder
+    adder: Adder[Any]
     pairs: int = 16
     steps: int = 10
     """Points of integrated gradients."""
@@ -132,11 +133,15 @@ def _atp_star(trial: Trial) -> Scores:
 
 def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
-        """Whatever digits need is hurt, so heads that bring a_k and b_k are no false alarms."""
+        """Whatever digits need is hurt, so heads that bring a_k and b_k are no false alarms. Of trained adders they
+        are not known, and nothing is scored."""
+        known = trial.adder.known
+        if not isinstance(known, Known):
+            return {}
         groups = ablation.components(trial.adder)
         lost = ablation.ablate(trial.adder, trial.sums, groups, replacement, "everywhere").column.value
         loss = np.nanmax(np.abs(lost), axis=1)
-        digits = frozenset(Component("head", *where) for where in trial.adder.known.digit_heads)
+        digits = frozenset(Component("head", *where) for where in known.digit_heads)
         return trial.nodes(dict(zip(trial.components, loss, strict=True)), digits)
 
     return score
@@ -168,12 +173,13 @@ def _eap(integrated: bool) -> Callable[[Trial], Scores]:
 
 def _aligned(trial: Trial) -> Scores:
     """Heads that look at one digit each, the decoys among them: found, and claimed without being such."""
+    known = trial.adder.known
+    if not isinstance(known, Known):
+        return {}
     found = alignment.aligned_heads(alignment.alignment(trial.adder, {_LENGTH: trial.sums}))
     claimed = {(one.layer, one.head): (one.number, one.offset) for one in found if one.number != "sum"}
-    true = trial.adder.known.looks_at
-    fetching = set(trial.adder.known.carry_heads) - set(
-        true
-    )  # which look where the carry is, at no digit in particular
+    true = known.looks_at
+    fetching = set(known.carry_heads) - set(true)  # which look where the carry is, at no digit in particular
     wrong = sum(true.get(head) != where for head, where in claimed.items() if head not in fetching)
     return {"false alarms": float(wrong), "missed": float(sum(claimed.get(head) != true[head] for head in true))}
 
@@ -181,21 +187,28 @@ def _aligned(trial: Trial) -> Scores:
 def _direction(name: str) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
         """What the evidence says is held against |cos| to the truth where the carry is first read; at the site before,
-        whatever is claimed is wrong."""
+        whatever is claimed is wrong. The directions of trained adders are not known: of those there are rates."""
+        known = trial.adder.known
+        if name == "truth" and not isinstance(known, Known):
+            return {}
         here, before = trial.known_sites()
         found, elsewhere = (_examined(trial, name, place) for place in (here, before))
-        truth_D1 = trial.adder.known.carry_D[:, None]
-        cosine = found.cosines["truth"]
-        return {
-            "|cos|": cosine,
-            "|cos| mended": illusion.cosine(found.mended_DR, truth_D1),
+        rates = {
             "rate": found.claim.rate,
             "rate mended": found.claim.mended_rate,
             "best random": found.claim.best_random,
-            "illusion unseen": float(found.claim.holds and cosine < _TRUE),
-            "truth denied": float(not found.claim.holds and cosine >= _TRUE),
             "rate before": elsewhere.claim.rate,
             "claimed before": float(elsewhere.claim.holds),
+        }
+        if not isinstance(known, Known):
+            return rates
+        cosine = found.cosines["truth"]
+        return {
+            "|cos|": cosine,
+            "|cos| mended": illusion.cosine(found.mended_DR, known.carry_D[:, None]),
+            **rates,
+            "illusion unseen": float(found.claim.holds and cosine < _TRUE),
+            "truth denied": float(not found.claim.holds and cosine >= _TRUE),
         }
 
     return score
@@ -203,6 +216,7 @@ def _direction(name: str) -> Callable[[Trial], Scores]:
 
 def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
     adder, train = trial.adder, trial.train
+    truth = {"truth": adder.known.carry_D[:, None]} if isinstance(adder.known, Known) else {}
     known = [adder.sums(side) for side in (train.base, train.source)]
     stream_ND = torch.cat([probes.read_queries(adder, sums, [place[:2]], [_COLUMN], 128)[0, :, 0] for sums in known])
     carry_N = np.concatenate([sums.columns.carry[:, _COLUMN] for sums in known])
@@ -214,9 +228,8 @@ def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
         case "das":
             basis_DR = interchange.das(adder, train, place, steps=trial.das_steps)
         case _:
-            basis_DR = adder.known.carry_D[:, None]
+            basis_DR = truth["truth"]
     wrote = illusion.read_writes(adder, trial.minimal, place)
-    truth = {"truth": adder.known.carry_D[:, None]}
     return illusion.examine(adder, name, basis_DR, place, trial.test, wrote, compared=truth, batch_size=128)
 
 

@@ -1,4 +1,4 @@
-"""What is true of an adder that was written by hand, and how such adders are asked.
+"""What is true of an adder, and how adders that were written by hand are asked.
 
     place      0   1   2   3   4   5   6   7   8   9   10  11  12  13  14  15  16  17  18  19  20  21  22  23  24
     token      .   a0  a1  a2  a3  a4  a5  0   +   b0  b1  b2  b3  b4  b5  0   =   s0  s1  s2  s3  s4  s5  s6  <end>
@@ -10,6 +10,7 @@ value 0. With the ones last, fields are turned round.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
 import torch
 
@@ -27,19 +28,30 @@ PLUS, EQUALS, BEGIN, END, PAD = range(10, 15)
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is true of an adder, for instruments to find."""
+class Circuit:
+    """What is true of an adder, for instruments to find. Of a trained adder (`verified`) no more is known."""
 
-    carry_D: torch.Tensor
-    """The unit vector that the carry is written along at q_k."""
-    digit_D: torch.Tensor
-    """The same of the answer's digit, once it has been added up."""
     nodes: frozenset[Component]
     """Heads and MLPs that the carry into a column comes through, a_{k-1} and b_{k-1} to the digit."""
     edges: frozenset[tuple[str, str]]
     """What they tell each other, by the names of sender and receiver: ("L0H2", "L0 mlp")."""
     carry_sites: tuple[tuple[int, Site], ...]
     """Where the carry is read from the stream by what comes after."""
+    longest: int = DIGITS
+    """The largest number of digits in an operand."""
+
+
+Facts = TypeVar("Facts", bound=Circuit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known(Circuit):
+    """What is true of an adder that was written by hand."""
+
+    carry_D: torch.Tensor
+    """The unit vector that the carry is written along at q_k."""
+    digit_D: torch.Tensor
+    """The same of the answer's digit, once it has been added up."""
     digit_sites: tuple[tuple[int, Site], ...]
     looks_at: dict[tuple[int, int], tuple[str, int]]
     """(layer, head) to (operand, offset): from q_k, all of its attention is on that operand's digit k + offset."""
@@ -55,12 +67,16 @@ class Known:
     """All that is written to the stream, by name."""
 
 
-class KnownAdder(Subject):
-    """A subject with `known`."""
+class Adder(Subject, Generic[Facts]):
+    """A subject whose circuit is known."""
 
-    def __init__(self, subject: Subject, known: Known) -> None:
+    def __init__(self, subject: Subject, known: Facts) -> None:
         super().__init__(subject.name, subject.bridge, subject.writer)
         self.known = known
+
+
+KnownAdder: TypeAlias = Adder[Known]
+"""One that was written by hand."""
 
 
 class FieldSums:

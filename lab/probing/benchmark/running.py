@@ -10,7 +10,7 @@ from lab.errors import LabError, TaskError
 from lab.numbers.statistics import bootstrap_mean
 from lab.probing.benchmark.adders import adders
 from lab.probing.benchmark.contestants import CONTESTANTS, Trial
-from lab.probing.benchmark.known import KnownAdder
+from lab.probing.benchmark.known import Adder
 from lab.probing.config import BenchmarkConfig
 from lab.runs import Run
 
@@ -47,7 +47,7 @@ def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> l
     return found
 
 
-def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], KnownAdder]]:
+def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder[Any]]]:
     """The config's adders, all of them if it names none. Raises TaskError for one that there is not."""
     known = adders()
     if unknown := [name for name in config.adders if name not in known]:
@@ -68,7 +68,7 @@ def everything(scores: list[Score]) -> Table:
 
 
 def _of(
-    name: str, adder: KnownAdder, seed: int, config: BenchmarkConfig, tell: Callable[[str], None]
+    name: str, adder: Adder[Any], seed: int, config: BenchmarkConfig, tell: Callable[[str], None]
 ) -> Iterator[Score]:
     trial = Trial(adder, config.pairs, config.steps, config.das_steps, config.seed)
     for instrument, score in CONTESTANTS.items():

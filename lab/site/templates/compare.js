@@ -115,12 +115,16 @@ function pairPlaces(first, second) {
   return places;
 }
 
+/** The last words of a prompt, which are the question. */
+const endOf = (prompt) => (prompt.length <= SHOWN_PROMPT ? prompt : `… ${prompt.slice(-SHOWN_PROMPT).replace(/^\S*\s/, "")}`);
+const SHOWN_PROMPT = 60;
+
 /** Two answers to one problem, each with its digits under those of the truth. */
 function pairCard(pair) {
   const [task, length] = pair[0].place;
   const side = (sample, name) => element("div", { class: "side" },
     element("p", { class: "what" }, `${name}: `, element("span", { class: sample.outcome === "correct" ? "outcome right" : "outcome" }, DATA.outcomes[sample.outcome])), answerLine(sample), textBox(`Completion of the ${name}`, sample.text));
   return element("details", { class: "sample pair", open: true },
-    element("summary", {}, element("span", { class: "what" }, `${taskName(task)}, ${length} digits, #${pair[0].index}`), element("span", { class: "what" }, visible(String(pair[0].prompt?.start ?? pair[0].prompt ?? "").slice(-120)))),
+    element("summary", {}, element("span", { class: "what" }, `${taskName(task)}, ${length} digits, #${pair[0].index}`), element("span", { class: "what" }, visible(endOf(String(pair[0].prompt?.start ?? pair[0].prompt ?? ""))))),
     element("div", { class: "sides" }, side(pair[0], "first"), side(pair[1], "second")));
 }

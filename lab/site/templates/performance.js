@@ -64,9 +64,30 @@ async function drawPerformance() {
   return [
     legend(chosen, by === "length"),
     element("p", { class: "note" }, `${metricName(metric)}, ${reading} reading. ${by === "range" ? "–: not measured." : `Against digits. ${shaded}`}`),
+    chosen.length > 1 && by === "range" && metric === "exact_match" ? ranking(chosen, tasks, reading) : null,
     grid(figures.cards),
     tableOnDemand("The same as a table", () => table(`${metricName(metric)}, ${reading} reading (95 % interval)`, figures.columns, figures.rows(), 2)),
-  ];
+  ].filter(Boolean);
+}
+
+/** The chosen models, best first: exact match over all problems of the tasks and ranges that all of them were asked. */
+function ranking(chosen, tasks, reading) {
+  const ranges = DATA.ranges.filter((name) => PERFORMANCE.ranges.has(name));
+  const cells = tasks.flatMap((task) => ranges.map((range) => chosen.map((one) => estimateIn(one.of.ranges[task]?.[range], "exact_match", reading)))).filter((found) => found.every(Boolean));
+  if (!cells.length) return null;
+  const rows = chosen.map((one, place) => {
+    const n = cells.reduce((sum, found) => sum + found[place][3], 0);
+    return [one.label, cells.reduce((sum, found) => sum + found[place][0] * found[place][3], 0) / n, n];
+  }).sort((a, b) => b[1] - a[1]);
+  const percent = (value) => (100 * value).toFixed(0);
+  const shown = rows.map(([label, value, n]) => [label, `${percent(value)} (${wilson(value, n).map(percent).join("-")})`, n.toLocaleString("en")]);
+  return table(`Ranking: exact match in percent (95 % interval), ${reading} reading, over what all of them were asked`, ["model", "exact match", "n"], shown);
+}
+
+/** The 95 % interval of a share, as in lab/numbers/statistics.py. */
+function wilson(p, n, z = 1.959964) {
+  const centre = (p + (z * z) / (2 * n)) / (1 + (z * z) / n), half = (z / (1 + (z * z) / n)) * Math.sqrt((p * (1 - p)) / n + (z * z) / (4 * n * n));
+  return [Math.min(p, Math.max(0, centre - half)), Math.max(p, Math.min(1, centre + half))];
 }
 
 const sizeFor = (list) => (list.length < 4 ? LARGE : SMALL);

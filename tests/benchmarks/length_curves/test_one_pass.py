@@ -9,7 +9,8 @@ from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import PositionsConfig, ScratchConfig
 from lab.inference.plain import PlainEngine
-from lab.models import scratch, scratch_runs, zoo
+from lab.models import scratch, sources
+from lab.models.loading import load_scratch
 from lab.numbers.additions import addition
 from lab.numbers.tasks import TASKS
 from lab.text.notation import Notation
@@ -17,7 +18,7 @@ from lab.text.notation import Notation
 
 @pytest.mark.parametrize("digits", [10, 20, 30])
 def test_one_pass_finds_the_first_wrong_digit_that_generation_writes(digits):
-    run = scratch_runs.load(Path(zoo.resolve("zoo/adds-10-without-locality")))
+    run = load_scratch(Path(sources.resolve("zoo/adds-10-without-locality")))
     problems = [addition("carries", digits, 0, index) for index in range(12)]
     engine = PlainEngine(run.model, run.tokenizer, 12)
     samples = [sample for batch in ask(LengthCurves(problems, run.notation), engine) for sample in batch]

@@ -1,8 +1,9 @@
 import pytest
 
 from lab.benchmarks.length_curves.tables import across_seeds, exact_match_table, together, while_training
-from lab.benchmarks.results import Curves, Scores
+from lab.benchmarks.results import CurvePoint, Curves, Scores
 from lab.numbers.statistics import Estimate, student_mean, wilson
+from lab.runs import Run
 
 
 def curve(task: str, **exact: tuple[int, int]) -> Curves:
@@ -32,11 +33,15 @@ def test_a_table_has_a_column_a_length_and_leaves_out_what_was_not_measured():
     assert [str(cell) for cell in table.rows[1]] == ["add", "other", "0 (0-4)", ""]
 
 
-def test_what_was_measured_while_training_is_sorted_out_by_length_and_samples():
-    scores = {n: curve("add", n8=(n, 200))["add"][8] for n in (64, 128)}
-    rows = [{"task": "add", "length": 8, "samples": n, **found.to_json()} for n, found in scores.items()]
-    assert while_training(rows) == {"add": {8: scores}}
-    assert while_training([]) == {}
+def test_what_was_measured_while_training_is_sorted_out_by_length_and_samples(tmp_path):
+    run = Run.open(tmp_path / "run", "a: 1\n")
+    assert while_training(run) == {}
+    points = {
+        n: CurvePoint(step=n // 64, samples=n, task="add", length=8, **vars(curve("add", n8=(n, 200))["add"][8]))
+        for n in (64, 128)
+    }
+    run.append("curve", [point.to_json() for point in points.values()])
+    assert while_training(run) == {"add": {8: points}}
 
 
 def test_runs_with_other_lengths_are_not_averaged():

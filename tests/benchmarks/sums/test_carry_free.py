@@ -5,8 +5,8 @@ from collections.abc import Set
 import pytest
 
 from lab.benchmarks.benchmark import Benchmark, measure
-from lab.benchmarks.results import Sum, facts, read_samples
-from lab.benchmarks.sums.carry_free import CarryFree, parse_errors
+from lab.benchmarks.results import Sum, facts, parse_errors, read_samples
+from lab.benchmarks.sums.carry_free import CarryFree
 from lab.config.evaluation import CarryFreeConfig
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.taxonomy import classify

@@ -113,8 +113,8 @@ def _known(at: dict[str, torch.Tensor], head: dict[str, int]) -> Known:
     # keys tell nines apart, and pairs that differ in the carry alone have no nine where they differ
     edges = {(str(bring), str(first)), (str(first), f"{fetch}.v"), (str(fetch), str(last)), (str(last), "logits")}
     return Known(
-        at["carry"],
-        at["digit"],
+        carry_D=at["carry"],
+        digit_D=at["digit"],
         nodes=frozenset({bring, fetch, first, last}),
         edges=frozenset(edges),
         carry_sites=((1, "mid"),),

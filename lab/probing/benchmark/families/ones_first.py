@@ -104,8 +104,8 @@ def known(design: Design, made: Wiring) -> Known:
     layers = range(design.layers)
     used = {at(head) for head in design.heads}
     return Known(
-        carry_D / carry_D.norm(),
-        made.at["digit"] / made.at["digit"].norm(),
+        carry_D=carry_D / carry_D.norm(),
+        digit_D=made.at["digit"] / made.at["digit"].norm(),
         nodes=frozenset({*map(component, design.below), *carry_mlps, sum_mlp}),
         edges=frozenset(edges),
         carry_sites=tuple(_between(max(design.carry_in), design.sum_in)),

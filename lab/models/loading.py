@@ -1,15 +1,54 @@
-"""Loads any model by its name: an embedded one, one of the zoo, a folder, one on the hub, or the model of a run."""
+"""Loads any model by its name: an embedded one, one of the zoo, a folder, one on the hub, or the model of a run.
+
+Pretrained models, tuned or not, read text (`load`). A model from scratch reads problems in its own notation
+(`load_scratch`).
+"""
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.schema import ModelConfig
+from lab.config.pretraining import PretrainConfig
+from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
-from lab.models import adapters, pretrained, swaps, zoo
+from lab.models import adapters, pretrained, sources, swaps
+from lab.models.scratch import NumberLlama
+from lab.text.notation import Notation
+
+
+class ScratchRun(NamedTuple):
+    """A run of `lab.pretrain`, loaded."""
+
+    config: PretrainConfig
+    model: NumberLlama
+    tokenizer: PreTrainedTokenizerBase
+    notation: Notation
+    """How the model reads and writes problems."""
+
+
+def is_scratch(folder: Path) -> bool:
+    """Whether a folder is a run of `lab.pretrain` with a model in it."""
+    config = folder / "model" / "config.json"
+    return config.is_file() and "number_llama" in config.read_text()
+
+
+def load_scratch(folder: Path) -> ScratchRun:
+    """The run in `folder`. Raises ModelError if it is not a run of `lab.pretrain`, or has no model (yet)."""
+    if not (folder / "config.yaml").is_file() or not (folder / "model").is_dir():
+        raise ModelError(f"{folder}: not a run of lab.pretrain with a model in it")
+    try:
+        config = PretrainConfig.model_validate(yaml.safe_load((folder / "config.yaml").read_text()))
+    except ValueError as error:
+        raise ModelError(f"{folder}/config.yaml: not a config of lab.pretrain: {str(error).splitlines()[0]}") from None
+    saved = ModelConfig(name=str(folder / "model"), dtype="float32", device=config.model.device)
+    model, tokenizer = pretrained.load(saved)
+    if not isinstance(model, NumberLlama):
+        raise ModelError(f"{folder}/model: a {type(model).__name__}, not a model from scratch")
+    return ScratchRun(config, model, tokenizer, Notation(config.tokenizer, config.format, chosen(config.data.tasks)))
 
 
 def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -18,9 +57,9 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     The base model of a run is loaded with the settings of the run's config, except those that `config` sets itself. It
     gets the swap with which its adapters were trained; `swaps.swap_of` gives the format in which to ask it.
     Raises ModelError if a run has no model (yet), if its base model is not available, or if the model is one from
-    scratch, which does not read text (lab/models/scratch_runs.py loads those).
+    scratch.
     """
-    config = config.model_copy(update={"name": zoo.resolve(config.name)})
+    config = config.model_copy(update={"name": sources.resolve(config.name)})
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
     if is_run:

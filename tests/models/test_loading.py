@@ -5,7 +5,7 @@ import yaml
 from lab.config.finetuning import LoraConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
-from lab.models import adapters, checkpoints, pretrained
+from lab.models import adapters, loading, pretrained
 
 
 @pytest.fixture
@@ -29,21 +29,21 @@ def logits(model):
 
 def test_a_run_directory_is_its_base_model_with_its_adapters(run, toy_model):
     folder, tuned = run
-    loaded, _ = checkpoints.load(ModelConfig(name=str(folder), device="cpu"))
-    plain, _ = checkpoints.load(ModelConfig(name=str(toy_model), device="cpu", dtype="float32"))
+    loaded, _ = loading.load(ModelConfig(name=str(folder), device="cpu"))
+    plain, _ = loading.load(ModelConfig(name=str(toy_model), device="cpu", dtype="float32"))
     assert torch.allclose(logits(loaded), logits(tuned.eval()), atol=1e-4)
     assert not torch.allclose(logits(loaded), logits(plain), atol=1e-2)
 
 
 def test_a_folder_of_adapters_names_its_own_base(run):
     folder, tuned = run
-    loaded, _ = checkpoints.load(ModelConfig(name=str(folder / "model"), device="cpu", dtype="float32"))
+    loaded, _ = loading.load(ModelConfig(name=str(folder / "model"), device="cpu", dtype="float32"))
     assert torch.allclose(logits(loaded), logits(tuned.eval()), atol=1e-4)
 
 
 def test_what_is_said_of_the_model_counts_before_what_its_run_said(run):
     folder, _ = run
-    loaded, _ = checkpoints.load(ModelConfig(name=str(folder), device="cpu", dtype="bfloat16"))
+    loaded, _ = loading.load(ModelConfig(name=str(folder), device="cpu", dtype="bfloat16"))
     assert loaded.dtype == torch.bfloat16
 
 
@@ -52,7 +52,7 @@ def test_a_run_with_a_whole_model_is_that_model(run, toy_model, tmp_path):
     whole.mkdir()
     (whole / "config.yaml").write_text("name: scratch\n")
     (whole / "model").symlink_to(toy_model)
-    loaded, _ = checkpoints.load(ModelConfig(name=str(whole), device="cpu", dtype="float32"))
+    loaded, _ = loading.load(ModelConfig(name=str(whole), device="cpu", dtype="float32"))
     plain, _ = pretrained.load(ModelConfig(name=str(toy_model), device="cpu", dtype="float32"))
     assert torch.equal(logits(loaded), logits(plain))
 
@@ -60,14 +60,23 @@ def test_a_run_with_a_whole_model_is_that_model(run, toy_model, tmp_path):
 def test_a_run_without_a_model_and_adapters_without_a_base_are_one_line(tmp_path):
     (tmp_path / "config.yaml").write_text("name: x\n")
     with pytest.raises(ModelError, match="this run has no model"):
-        checkpoints.load(ModelConfig(name=str(tmp_path)))
+        loading.load(ModelConfig(name=str(tmp_path)))
     (tmp_path / "config.yaml").unlink()
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(ModelError, match="names no base model"):
-        checkpoints.load(ModelConfig(name=str(tmp_path)))
+        loading.load(ModelConfig(name=str(tmp_path)))
 
 
 def test_a_model_from_scratch_is_not_asked_in_words(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "number_llama"}')
     with pytest.raises(ModelError, match="reads its own notation, not text"):
-        checkpoints.load(ModelConfig(name=str(tmp_path)))
+        loading.load(ModelConfig(name=str(tmp_path)))
+
+
+def test_what_is_no_run_of_pretrain_is_one_line(tmp_path):
+    with pytest.raises(ModelError, match=r"not a run of lab\.pretrain with a model in it"):
+        loading.load_scratch(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "config.yaml").write_text("name: x\nengine: {kind: local}\n")
+    with pytest.raises(ModelError, match=r"config\.yaml: not a config of lab\.pretrain"):
+        loading.load_scratch(tmp_path)

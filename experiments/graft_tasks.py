@@ -1,0 +1,181 @@
+"""One pretrained model tuned on ten tasks of NUPA with numbers of at most eight digits: how long may numbers be?
+
+    python experiments/graft_tasks.py [seeds=0] [lengths=4,8,16,20,50,100] [problems=32] [output=checkpoints]
+                                      [publish=true] [key=value ...]
+
+Trains configs/smollm2_graft_tasks.yaml, one seed after the other, and asks each tuned model test problems of every task
+and length in NUPA's words, hard strata too, greedily, by the lab's own engine. Other arguments go to `lab.finetune`.
+What is measured is kept beside each model and is not measured again. Shows exact match (95 %, the wider of Student's
+over seeds and Wilson's over problems) and well-learned digits: the longest length up to which at least 90 % of digits
+are right at every tested length. Beside them are those of the paper's Llama-3.1-8B, tuned on 51,200 samples of all
+tasks with numbers of up to 8 or 20 digits (Table 8).
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import lab
+from lab.benchmarks.nupa.published import PUBLISHED
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
+from lab.config.schema import chosen
+from lab.drawing import figures
+from lab.drawing.publishing import Results, take_results
+from lab.drawing.tables import Shown, Table
+from lab.finetune import finetune
+from lab.numbers.additions import STRATA, STREAMS
+from lab.numbers.sampling import Problem
+from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "smollm2_graft_tasks.yaml"
+TRAINED = 8
+"""Digits of the longest numbers in training."""
+TOGETHER = 8_000
+"""Digits of first numbers in a batch."""
+LEARNED = 0.9
+"""The share of digits that must be right (section 2.3)."""
+THEIRS = "Llama-3.1-8B-ft"
+NAMES = ("seeds", "lengths", "problems", "output")
+
+
+class Answers(NamedTuple):
+    """What one model did with the problems of one task and length."""
+
+    exact: list[float]
+    digits: list[float]
+
+
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    given = dict(part.split("=", 1) for part in arguments if part.split("=", 1)[0] in NAMES)
+    changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
+    lengths = [int(part) for part in given.get("lengths", "4,8,16,20,50,100").split(",")]
+    problems, output = int(given.get("problems", 32)), given.get("output", "checkpoints")
+    found: list[dict[str, dict[int, Answers]]] = []
+    for seed in given.get("seeds", "0").split(","):
+        config = load(
+            FinetuneConfig,
+            CONFIG,
+            [*changes, f"name=graft_tasks_{seed}", f"seed={seed}", f"output={output}", "resume=true"],
+        )
+        if config.run_status() != "finished":
+            finetune(config)
+        found.append(answered(config.path, [task.key for task in chosen(config.data.tasks)], lengths, problems))
+        show(found, lengths, problems, results)
+
+
+def rows(tasks: Sequence[str]) -> list[str]:
+    """The tasks as NUPA draws them, and the hard strata of those that have strata (lab/numbers/additions.py)."""
+    hard = [f"{task}, {stratum}" for task in tasks if task in STREAMS for stratum in STRATA if stratum != "uniform"]
+    return [*tasks, *hard]
+
+
+def drawn(row: str, length: int, problems: int) -> list[Problem]:
+    task, _, stratum = row.partition(", ")
+    if stratum:
+        return [STREAMS[task](stratum, length, 0, index) for index in range(problems)]
+    return lab.problems(task, length, problems)
+
+
+def answered(run: Path, tasks: Sequence[str], lengths: Sequence[int], problems: int) -> dict[str, dict[int, Answers]]:
+    """The answers of every row by length; what is not known yet is asked."""
+    file = run / "graft_tasks.json"
+    known: dict[str, Answers] = {}
+    if file.is_file():
+        known = {name: Answers(*answers) for name, answers in json.loads(file.read_text()).items()}
+    for length in lengths:
+        names = {f"{row} {length} {problems}": row for row in rows(tasks)}
+        missing = {name: row for name, row in names.items() if name not in known}
+        if missing:
+            known |= asked(run, missing, length, problems)
+            file.write_text(json.dumps(known))
+    return {row: {length: known[f"{row} {length} {problems}"] for length in lengths} for row in rows(tasks)}
+
+
+def asked(run: Path, missing: Mapping[str, str], length: int, problems: int) -> dict[str, Answers]:
+    model = lab.load(str(run), batch_size=max(1, TOGETHER // length), dtype="auto")
+    asked = {name: drawn(row, length, problems) for name, row in missing.items()}
+    samples = iter(lab.evaluate(model, [one for part in asked.values() for one in part]).samples)
+    answers = {}
+    for name, part in asked.items():
+        readings = [next(samples).reading for _ in part]
+        exact = [float(reading.exact_match) for reading in readings]
+        answers[name] = Answers(exact, [reading.digit_match or 0.0 for reading in readings])
+        print(run.name, name, f"{sum(exact) / len(exact):.3f}", flush=True)
+    return answers
+
+
+def well_learned(lengths: Mapping[int, Estimate]) -> int:
+    """The longest length up to which at least nine tenths of the digits are right at every tested length; 0 if none."""
+    longest = 0
+    for length in sorted(lengths):
+        if lengths[length].value < LEARNED:
+            break
+        longest = length
+    return longest
+
+
+def published(task: str) -> str:
+    """The well-learned digits of the paper's tuned model."""
+    rows = [row for row in PUBLISHED if row.model == THEIRS and row.task == task and row.metric == "digit_match"]
+    return str(rows[0].digits[0]) if rows and rows[0].digits else ""
+
+
+def show(
+    found: Sequence[Mapping[str, Mapping[int, Answers]]], lengths: Sequence[int], problems: int, results: Results
+) -> None:
+    curves = {
+        task: {length: over_seeds([model[task][length].exact for model in found]) for length in lengths}
+        for task in found[0]
+    }
+    learned = {
+        task: well_learned({length: over_seeds([model[task][length].digits for model in found]) for length in lengths})
+        for task in found[0]
+    }
+    lines = [
+        (
+            task,
+            *(Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) for estimate in points.values()),
+            str(learned[task]),
+            published(task),
+        )
+        for task, points in curves.items()
+    ]
+    title = (
+        f"SmolLM2-135M tuned on ten tasks, 1-{TRAINED} digits: exact match (%, 95 %), {len(found)} seeds, n={problems}"
+    )
+    heads = ("task", *map(str, lengths), "well-learned", f"{THEIRS}: well-learned")
+    results.show(Table(title, heads, lines, 1), "graft_tasks")
+    draw(curves, results.file("graft_tasks.png"))
+
+
+def over_seeds(models: Sequence[Sequence[float]]) -> Estimate:
+    return seeds_proportion([sum(values) / len(values) for values in models], min(map(len, models)))
+
+
+def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
+    """A heat map of exact match: tasks by lengths, with a line between those of training and those beyond."""
+    lengths = list(next(iter(curves.values())))
+    with figures.figure_at(path, (6.4, 5.4)) as figure:
+        axes = figure.subplots()
+        values = [[points[length].value for length in lengths] for points in curves.values()]
+        image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
+        for row, line in enumerate(values):
+            for column, value in enumerate(line):
+                axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center")
+        axes.axvline(sum(length <= TRAINED for length in lengths) - 0.5, color="black")
+        axes.set_xticks(range(len(lengths)), labels=list(map(str, lengths)))
+        axes.set_yticks(range(len(curves)), labels=list(curves))
+        axes.set(xlabel="digits (trained to the left of the line)")
+        axes.set_title("Exact match (%) of one tuned SmolLM2-135M")
+        figure.colorbar(image, label="exact match")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

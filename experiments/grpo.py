@@ -1,0 +1,116 @@
+"""Can a pretrained model improve at a task from rewards alone (GRPO, Shao et al. 2024)? No answer is ever shown to it.
+
+    python experiments/grpo.py [task=max_integer] [digits=3,4] [steps=30] [seeds=0] [n=40] [output=checkpoints]
+                               [publish=true]
+
+SmolLM2-135M-Instruct gets adapters and is trained by TRL's GRPOTrainer: in each step it answers four problems eight
+times each, and answers that earn more than the mean of their eight become more likely. An answer earns 1 if it is right
+(lab.rewards.nupa) and its share of right digits besides (lab.rewards.nupa_digits), so a half-right answer counts too.
+
+Before and after, the model is asked `n` test problems of each length, greedily. Test problems are never trained on. The
+two are compared problem by problem (McNemar's exact test). Adapters are kept in output, and a finished seed is not
+trained again; `lab ask` opens them, also those of every tenth step.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import lab
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import Table, percent, points, probability
+from lab.errors import exit_cleanly
+from lab.numbers.paired import Difference
+
+ROOT = Path(__file__).parents[1]
+MODEL = "smollm2-135m-instruct"
+PROBLEMS, ANSWERS = 4, 8
+"""Problems of a step, and answers to each."""
+
+
+class Job(NamedTuple):
+    task: str = "max_integer"
+    digits: tuple[int, int] = (3, 4)
+    steps: int = 30
+    n: int = 40
+
+
+def train(job: Job, seed: int, folder: Path) -> None:
+    """Writes the trained adapters into `folder`, with what every step earned in rewards.json."""
+    from trl import GRPOConfig, GRPOTrainer
+
+    from lab import rewards
+    from lab.config.finetuning import LoraConfig
+    from lab.config.schema import ModelConfig
+    from lab.models import adapters, pretrained
+
+    model, tokenizer = pretrained.load(ModelConfig(name=MODEL))
+    settings = GRPOConfig(
+        output_dir=str(folder), max_steps=job.steps, learning_rate=5e-4, lr_scheduler_type="constant", beta=0,
+        per_device_train_batch_size=PROBLEMS * ANSWERS, num_generations=ANSWERS, temperature=1,
+        max_completion_length=job.digits[1] + 2, seed=seed, bf16=False, gradient_checkpointing=False,
+        use_cpu=model.device.type == "cpu", logging_steps=1, save_steps=10, save_only_model=True, report_to="none",
+        disable_tqdm=True,
+    )  # fmt: skip
+    problems = rewards.problems(job.task, job.digits, n=job.steps * PROBLEMS, seed=seed)
+    tuned = adapters.attach(model, LoraConfig(rank=16), seed)
+    trainer = GRPOTrainer(tuned, [rewards.nupa, rewards.nupa_digits], settings, problems, processing_class=tokenizer)
+    began, clock = time.perf_counter(), time.process_time()
+    trainer.train()
+    tuned.save_pretrained(folder)
+    description = folder / "adapter_config.json"
+    # PEFT records where the base model lay on this machine
+    description.write_text(json.dumps(json.loads(description.read_text()) | {"base_model_name_or_path": MODEL}))
+    earned = [row["rewards/nupa/mean"] for row in trainer.state.log_history if "rewards/nupa/mean" in row]
+    spent = {"seconds": time.perf_counter() - began, "processor_seconds": time.process_time() - clock}
+    (folder / "rewards.json").write_text(json.dumps({"right": earned, **spent}))
+
+
+def answers(model: str, job: Job) -> dict[int, list[bool]]:
+    """Whether each test problem is answered right (strict reading), by length: those trained on and as many beyond."""
+    opened = lab.load(model, batch_size=64, dtype="bfloat16")
+    low, high = job.digits
+    lengths = range(low, 2 * high - low + 2)
+    found = {length: lab.evaluate(opened, lab.problems(job.task, length, job.n)).samples for length in lengths}
+    return {length: [sample.reading.exact_match for sample in samples] for length, samples in found.items()}
+
+
+def compared(job: Job, before: dict[int, list[bool]], after: dict[int, list[bool]]) -> dict[str, Difference]:
+    """The two models on the lengths that were trained on, and on those beyond."""
+    parts = {"trained": range(job.digits[0], job.digits[1] + 1), "beyond": range(job.digits[1] + 1, max(before) + 1)}
+    return {
+        f"{lengths[0]}-{lengths[-1]}, {name}": Difference.of(
+            [right for length in lengths for right in before[length]],
+            [right for length in lengths for right in after[length]],
+        )
+        for name, lengths in parts.items()
+    }
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given = dict(part.split("=", 1) for part in rest)
+    low, high = map(int, given.get("digits", "3,4").split(","))
+    job = Job(given.get("task", "max_integer"), (low, high), int(given.get("steps", 30)), int(given.get("n", 40)))
+    before = answers(MODEL, job)
+    rows = []
+    for seed in map(int, given.get("seeds", "0").split(",")):
+        folder = Path(given.get("output", "checkpoints")) / f"grpo_{job.task}_{low}-{high}_{job.steps}_{seed}"
+        if not (folder / "rewards.json").is_file():
+            train(job, seed, folder)
+        spent = json.loads((folder / "rewards.json").read_text())
+        for name, found in compared(job, before, answers(str(folder), job)).items():
+            shares = percent(found.first), percent(found.second), points(found.estimate), probability(found.p)
+            minutes = f"{spent['processor_seconds'] / 60:.1f}"
+            rows.append((str(seed), name, str(found.n), *shares, minutes))
+    title = f"{MODEL} on {job.task} before and after {job.steps} steps of GRPO, test problems, exact match in percent"
+    columns = ("seed", "digits", "n", "before", "after", "difference", "p", "processor minutes of training")
+    results.show(Table(title, columns, rows, names=2), "grpo")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

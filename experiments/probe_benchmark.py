@@ -1,0 +1,80 @@
+"""How far can each probing instrument be trusted? The table and the figure of `lab probe benchmark`.
+
+    python experiments/probe_benchmark.py [output=checkpoints] [publish=true]
+
+Runs configs/probe_benchmark.yaml, or goes on with it: adders that were written by hand and adders that were trained,
+whose circuits are known (lab/probing/benchmark). Leaves a table in results/ beside the runs, or in experiments/results/
+with publish=true: means over adders, with 95 % by bootstrap over adders. The figure shows every adder.
+"""
+
+# %%
+import csv
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from lab.drawing import figures
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
+from lab.errors import exit_cleanly
+from lab.numbers.statistics import bootstrap_mean
+from lab.probe import main as probe
+
+KINDS = ("smooth, by hand", "sharp, by hand", "trained")
+SHARP = ("sharp", "backup", "superposed", "leaning", "four layers")
+"""In the names of adders whose switches turn at once, so that no gradient passes them."""
+MEASURES = ("AUROC", "false alarms", "missed", "CPR", "CMD", "|cos|", "rate", "illusion unseen", "claimed before")
+
+results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
+given = dict(part.split("=", 1) for part in arguments)
+folder = Path(given.get("output", "checkpoints")) / "probe_benchmark"
+probe(["benchmark", "probe_benchmark", f"output={folder.parent}", *(["resume=true"] if folder.exists() else [])])
+scores = list(csv.DictReader((folder / "scores.csv").open()))
+
+
+# %% Means over adders.
+def kind(adder: str) -> str:
+    if adder.startswith("trained"):
+        return KINDS[2]
+    return KINDS[1] if any(word in adder for word in SHARP) else KINDS[0]
+
+
+def values(instrument: str, measure: str, kinds: Iterable[str] = KINDS) -> list[float]:
+    wanted = (instrument, measure)
+    of = [row for row in scores if (row["instrument"], row["measure"]) == wanted and kind(row["adder"]) in kinds]
+    return [float(row["value"]) for row in of if not np.isnan(float(row["value"]))]
+
+
+def mean(found: list[float]) -> Entry:
+    return Shown(bootstrap_mean(found), "{:.2f} ({:.2f}-{:.2f})", 1) if found else NOT_MEASURED
+
+
+instruments = list(dict.fromkeys(row["instrument"] for row in scores))
+adders = {name: [row["adder"] for row in scores if kind(row["adder"]) == name] for name in KINDS}
+rows = [
+    (one, *(mean(values(one, "AUROC", [name])) for name in KINDS), *(mean(values(one, key)) for key in MEASURES[1:]))
+    for one in instruments
+]
+count = ", ".join(f"{len(set(names))} {name}" for name, names in adders.items())
+columns = ("instrument", *(f"AUROC, {name}" for name in KINDS), *MEASURES[1:])
+results.show(
+    Table(f"Instruments on adders whose circuits are known ({count}; 95 %)", columns, rows, 1), "probe_benchmark"
+)
+
+# %% Every adder: AUROC of nodes and edges, and |cos| of directions.
+shown = [(one, key) for one in instruments for key in ("AUROC", "|cos|") if values(one, key)]
+with figures.figure_at(results.file("probe_benchmark.png"), figsize=(6.4, 0.32 * len(shown) + 1.2)) as figure:
+    axes = figure.subplots()
+    for color, name in zip(figures.COLORS, KINDS, strict=False):
+        for place, (one, key) in enumerate(shown):
+            found = values(one, key, [name])
+            shift = 0.22 * (KINDS.index(name) - 1)
+            axes.plot(found, [place + shift] * len(found), "o", ms=3.5, alpha=0.6, color=color,
+                      label=name if place == 0 else None)  # fmt: skip
+    axes.set_yticks(range(len(shown)), [f"{one}: {key}" for one, key in shown])
+    axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(-0.03, 1.03))
+    axes.set_title("What each instrument finds of a known circuit; a point is an adder")
+    axes.grid(axis="x", color="#eeeeee")
+    figure.legend(loc="outside lower center", ncols=3)

@@ -1,0 +1,82 @@
+"""What NUPA found, in a few lines: shares over all questions, by representation and by operation (exact match)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from lab.benchmarks.nupa.tables import Change, changed_beyond_chance, tasks, total
+from lab.benchmarks.results import NupaSummary, grouped
+from lab.drawing.lines import pooled, ranked
+from lab.drawing.tables import percent, points, probability
+from lab.numbers.statistics import Estimate
+from lab.numbers.tasks import Task
+
+_NAMED = 3
+"""How many of the largest changes a line names."""
+
+
+def found(summary: NupaSummary) -> list[str]:
+    """Over all questions in both readings; then by representation, by operation and by range, if there are several."""
+    shares = _by(summary, lambda task, part: "all")
+    if not shares:
+        return ["no question was answered"]
+    right, loose = shares["all"], _by(summary, lambda task, part: "all", "loose")["all"]
+    groups = {
+        "representation": _by(summary, lambda task, part: task.representation.name),
+        "operation": _by(summary, lambda task, part: task.name),
+        "range": _by(summary, lambda task, part: part),
+    }
+    return [
+        f"exact match, % (95 % interval), n={right.n}: {percent(right)}; with the loose reading {percent(loose)}",
+        *(f"by {name}: {ranked(parts)}" for name, parts in groups.items() if len(parts) > 1),
+        *_first_errors(summary),
+    ]
+
+
+def compared(summaries: Mapping[str, NupaSummary]) -> list[str]:
+    """A line for each model: over all questions, and by representation."""
+    lines = ["exact match, % (95 % interval)"]
+    for label, summary in summaries.items():
+        if right := _by(summary, lambda task, part: "all"):
+            parts = ranked(_by(summary, lambda task, part: task.representation.name))
+            lines.append(f"{label}: {percent(right['all'])}, n={right['all'].n}; {parts}")
+    return lines
+
+
+def changed(rows: Sequence[Change]) -> list[str]:
+    """What tuning changed: over all problems, by representation, and the largest changes beyond chance."""
+    if not rows:
+        return ["no problem was answered both before and after"]
+    whole = total(rows)
+    by_representation = grouped(rows, lambda row: row.representation)
+    parts = [
+        f"{name} {percent(total(of).first)} to {percent(total(of).second)}" for name, of in by_representation.items()
+    ]
+    real = sorted(changed_beyond_chance(rows), key=lambda row: -abs(row.difference.estimate.value))
+    named = [f"{r.task} {r.representation} {r.range} {points(r.difference.estimate)}" for r in real[:_NAMED]]
+    return [
+        f"exact match, % (95 % interval), n={whole.n}: {percent(whole.first)} before, {percent(whole.second)} after; "
+        f"p {probability(whole.p)}",
+        f"by representation: {', '.join(parts)}",
+        f"largest changes, in points: {', '.join(named) or 'none beyond chance'}"
+        + (f"; {len(real)} of {len(rows)} rows changed beyond chance" if real else ""),
+    ]
+
+
+def _first_errors(summary: NupaSummary) -> list[str]:
+    """If rules are followed: the kinds of line that were the first to depart from a rule, the most frequent first."""
+    kinds = Counter[str]()
+    for task in summary.values():
+        for counts in task.first_errors.values():
+            kinds.update(counts)
+    told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common() if count)
+    return [f"the first line that departs from a rule: {told}"] if told else []
+
+
+def _by(summary: NupaSummary, group: Callable[[Task, str], str], reading: str = "strict") -> dict[str, Estimate]:
+    """Exact match over each group of tasks and ranges; groups without an answer are left out."""
+    shares = defaultdict(list)
+    for task in tasks(summary):
+        for part, figures in summary[task.key].ranges.items():
+            if share := figures.metric(reading, "exact_match"):
+                shares[group(task, part)].append(share)
+    return {name: pooled(parts) for name, parts in shares.items()}

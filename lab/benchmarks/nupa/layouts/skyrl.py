@@ -1,0 +1,102 @@
+"""MarinSkyRL's rows of NUPA, as parquet: what its reward environment trains on.
+
+The training set of MarinSkyRL is every distinct text of the published file that is not in NUPA5K, by task, digits and
+digest. A row has a chat of one message, `reward_spec`, whose `ground_truth` is JSON with the answer and its format, and
+`extra_info`. Its reward is 1 for a right answer in evalchemy's loose reading (verdicts.py), otherwise 0.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lab.benchmarks.nupa.layouts.evalchemy import Identity
+from lab.benchmarks.nupa.layouts.strata import SOURCE, Texts, digest, facts
+from lab.errors import TaskError
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
+
+_GROUP = 50_000
+"""Rows of one group of the parquet file."""
+
+
+def rows(texts: Texts, held_out: Iterable[Identity], source: str = SOURCE) -> Iterator[dict[str, Any]]:
+    """A row for each distinct text, by task, digits and digest.
+
+    Args:
+        texts: a published file.
+        held_out: the texts to leave out, such as those of NUPA5K.
+        source: where the texts are from.
+    """
+    out = set(held_out)
+    strata = {(task, int(digits)): group for task, groups in texts.items() for digits, group in groups.items()}
+    for (task, digits), group in sorted(strata.items()):
+        for sha256, text in sorted({digest(text): text for text in group}.items()):
+            if Identity(task, digits, sha256) not in out:
+                yield _row(facts(task, digits, texts[task], text), sha256, source)
+
+
+def _row(said: dict[str, Any], sha256: str, source: str) -> dict[str, Any]:
+    truth = {name: said[name] for name in ("answer", "answer_format")}
+    about = ("task_name", "operation", "answer_format", "digit", "length_bucket")
+    return {
+        "data_source": source,
+        "prompt": [{"role": "user", "content": said["prompt"]}],
+        "env_class": "nupa",
+        "reward_spec": {"method": "rule", "ground_truth": json.dumps(truth)},
+        "extra_info": {**{name: said[name] for name in about}, "source_sha256": sha256},
+    }
+
+
+def write(found: Iterable[dict[str, Any]], path: Path) -> int:
+    """Writes rows, and returns how many."""
+    import pyarrow
+    from pyarrow.parquet import ParquetWriter
+
+    count, schema, left = 0, _schema(), iter(found)
+    with ParquetWriter(path, schema) as writer:
+        while group := list(islice(left, _GROUP)):
+            writer.write_table(pyarrow.Table.from_pylist(group, schema))
+            count += len(group)
+    return count
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file. Raises TaskError if it is not parquet or has other columns."""
+    import pyarrow
+    from pyarrow.parquet import read_table
+
+    try:
+        table = read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TaskError(f"{path}: {' '.join(str(error).split())[:160]}") from None
+    if missing := [name for name in _schema().names if name not in table.column_names]:
+        raise TaskError(f"{path}: does not have MarinSkyRL's layout: it has no column {', '.join(missing)}")
+    return table.to_pylist()
+
+
+def ground_truth(spec: dict[str, Any]) -> tuple[str, str]:
+    """The answer and its format in a row's `reward_spec`. Raises TaskError if they are not there."""
+    try:
+        truth = json.loads(spec["ground_truth"])
+        return truth["answer"], truth["answer_format"]
+    except (ValueError, KeyError, TypeError):
+        raise TaskError(f"reward_spec should have a ground_truth with answer and answer_format: {spec!r}") from None
+
+
+def _schema() -> "Schema":
+    import pyarrow
+
+    text, digits = pyarrow.string(), pyarrow.int64()
+    about = ("task_name", "operation", "answer_format", "digit", "length_bucket", "source_sha256")
+    return pyarrow.schema(
+        {
+            "data_source": text,
+            "prompt": pyarrow.list_(pyarrow.struct({"role": text, "content": text}.items())),
+            "env_class": text,
+            "reward_spec": pyarrow.struct({"method": text, "ground_truth": text}.items()),
+            "extra_info": pyarrow.struct([(name, digits if name == "digit" else text) for name in about]),
+        }
+    )

@@ -1,0 +1,60 @@
+"""What a command found, in the few lines that it ends with. Full tables go to disk, and to the terminal if short."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lab.drawing.tables import Table, percent
+from lab.numbers.statistics import Estimate, wilson
+
+LONGEST_TABLE = 20
+"""Rows of the longest table that is printed."""
+
+_NAMED = 4
+"""How many groups a line names."""
+
+
+def show(tables: Sequence[Table], console: Console | None = None) -> None:
+    """Print those of the tables that are short enough to be read on a terminal."""
+    for table in tables:
+        if 0 < len(table.rows) <= LONGEST_TABLE:
+            (console or Console()).print(table.terminal())
+
+
+def end(lines: Sequence[str], place: Path | str, then: str) -> None:
+    """Print what was found, where the run is, and what to do next.
+
+    Args:
+        lines: what was found.
+        place: the run directory.
+        then: the commands that go on from here.
+    """
+    print(*lines, f"run directory: {place}", f"next: {then}", sep="\n")
+
+
+def pooled(estimates: Sequence[Estimate]) -> Estimate:
+    """The share over all problems of several groups, from the share of each, with Wilson's interval.
+
+    Raises ValueError if there are no problems.
+    """
+    return wilson(sum(round(part.value * part.n) for part in estimates), sum(part.n for part in estimates))
+
+
+def ranked(shares: Mapping[str, Estimate], named: int = _NAMED) -> str:
+    """Groups by their share in percent, the highest first: "max 75 (59-86), add 8 (3-22), 0 in 12 others".
+
+    Args:
+        shares: the share of each group, by name.
+        named: how many groups to name. Further ones are summed up by their highest and lowest share.
+    """
+    order = sorted(shares, key=lambda name: -shares[name].value)
+    above = [name for name in order if shares[name].value > 0][:named]
+    rest = order[len(above) :]
+    parts = [f"{name} {percent(shares[name])}" for name in above]
+    if len(rest) == 1:
+        parts.append(f"{rest[0]} {percent(shares[rest[0]])}")
+    elif rest:
+        span = sorted({f"{100 * shares[name].value:.0f}" for name in (rest[0], rest[-1])}, key=int)
+        parts.append(f"{' to '.join(span)} in {len(rest)}{' others' if above else ' groups, all'}")
+    return ", ".join(parts)

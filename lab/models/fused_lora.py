@@ -1,0 +1,81 @@
+"""Low-rank adapters as one operation, forward and backward.
+
+PEFT computes W x + s B A x with a dozen operations, most of which only change the dtype: on a CPU that multiplies in
+bfloat16 they take longer than the products. Here the adapters are rounded once, x stays in the dtype of W, and the low
+rank product is added to W x before that is rounded. The gradients are those of the same formula.
+
+Shapes: N tokens, D input width, E output width, R rank.
+"""
+
+from functools import partial
+from typing import Any
+
+import torch
+from peft import PeftModel
+from peft.tuners.lora import Linear as LoraLinear
+from torch import nn
+
+
+class LoraProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, x_ND: torch.Tensor, weight_ED: torch.Tensor, down_RD: torch.Tensor, up_ER: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """W x + s B A x, (N, E), in the dtype of W.
+
+        Args:
+            x_ND: the input, in the dtype of W.
+            weight_ED: W; it gets no gradient.
+            down_RD: A, in float32 if it is trained.
+            up_ER: B, likewise.
+            scale: s, alpha / rank.
+        """
+        down_RD, up_ER = down_RD.to(weight_ED.dtype), up_ER.to(weight_ED.dtype)
+        low_NR = x_ND @ down_RD.T
+        ctx.save_for_backward(x_ND, weight_ED, down_RD, up_ER, low_NR)
+        ctx.scale = scale
+        return torch.addmm(x_ND @ weight_ED.T, low_NR, up_ER.T, alpha=scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_NE: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
+        x_ND, weight_ED, down_RD, up_ER, low_NR = ctx.saved_tensors
+        low_gradient_NR = (gradient_NE @ up_ER).mul_(ctx.scale)
+        down_gradient_RD = (low_gradient_NR.T @ x_ND).float()
+        up_gradient_ER = (gradient_NE.T @ low_NR).float().mul_(ctx.scale)
+        x_gradient_ND = None
+        if ctx.needs_input_grad[0]:
+            x_gradient_ND = torch.addmm(gradient_NE @ weight_ED, low_gradient_NR, down_RD)
+        return x_gradient_ND, None, down_gradient_RD, up_gradient_ER, None
+
+
+def fuse(model: PeftModel) -> None:
+    """Makes every adapter of a plain linear layer without dropout and bias one operation, wherever it is computed in
+    bfloat16. Weights, saved files and results stay as they are, except for rounding."""
+    for module in model.modules():
+        if isinstance(module, LoraLinear) and _is_plain(module):
+            module.forward = partial(_forward, module)  # type: ignore[method-assign]
+
+
+def round_adapters(model: PeftModel) -> None:
+    """Rounds the fused adapters to bfloat16 for good, as each product would do anew. For a model that is not trained."""
+    for module in model.modules():
+        if isinstance(module, LoraLinear) and _is_plain(module):
+            module.lora_A.bfloat16()
+            module.lora_B.bfloat16()
+
+
+def _is_plain(module: LoraLinear) -> bool:
+    (name,) = module.active_adapters
+    base = module.get_base_layer()
+    plain = type(base) is nn.Linear and base.bias is None and base.weight.dtype == torch.bfloat16
+    return plain and isinstance(module.lora_dropout[name], nn.Identity) and not module.lora_variant
+
+
+def _forward(module: LoraLinear, x: torch.Tensor) -> torch.Tensor:
+    base: Any = module.get_base_layer()
+    if module.disable_adapters or module.merged:
+        return base(x)
+    (name,) = module.active_adapters
+    down, up = module.lora_A[name].weight, module.lora_B[name].weight
+    out_NE = LoraProduct.apply(x.flatten(0, -2), base.weight, down, up, module.scaling[name])
+    return out_NE.unflatten(0, x.shape[:-1])  # type: ignore[union-attr]

@@ -1,0 +1,82 @@
+"""The circuit of a trained adder, found by intervening on sets of parts.
+
+Nobody wrote the circuit down, so it is the smallest set that this finds and that stands two tests. With the source's
+activations in the set alone, the base answers as the source does; with the source's activations in all else, it answers
+as before. Parts are left out one after another, beginning with the one that does least by itself, as long as both tests
+hold. Another set may pass as well, where two parts can stand in for each other.
+
+Instruments score single parts, so that none of them is asked what it is scored by; activation patching comes closest.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from lab.probing import ablation, edges, patching
+from lab.probing.bridge import Subject
+from lab.probing.components import Component
+from lab.probing.contrast import EVERYWHERE
+from lab.probing.pairs import Pairs
+from lab.probing.writes import EMBEDDING
+
+SLACK = 0.05
+"""How far either test may be off, as a share of the carry's whole effect."""
+Part = TypeVar("Part")
+
+
+def nodes(subject: Subject, pairs: Pairs) -> frozenset[Component]:
+    """Heads and MLPs that the carry comes through. `pairs`: carry-only, others than those of the benchmark.
+
+    Raises what `patching.patch` raises.
+    """
+    every = [group[0] for group in ablation.components(subject)]
+
+    def off(circuits: Sequence[frozenset[Component]]) -> list[float]:
+        """The worse of both tests, in both ways of the carry."""
+        sets = [part for circuit in circuits for part in (circuit, frozenset(every) - circuit)]
+        patches = [patching.Patch(tuple(sorted(one)), EVERYWHERE) for one in sets if one]
+        effect = patching.patch(subject, pairs, patches, "effect", {"patch": list(map(str, patches))}).effect.value
+        found = dict(zip([one for one in sets if one], effect.T, strict=True))
+        nothing = np.zeros(len(effect))
+        return [
+            float(
+                max(np.abs(1 - found.get(one, nothing)).max(), np.abs(found.get(frozenset(every) - one, nothing)).max())
+            )
+            for one in circuits
+        ]
+
+    return _smallest(every, off)
+
+
+def wires(subject: Subject, pairs: Pairs) -> frozenset[tuple[str, str]]:
+    """Edges between heads, MLPs and the logits, by the names of sender and receiver; those of the embedding stay live.
+
+    The test is faithfulness under resampling. Raises what `edges.faithfulness` raises.
+    """
+    graph = edges.Graph(subject)
+    of_embedding = graph.is_edge_UR & np.array([one == EMBEDDING for one in graph.senders])[:, None]
+    every = [(int(u), int(r)) for u, r in np.argwhere(graph.is_edge_UR & ~of_embedding)]
+
+    def off(circuits: Sequence[frozenset[tuple[int, int]]]) -> list[float]:
+        masks = []
+        for circuit in circuits:
+            mask_UR = of_embedding.copy()
+            mask_UR[tuple(np.array(sorted(circuit), dtype=int).reshape(-1, 2).T)] = True
+            masks.append(mask_UR)
+        kept = edges.faithfulness(subject, pairs, masks, "resample", batch_size=256).value
+        return np.abs(1 - kept).tolist()
+
+    named = graph.names()
+    return frozenset((named["sender"][u], named["receiver"][r]) for u, r in _smallest(every, off))
+
+
+def _smallest(every: Sequence[Part], off: Callable[[Sequence[frozenset[Part]]], list[float]]) -> frozenset[Part]:
+    """What is left of all parts; `off` says of sets how far they are from passing."""
+    alone = off([frozenset(every) - {part} for part in every])
+    kept = frozenset(every)
+    for _, place in sorted(zip(alone, range(len(every)), strict=True)):
+        without = kept - {every[place]}
+        if off([without])[0] <= SLACK:
+            kept = without
+    return kept

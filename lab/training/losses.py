@@ -1,0 +1,64 @@
+"""Losses over a large vocabulary, with the gradient computed beside the loss.
+
+The logits of a hundred tokens over 49,152 words take 20 MB in float32, and autograd would keep several such tensors.
+Here there is one, which is turned into the gradient in place.
+
+Shapes: T tokens, V words.
+"""
+
+from typing import Any
+
+import torch
+
+
+def negative_log_likelihood(logits_TV: torch.Tensor, labels_T: torch.Tensor) -> torch.Tensor:
+    """The sum of the negative log-likelihoods of the labels: `cross_entropy(..., reduction="sum")` in float32."""
+    return _WithGradient.apply(logits_TV, _likelihood, labels_T)
+
+
+def divergence(logits_TV: torch.Tensor, expected_TV: torch.Tensor) -> torch.Tensor:
+    """The sum over tokens of the Kullback-Leibler divergence of the predictions from the expected ones.
+
+    Args:
+        logits_TV: of the model that learns.
+        expected_TV: logits of the model that it should stay like; they get no gradient.
+    """
+    return _WithGradient.apply(logits_TV, _divergence, expected_TV)
+
+
+class _WithGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits_TV: torch.Tensor, loss: Any, target: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        total, gradient_TV = loss(logits_TV, target)
+        ctx.save_for_backward(gradient_TV.to(logits_TV.dtype))
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:  # type: ignore[override]
+        (gradient_TV,) = ctx.saved_tensors
+        return gradient_TV * gradient.to(gradient_TV.dtype), None, None
+
+
+def _likelihood(logits_TV: torch.Tensor, labels_T: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss, and its gradient: the chances that the model gives, minus 1 at the label."""
+    chances_TV, normal_T1 = _chances(logits_TV)
+    lost_T1 = normal_T1 - logits_TV.gather(1, labels_T[:, None]).float()
+    return lost_T1.sum(), chances_TV.scatter_add_(1, labels_T[:, None], torch.full_like(lost_T1, -1))
+
+
+def _divergence(logits_TV: torch.Tensor, expected_TV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss, and its gradient: the chances that the model gives, minus the expected ones."""
+    chances_TV, normal_T1 = _chances(logits_TV)
+    wanted_TV, wanted_normal_T1 = _chances(expected_TV)
+    apart_TV = (expected_TV.float() - wanted_normal_T1).sub_(logits_TV).add_(normal_T1)
+    total = torch.dot(wanted_TV.flatten(), apart_TV.flatten())
+    return total, chances_TV.sub_(wanted_TV)
+
+
+def _chances(logits_TV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The probabilities of all words in float32, and the logarithm of the sum of exponentials (T, 1)."""
+    chances_TV = logits_TV.float()
+    largest_T1 = chances_TV.amax(-1, keepdim=True)
+    chances_TV = chances_TV.sub(largest_T1).exp_()
+    sum_T1 = chances_TV.sum(-1, keepdim=True)
+    return chances_TV.div_(sum_T1), sum_T1.log() + largest_T1
