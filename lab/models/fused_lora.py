@@ -57,7 +57,7 @@ def fuse(model: PeftModel) -> None:
 
 
 def round_adapters(model: PeftModel) -> None:
-    """Rounds the fused adapters to bfloat16 for good, as each product would do anew. For a model that is not trained."""
+    """Rounds the fused adapters to bfloat16 once, instead of in every product. For a model that is not trained."""
     for module in model.modules():
         if isinstance(module, LoraLinear) and _is_plain(module):
             module.lora_A.bfloat16()
