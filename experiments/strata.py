@@ -3,8 +3,9 @@
     python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
 
 Each argument is a setting: run directories of `lab.pretrain`, one a seed. Attention's scores are multiplied by the
-sharpness, which is 1 in training. Prints exact match by stratum, mean over the
-seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems), and the lowest seed.
+sharpness, which is 1 in training. Prints exact match by stratum, mean over the seeds (95 %, the wider of Student's over
+the seeds and Wilson's over their problems), and the lowest seed. Answers are checked in one pass each
+(lab/benchmarks/length_curves/one_pass.py), which finds what generation would.
 """
 
 import itertools
@@ -14,17 +15,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab.benchmarks.length_curves.scoring import LengthCurves
+from lab.benchmarks.length_curves.one_pass import right_tokens
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
-from lab.inference.plain import PlainEngine
 from lab.models import loading
 from lab.numbers.additions import STRATA, STREAMS
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
-
-TOGETHER = 10_000
-"""Digits of first numbers in a batch: memory goes with the square of a row, so long sums go few at a time."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -56,12 +53,10 @@ def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> di
     run = loading.load_scratch(folder)
     run.model.sharpen(sharpness)
     problem_of = STREAMS[chosen(run.config.data.tasks)[0].key]
-    engine = PlainEngine(run.model, run.tokenizer, max(1, TOGETHER // length))
     shares = {}
     for stratum in STRATA:
-        benchmark = LengthCurves([problem_of(stratum, length, 0, index) for index in range(problems)], run.notation)
-        (point,) = benchmark.points(engine, step=0, seen=0)
-        shares[stratum] = point.exact_match.value
+        found = right_tokens(run, [problem_of(stratum, length, 0, index) for index in range(problems)])
+        shares[stratum] = found.count(None) / problems
     return shares
 
 

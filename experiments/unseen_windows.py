@@ -2,18 +2,18 @@
 
     python experiments/unseen_windows.py RUN [RUN ...]
 
-RUN is a run directory of `lab.pretrain` on add_integer with `model.window=1`. A digit of the answer is computed from
-the digits of its own place and of the places beside it, so a long sum is no more than a row of small views. A view is
-described by what either number has at a place (no digit, a zero, another digit) and by whether it has a digit at the
-place below and at the place above. Every answer is followed from the ones digit to its first wrong digit. A run that
-was trained with `format.pad=all` sees the shorter number with zeros in front, up to the length of the longer.
+RUN is a run directory of `lab.pretrain` on add_integer with one layer and a window. The digit of a place is written by
+the token of the place below. With a window of 1, that token sees the digits of its own place, of the place above, which
+it writes, and of the place below. So a long sum is no more than a row of small views. A view is described by a mark for
+each place of either number: d for a digit, - where the number has ended, ^ below its ones digit. Every answer is
+followed from the ones digit to its first wrong digit. A run that was trained with `format.pad=all` sees zeros in front
+of the shorter number, up to the length of the longer.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 from lab.benchmarks.results import Sample, read_samples
 from lab.config.loading import load
@@ -21,46 +21,43 @@ from lab.config.pretraining import PretrainConfig
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
-
-class Part(NamedTuple):
-    """What one number shows at a place."""
-
-    below: bool
-    """Whether it has a digit at the place below; no place is below the ones."""
-    here: str
-    """"none", "zero" or "digit"."""
-    above: bool
-    """Whether it has a digit at the place above."""
+View = tuple[str, str]
 
 
-View = tuple[Part, Part]
-
-
-def part(number: str, place: int) -> Part:
-    digits = number[::-1]
-    here = "none" if place >= len(digits) else "zero" if digits[place] == "0" else "digit"
-    return Part(0 < place <= len(digits), here, place + 1 < len(digits))
-
-
-def view(a: str, b: str, place: int, padded: bool) -> View:
+def view(a: int, b: int, place: int, window: int, padded: bool) -> View:
+    """What is seen of numbers of `a` and `b` digits by the token that writes the digit of a place."""
+    seen = range(place - 1 - window, place + window)
     if padded:
-        a, b = a.zfill(len(b)), b.zfill(len(a))
-    return part(a, place), part(b, place)
+        a = b = max(a, b)
+    return _marks(a, seen), _marks(b, seen)
 
 
-def possible(most: int, padded: bool) -> set[View]:
+def _marks(digits: int, places: range) -> str:
+    return "".join("^" if place < 0 else "d" if place < digits else "-" for place in places)
+
+
+def shown(most: int, window: int, padded: bool) -> set[View]:
     """Every view of two numbers of at most so many digits: all that any training on such numbers can show."""
-    shapes = [shape for digits in range(1, most + 1) for shape in product("05", repeat=digits)]
-    numbers = ["".join(shape) for shape in shapes if shape[0] != "0" or len(shape) == 1]
-    return {view(a, b, place, padded) for a in numbers for b in numbers for place in range(max(len(a), len(b)) + 2)}
+    lengths = range(1, most + 1)
+    return {
+        view(a, b, place, window, padded)
+        for a, b in product(lengths, lengths)
+        for place in range(max(a, b) + 2)  # a last carry, and the end of the answer after it
+    }
 
 
-def views(sample: Sample, padded: bool) -> Iterator[tuple[View, bool]]:
+def digits_needed(window: int, padded: bool) -> int:
+    """The fewest digits of training that show every view of longer numbers."""
+    long = 4 * window + 8  # nothing new comes after that
+    return next(most for most in range(1, long) if shown(most, window, padded) == shown(long, window, padded))
+
+
+def views(sample: Sample, window: int, padded: bool) -> Iterator[tuple[View, bool]]:
     """The view of each place of an answer, up to the first error, and whether the digit written there is wrong."""
     problem, given = sample.problem, sample.readings[""].given or ""
     for place in range(len(problem.answer) + 1):  # one more: the place at which the answer ends
         wanted, written = (text[::-1][place : place + 1] for text in (problem.answer, given))
-        yield view(problem.a, problem.b or "", place, padded), wanted != written
+        yield view(len(problem.a), len(problem.b or ""), place, window, padded), wanted != written
         if wanted != written:
             return
 
@@ -73,12 +70,15 @@ def share(text: str, found: int, whole: int) -> None:
 def main(folders: Sequence[str]) -> None:
     for folder in map(Path, folders):
         config = load(PretrainConfig, folder / "config.yaml")
-        padded = config.format.pad == "all"
-        seen = possible(config.data.lengths[1], padded)
-        places = [one for sample in read_samples(Run(folder)) for one in views(sample, padded)]
-        new = [wrong for shown, wrong in places if shown not in seen]
-        known = [wrong for shown, wrong in places if shown in seen]
-        print(f"{folder.name}: trained on at most {config.data.lengths[1]} digits{', padded' if padded else ''}")
+        window, padded, most = config.model.window, config.format.pad == "all", config.data.lengths[1]
+        training = shown(most, window, padded)
+        places = [one for sample in read_samples(Run(folder)) for one in views(sample, window, padded)]
+        new = [wrong for found, wrong in places if found not in training]
+        known = [wrong for found, wrong in places if found in training]
+        needed = digits_needed(window, padded)
+        print(
+            f"{folder.name}: trained on at most {most} digits{', padded' if padded else ''}; {needed} show every view"
+        )
         share("wrong where training cannot have shown the view", sum(new), len(new))
         share("wrong elsewhere", sum(known), len(known))
 

@@ -93,6 +93,19 @@ def test_a_lost_maximum_is_followed_to_its_first_wrong_digit_and_the_tie_before_
     assert followed(answer("70", "5", "70", "75")) == (False, [False, False], False)
 
 
+def test_a_window_is_shown_all_that_longer_sums_can_show_by_twice_its_width_and_two_digits_more():
+    unseen = script("unseen_windows")
+    # the token of place 2 writes place 3; the number of 5 digits goes on, that of 2 has ended at the place below it
+    assert unseen.view(5, 2, 3, window=1, padded=False) == ("ddd", "d--")
+    assert unseen.view(5, 2, 3, window=1, padded=True) == ("ddd", "ddd")
+    assert unseen.view(5, 2, 0, window=1, padded=False) == ("^^d", "^^d")
+    for window in (1, 2, 3):
+        assert unseen.digits_needed(window, padded=False) == 2 * window + 2
+        assert unseen.digits_needed(window, padded=True) == 2 * window + 1
+    missing = unseen.shown(20, 1, False) - unseen.shown(3, 1, False)
+    assert missing == {("ddd", "---"), ("---", "ddd")}
+
+
 def samples(run: Path) -> list[dict]:
     return sorted(map(json.loads, (run / "samples.jsonl").open()), key=lambda sample: sample["index"])
 

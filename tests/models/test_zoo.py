@@ -20,7 +20,8 @@ def right(name: str, digits: int, n: int) -> float:
 
 def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained():
     found = sources.zoo()
-    assert {"zoo/adds-4-digits", "zoo/adds-1000", "zoo/adds-10-without-locality", "zoo/adds-in-prose"} <= set(found)
+    scratch = {"adds-4-digits", "adds-1000", "adds-1000-from-four", "adds-10-without-locality"}
+    assert {"zoo/adds-in-prose", *(f"zoo/{name}" for name in scratch)} <= set(found)
     for name, folder in found.items():
         card = (folder / "README.md").read_text()
         assert card.startswith(f"# {sources.about(folder)}\n")
@@ -34,8 +35,9 @@ def test_the_adder_of_four_digits_adds_four_and_not_five():
     assert right("adds-4-digits", 5, 20) == 0
 
 
-def test_the_adder_of_a_thousand_digits_adds_two_hundred_and_its_twin_without_locality_adds_ten():
+def test_the_adders_of_a_thousand_digits_add_two_hundred_and_the_twin_without_locality_adds_ten():
     assert right("adds-1000", 200, 3) == 1
+    assert right("adds-1000-from-four", 200, 3) == 1
     assert right("adds-10-without-locality", 10, 20) >= 0.9
     assert right("adds-10-without-locality", 50, 10) == 0
 

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from lab.benchmarks.benchmark import ask
+from lab.benchmarks.length_curves.one_pass import likeliest, right_tokens
+from lab.benchmarks.length_curves.scoring import LengthCurves
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.pretraining import PositionsConfig, ScratchConfig
+from lab.inference.plain import PlainEngine
+from lab.models import scratch, sources
+from lab.models.loading import load_scratch
+from lab.numbers.additions import addition
+from lab.numbers.tasks import TASKS
+from lab.text.notation import Notation
+
+
+@pytest.mark.parametrize("digits", [20, 30])
+def test_one_pass_finds_the_first_wrong_digit_that_generation_writes(digits):
+    run = load_scratch(Path(sources.resolve("zoo/adds-10-without-locality")))
+    problems = [addition("carries", digits, 0, index) for index in range(12)]
+    engine = PlainEngine(run.model, run.tokenizer, 12)
+    samples = [sample for batch in ask(LengthCurves(problems, run.notation), engine) for sample in batch]
+
+    def first_error(wanted: str, given: str) -> int | None:
+        pairs = zip(f"{wanted[::-1]}.", f"{given[::-1]}.", strict=False)  # the point is the answer's end
+        return next((place for place, (right, written) in enumerate(pairs) if right != written), None)
+
+    written = {sample.index: first_error(sample.problem.answer, sample.readings[""].given or "") for sample in samples}
+    assert right_tokens(run, problems) == [written[index] for index in range(12)]
+    assert set(written.values()) != {None}
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("segments", [True, False])
+def test_the_pieces_of_a_pass_are_what_a_window_sees(layers, segments):
+    notation = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
+    positions = PositionsConfig(kind="coupled", largest=512, segments=segments)
+    config = ScratchConfig(size="0.2M", layers=layers, encoding="relative", window=1, positions=positions)
+    model = scratch.build(config, notation.vocabulary, 0).eval()
+    for weight in model.parameters():
+        weight.data *= 5  # so that what is seen decides what is likeliest
+    item = addition("carries", 180, 0, 0)
+    words = ["<begin>", *notation.question(item), *notation.answer(item)]
+    ids_T = torch.tensor([notation.vocabulary.index(word) for word in words])
+    with torch.inference_mode():
+        assert likeliest(model, ids_T) == model(ids_T[None]).logits[0].argmax(-1).tolist()
