@@ -1,0 +1,217 @@
+"""Can the length at which a model fails be told from measurements at training length alone?
+
+    python experiments/leak_law.py [sums=32] [publish=true]
+
+Two trained one-layer models of the zoo, right up to 10 digits, are varied without training: attention loses a slope for
+each place between two digits, and its scores are multiplied by a factor. Variants that are right at 10 digits fail at
+different lengths. Reach is the length up to which half of the sums are right, between the lengths of
+`LENGTHS`. Predictors are measured on sums of at most ten digits:
+
+    leak            attention that the aligned heads give at ten digits to digits that s_k does not need
+    growth          leak at ten digits less leak at five
+    extrapolated    leak at fifty digits, if the odds of a foreign digit go on falling with distance as they do within
+                    ten digits
+    tolerance       the leak at which half of the sums of ten digits are wrong, given to the aligned heads
+    both            extrapolated less tolerance
+    margin          logit of the right digit less that of the next best, its lower tenth
+
+The predictor is chosen on the variants of one model and tested on those of the other. Besides, a variant is given the
+leak that it has at fifty digits while it adds ten, and the one that it has at ten while it adds fifty. Leaves two
+tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+"""
+
+# %%
+import json
+import sys
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from lab.drawing import figures
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import Table, percent
+from lab.errors import exit_cleanly
+from lab.models import loading, sources
+from lab.numbers.additions import addition
+from lab.numbers.statistics import wilson
+from lab.probing.alignment import aligned_heads, alignment, destinations
+from lab.probing.attribution import spearman
+from lab.probing.bridge import Subject, bridge
+from lab.probing.interventions import take
+from lab.probing.positions import NOWHERE, NotatedSums, Sums
+from lab.probing.surgery import set_leak
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+SHORT, TRAINED, FAR = 5, 10, 50
+LENGTHS = (10, 12, 15, 20, 30, 50, 70, 100)
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
+VARIANTS = {
+    "zoo/adds-10-without-locality": ((0, 0.02, 0.05, 0.1), (1, 1.25, 2)),
+    "zoo/adds-1000": ((1, 0.2, 0.1, 0.05, 0.02, 0), (1, 1.5)),
+}
+"""Slopes and factors. Predictors are chosen on the first and tested on the second."""
+
+
+def variant(name: str, slope: float, factor: float) -> Subject:
+    """The model with another slope, its scores multiplied by a factor."""
+    run = loading.load_scratch(Path(sources.resolve(name)))
+    config = type(run.model.config).from_dict({**run.model.config.to_dict(), "locality": slope})
+    model = type(run.model)(config).eval()
+    model.load_state_dict(run.model.state_dict())
+    for layer in model.model.layers:
+        layer.self_attn.q_proj.weight.data *= factor
+    return bridge(f"{name}, slope {slope:g}, factor {factor:g}", model, NotatedSums(run.notation, run.tokenizer))
+
+
+# %% Reach, and what is measured at training length.
+def asked(subject: Subject, length: int, count: int) -> Sums:
+    drawn = (addition("uniform", length, 0, index) for index in range(count))
+    return subject.sums([(int(one.a), int(str(one.b))) for one in drawn])
+
+
+@torch.inference_mode()
+def exact(subject: Subject, sums: Sums, leak: dict[tuple[int, int], float] | None = None) -> float:
+    parts = [sums.part(slice(start, start + 25)) for start in range(0, len(sums), 25)]
+    return float(
+        torch.cat([part.read(subject.logits(part, set_leak(part, leak or {}))).exact_B for part in parts])
+        .float()
+        .mean()
+    )
+
+
+def reach(right: dict[int, float]) -> float:
+    """The length at which half of the sums are right, between lengths on a logarithmic scale."""
+    for below, above in pairwise(LENGTHS):
+        if right[above] < 0.5:
+            part = (right[below] - 0.5) / max(1e-9, right[below] - right[above])
+            return float(below * (above / below) ** np.clip(part, 0, 1))
+    return float(LENGTHS[-1])
+
+
+@torch.inference_mode()
+def odds_by_distance(subject: Subject, sums: Sums, heads: set[tuple[int, int]]) -> dict[int, float]:
+    """Of the heads together: attention from q_k to one digit of an operand, by its place less k, as a share of what is
+    given to digits of the places k and k - 1 and to no digit of an operand."""
+    seen: dict[int, list[float]] = {}
+    names = {layer: f"blocks.{layer}.attn.hook_pattern" for layer, _ in heads}
+    _, found = subject.activations(sums, list(names.values()))
+    for layer, head in heads:
+        of_query_BKT = take(found[names[layer]][:, head], sums.query_at_BK)
+        digits_BKD = torch.stack([of_query_BKT.gather(2, at.clamp(min=0)[:, None].expand(-1, of_query_BKT.shape[1], -1))
+                                  for at in (sums.a_at_BK, sums.b_at_BK)])  # fmt: skip
+        there_BD = (sums.a_at_BK != NOWHERE) & (sums.b_at_BK != NOWHERE)
+        for k in range(TRAINED):
+            foreign = [d for d in range(TRAINED) if d - k not in (0, -1)]
+            mass = digits_BKD[:, :, k]
+            needed_B = 1 - sum((mass[:, :, d] * there_BD[:, d]).sum(0) for d in foreign)
+            for d in foreign:
+                share_B = mass[:, :, d].mean(0) / needed_B.clamp(min=1e-6)
+                seen.setdefault(d - k, []).extend(share_B[there_BD[:, d]].tolist())
+    return {distance: float(np.mean(shares)) for distance, shares in seen.items()}
+
+
+def extrapolated(odds: dict[int, float], length: int) -> float:
+    """The leak at a length, if the logarithm of the odds goes on as a straight line with distance on either side."""
+    total = 0.0
+    for side in (1, -1):
+        near = sorted((abs(d), np.log(max(share, 1e-9))) for d, share in odds.items() if d * side > 0)
+        distance, level = map(np.array, zip(*near, strict=True))
+        slope, start = np.polyfit(distance, level, 1)
+        far = np.arange(1 if side > 0 else 2, length)
+        # a digit is as often so far below as above: from place k, k below and length - 1 - k above
+        total += float((2 * np.exp(start + min(slope, 0.0) * far) * (length - far) / length).sum())
+    return total / (1 + total)
+
+
+def measure(subject: Subject, count: int) -> dict[str, float]:
+    """No more than what is right at training length where that is too little, or where no head is aligned."""
+    sums = {length: asked(subject, length, count) for length in (SHORT, *LENGTHS)}
+    right = {length: exact(subject, sums[length]) for length in LENGTHS}
+    heads = {(one.layer, one.head) for one in aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))}
+    if right[TRAINED] < 0.9 or not heads:
+        return {"right": right[TRAINED]}
+    leaks = destinations(subject, {length: sums[length] for length in (SHORT, TRAINED, FAR)}).leak
+    by_head = {
+        n: {h: float(leaks.at(layer=h[0], head=h[1], length=n).value) for h in heads} for n in (SHORT, TRAINED, FAR)
+    }
+    mean = {n: float(np.mean(list(levels.values()))) for n, levels in by_head.items()}
+    dose = [
+        exact(subject, sums[TRAINED], {h: max(level, own) for h, own in by_head[TRAINED].items()}) for level in LEVELS
+    ]
+    tolerance = next((level for level, share in zip(LEVELS, dose, strict=True) if share < 0.5), 1.0)
+    far = extrapolated(odds_by_distance(subject, sums[TRAINED], heads), FAR)
+    with torch.inference_mode():
+        two_BT2 = subject.logits(sums[TRAINED]).float().topk(2, dim=-1).values
+        margin_BK = (two_BT2[..., 0] - two_BT2[..., 1]).gather(1, sums[TRAINED].query_at_BK.clamp(min=0))
+    return {
+        "right": right[TRAINED], "reach": reach(right), "leak": mean[TRAINED], "growth": mean[TRAINED] - mean[SHORT],
+        "extrapolated": far, "tolerance": tolerance, "both": far - tolerance,
+        "margin": float(margin_BK[sums[TRAINED].has_digit_BK].quantile(0.1)),
+        f"leak at {FAR}": mean[FAR], f"exact at {FAR}": right[FAR],
+        "given": exact(subject, sums[TRAINED], by_head[FAR]), "reset": exact(subject, sums[FAR], by_head[TRAINED]),
+        "no aligned leak": exact(subject, sums[FAR], dict.fromkeys(heads, 0.0)),
+    }  # fmt: skip
+
+
+PREDICTORS = {"leak": -1, "growth": -1, "extrapolated": -1, "tolerance": 1, "both": -1, "margin": 1}
+"""With the sign that a longer reach should have."""
+
+
+def correlation(rows: list[dict[str, float]], name: str) -> float:
+    predicted, reached = (np.array([row[key] for row in rows]) for key in (name, "reach"))
+    return float(spearman(PREDICTORS[name] * predicted, reached))
+
+
+def interval(rows: list[dict[str, float]], name: str) -> str:
+    """With a bootstrap over variants."""
+    drawn = np.random.default_rng(0).integers(len(rows), size=(2000, len(rows)))
+    again = [correlation([rows[place] for place in places], name) for places in drawn]
+    low, high = np.nanquantile(again, [0.025, 0.975])
+    return f"{correlation(rows, name):.2f} ({low:.2f} to {high:.2f})"
+
+
+# %% Measure, choose, test.
+if __name__ == "__main__":
+    results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
+    given = dict(part.split("=", 1) for part in arguments)
+    count = int(given.get("sums", 32))
+    stored = Path(given.get("output", "checkpoints")) / "leak_law"
+    stored.mkdir(parents=True, exist_ok=True)
+    quiet_libraries()
+    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in VARIANTS}
+    for name, (slopes, factors) in VARIANTS.items():
+        for slope, factor in product(slopes, factors):
+            file = stored / f"{Path(name).name}_{slope:g}_{factor:g}.json"
+            if not file.is_file():
+                file.write_text(json.dumps(measure(variant(name, slope, factor), count), indent=1))
+            found[name][f"slope {slope:g}, factor {factor:g}"] = json.loads(file.read_text())
+            print(file.stem, found[name][f"slope {slope:g}, factor {factor:g}"], flush=True)
+    kept = {name: [row for row in rows.values() if "reach" in row] for name, rows in found.items()}
+    chosen = max(PREDICTORS, key=lambda one: correlation(kept[next(iter(VARIANTS))], one))
+    rows = [
+        (f"{one}, chosen" if one == chosen else one, *(interval(some, one) for some in kept.values()))
+        for one in PREDICTORS
+    ]
+    names = [f"{name} ({len(some)} variants)" for name, some in kept.items()]
+    results.show(Table("Rank correlation of predictors with reach (95 %)", ("predictor", *names), rows, 1), "leak_law")
+    shares = {"exact at 10": "right", "exact at 50": f"exact at {FAR}", "10, given the leak of 50": "given",
+              "50, reset to the leak of 10": "reset", "50, without the leak": "no aligned leak"}  # fmt: skip
+    given_rows = []
+    for name, some in found.items():
+        for label, row in some.items():
+            if "reach" in row and label.endswith("factor 1"):
+                cells = [percent(wilson(round(row[key] * count), count)) for key in shares.values()]
+                leaks = [f"{100 * row[key]:.0f}" for key in ("leak", f"leak at {FAR}")]
+                given_rows.append((name, label, f"{row['reach']:.0f}", *leaks, *cells))
+    columns = ("model", "variant", "reach", "leak at 10, %", "leak at 50, %", *shares)
+    results.show(Table("Leaks given and taken (exact match, %, 95 %)", columns, given_rows, 3), "leak_given")
+    with figures.figure_at(results.file("leak_law.png"), figsize=(4.6, 3.6)) as figure:
+        axes = figure.subplots()
+        for color, (name, some) in zip(figures.COLORS, kept.items(), strict=False):
+            axes.plot([row[chosen] for row in some], [row["reach"] for row in some], "o", ms=4, color=color, label=name)
+        axes.set(xlabel=f"{chosen}, measured at {TRAINED} digits", ylabel="reach in digits", yscale="log")
+        axes.set_title("Reach of variants of two models")
+        axes.legend()
