@@ -1,4 +1,4 @@
-"""What the site adds to pages: the facts of a finding below its claim, anchors for the glossary, figures that open alone.
+"""What the site adds to pages: the facts of a finding, anchors for the terms of the glossary, figures that open alone.
 
 A hook of MkDocs (mkdocs.yml); in the repository the pages do without it.
 """

@@ -2,6 +2,8 @@
 
 import errno
 import functools
+import os
+import select
 import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -45,7 +47,8 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
 
     For a `LabError`, each line of its text goes to stderr after ``error: ``, and the process exits with status 2. The
     same holds if the disk is full or read-only, or if there is not enough memory. A keyboard interrupt prints the notes
-    that were added to it and exits with 130, as a shell expects. Any other exception is a bug and keeps its traceback.
+    that were added to it and exits with 130, as a shell expects; a reader of the output that has gone, with 141. Any
+    other exception is a bug and keeps its traceback.
 
     If there are several processes, only the main one reports. The exceptions are errors that may happen in one process
     alone: a `ModelError`, if a machine lacks what the others have, and a `DivergedError`.
@@ -64,6 +67,10 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
         except KeyboardInterrupt as interrupt:
             print("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), file=sys.stderr)
             raise SystemExit(130) from interrupt
+        except BrokenPipeError as error:
+            if not _nobody_reads():
+                raise
+            raise SystemExit(141) from error  # as a shell reports the signal
         except Exception as error:
             if not (short_of := _short_of(error)):
                 raise
@@ -71,6 +78,16 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
             raise SystemExit(2) from error
 
     return run
+
+
+def _nobody_reads() -> bool:
+    """Whether the program that reads what is printed has gone, as `head` does; nothing more is printed then."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)

@@ -60,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     source, folder = Path(words[0]), Path(words[1])
     if folder.exists():
         raise ConfigError(f"{folder}: is there already; give the name of a new folder")
+    if source.suffix == ".json" and options.to:
+        raise ConfigError(f"to={options.to}: a file of problems is written in all layouts at once, without to=")
     from lab.progress import quiet_libraries
 
     quiet_libraries()  # before they are imported: some speak then

@@ -38,7 +38,7 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.benchmarks.length_curves import figures
     from lab.benchmarks.length_curves import tables as length_curves
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
-    from lab.benchmarks.results import Summary
+    from lab.benchmarks.results import Summary, task_key
     from lab.drawing.lines import end, show
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
@@ -91,7 +91,11 @@ def pretrain(config: PretrainConfig) -> None:
         show([table])
         if benchmark.note:
             print(benchmark.note)
-        then = f"lab probe probe_scratch subject={run.path}; lab report {run.path} out=report"
+        first = benchmark.problems[0]
+        operands = ", ".join(filter(None, (first.a, first.b)))
+        then = f'lab ask {run.path} "{task_key(first)} {operands}"; lab report {run.path} out=report'
+        if task_key(first) == "add_integer" and not model.config.has_own_attention:
+            then += f"; lab probe probe_scratch subject={run.path}"
         end(length_curves.in_short(curves), f"{run.path} (table.md, figures/)", then)
 
 

@@ -93,3 +93,9 @@ def test_what_the_machine_lacks_is_one_line(error, said, capsys):
 def test_a_file_that_is_not_there_is_a_bug_like_any_other():
     with pytest.raises(FileNotFoundError):
         raising(FileNotFoundError(errno.ENOENT, "No such file", "a/b"))()
+
+
+def test_output_that_nobody_reads_any_more_is_no_bug():
+    command = f"{sys.executable} -m lab.finetune --help | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("141\n", "")

@@ -137,6 +137,7 @@ class Reading(NamedTuple):
             position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
             positions.append(position)
             tables.append(dict.fromkeys(stops, 0) | table)
+        _one_to_one(positions, tables, stops)
         return cls(positions, tables, stops)
 
     def answers(self, outputs: np.ndarray) -> np.ndarray:
@@ -165,6 +166,16 @@ class Reading(NamedTuple):
                 return None
             columns.append([table[k] for k in asked.tolist()])
         return np.array(columns, dtype=np.int64).T
+
+
+def _one_to_one(positions: Sequence[int | None], tables: Sequence[dict[int, int]], stops: set[int]) -> None:
+    """Raises NotCopied if two tokens name the same digits, but for zero, which may be a digit or nothing."""
+    for position in set(positions) - {None}:
+        read = [table for source, table in zip(positions, tables, strict=True) if source == position]
+        named = [[table.get(token) for table in read] for token in read[0] if token not in stops]
+        codes = [tuple(code) for code in named if any(code)]
+        if len(set(codes)) < len(codes):
+            raise NotCopied(f"several tokens at {position} name the same digits: decode does arithmetic with them")
 
 
 def places_of(answers: Sequence[int | str]) -> np.ndarray:

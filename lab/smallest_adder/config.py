@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from lab.config.schema import Rate, RunConfig, Section
 
@@ -25,20 +25,29 @@ class GptAdderConfig(Section):
 
 
 class TinyAdderConfig(Section):
-    """Llama's layer: RMS norms, rotary positions, SwiGLU, a head of its own."""
+    """Llama's layer: RMS norms, heads of one rotary pair each, SwiGLU. Everything in it is learned."""
 
     kind: Literal["tiny"] = "tiny"
     width: int = Field(default=4, ge=2)
     heads: int = Field(default=2, ge=1)
     inner: int = Field(default=6, ge=1)
     """Hidden units of the feed-forward."""
-    period: float = Field(default=12, gt=0)
-    """Tokens in which a query or key is turned once around; the numbers lie twelve apart."""
+    period: PositiveFloat | tuple[PositiveFloat, PositiveFloat] = 12
+    """Tokens in which a query or key is turned once around; the numbers lie twelve apart. Two: it is learned, from a
+    value between them."""
+    tied: bool = False
+    """The embedding is the head, too."""
+    gains: bool = True
+    """Norms have a gain for each number."""
+    radius: float = Field(default=1, gt=0)
+    """Of the arc on which the embedding begins."""
+    sharpness: float = Field(default=1, gt=0)
+    """Standard deviation of the first weights of queries and keys."""
 
     @model_validator(mode="after")
-    def _whole_pairs(self) -> Self:
-        if self.width % (2 * self.heads):
-            raise ValueError("width should be a multiple of 2 * heads: rotary positions turn pairs")
+    def _from_low_to_high(self) -> Self:
+        if isinstance(self.period, tuple) and self.period[0] >= self.period[1]:
+            raise ValueError("period should be one number, or two of which the second is larger")
         return self
 
 
@@ -49,8 +58,8 @@ class ReducedAdderConfig(Section):
     width: int = Field(default=2, ge=1)
     hidden: int = Field(default=2, ge=1)
     """Units of the feed-forward."""
-    embedding: Literal["table", "arc", "ramp"] = "arc"
-    """table: ten points. arc: on a circle, three numbers, width 2. ramp: one number, width 1."""
+    embedding: Literal["table", "arc", "ramp", "unit"] = "arc"
+    """table: ten points. arc: on a circle, three numbers, width 2. ramp: one number, width 1. unit: none, width 1."""
     attention: Literal["content", "position"] = "position"
     """content: queries and keys are maps of the tokens, turned by rotary positions. position: two numbers."""
     output: Literal["matrix", "identity"] = "identity"
@@ -64,8 +73,8 @@ class ReducedAdderConfig(Section):
 
     @model_validator(mode="after")
     def _fits_its_width(self) -> Self:
-        if self.width != {"arc": 2, "ramp": 1}.get(self.embedding, self.width):
-            raise ValueError("embedding=arc has width=2, embedding=ramp has width=1")
+        if self.width != {"arc": 2, "ramp": 1, "unit": 1}.get(self.embedding, self.width):
+            raise ValueError("embedding=arc has width=2, embedding=ramp and unit have width=1")
         if self.gates == "hinges" and self.hidden != 2:
             raise ValueError("gates=hinges has hidden=2")
         return self

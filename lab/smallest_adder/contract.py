@@ -11,7 +11,8 @@ challenge's rules (self-attention, causal, 99 % right) these bounds hold:
 
     numbers in its code              at most LITERALS different ones, beside those that everybody knows
     an attention carries             at most CARRIED numbers to a position, and one more for every four parameters
-    after an attention follow        at most BENDS activations and norms in a row, STEPS operations of arithmetic
+    before an attention, and after   at most STEPS operations of arithmetic
+    after an attention follow        at most BENDS activations and norms in a row
     in the other precision           as many answers stay right (a float32 model in float64, a float64 one in float32)
 
 Self-attention is a softmax over the tokens, or exponentials that are divided by their sum; linear attention counts if

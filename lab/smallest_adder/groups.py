@@ -1,9 +1,9 @@
 """Groups of small adders trained side by side, the better ones to the end.
 
 A model of thirty numbers takes as long to call as to compute, so all seeds of a group are one batched model: their
-weights are rows of a matrix, `vmap` runs the model over the rows, and AdamW is a few lines over the matrix. After some
-validations only the better rows go on. Everything is a function of (config, step): a group that was cut short goes on
-from its last validation and ends with the same bytes.
+weights are rows of a matrix, `vmap` runs the model over the rows (side_by_side.py does so faster for one kind), and
+AdamW is a few lines over the matrix. After some validations only the better rows go on. Everything is a function of
+(config, step): a group that was cut short goes on from its last validation and ends with the same bytes.
 
 Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an answer, V digits.
 """
@@ -20,13 +20,16 @@ from torch.nn.functional import cross_entropy
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.smallest_adder.config import AdderConfig, AdderTrainingConfig
-from lab.smallest_adder.models import build
+from lab.smallest_adder.models import TinyAdder, build
 from lab.smallest_adder.rows import ANSWERS, batch
+from lab.smallest_adder.side_by_side import logits_of_many
 
 LOWEST_RATE = 0.01
 """Where the cosine ends, as a share of the learning rate."""
 ADAM_EPSILON = 1e-8
 STATE = "training_state"
+MEASURED_AT_ONCE = 500
+"""Problems: their logits for all seeds should fit into memory."""
 
 
 class Batch(NamedTuple):
@@ -54,28 +57,31 @@ class BatchedModel:
         return sum(self.sizes)
 
     def state_dict(self, row_P: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The weights by name; of several seeds (P, S), each with a last dimension more."""
         parts = zip(self.names, row_P.split(self.sizes), self.shapes, strict=True)
-        return {name: part.view(shape) for name, part, shape in parts}
+        return {name: part.view((*shape, *row_P.shape[1:])) for name, part, shape in parts}
 
     def logits(self, rows_SP: torch.Tensor, ids_BT: torch.Tensor) -> torch.Tensor:
-        """(S, B, A, V)."""
+        """(B, A, V, S)."""
+        if isinstance(self.model, TinyAdder):
+            weights = {"period": torch.tensor([self.model.period])} if "period" not in self.names else {}
+            weights |= self.state_dict(rows_SP.T.contiguous())
+            return logits_of_many(weights, self.model.heads, ids_BT, ANSWERS)
 
         def one(row_P: torch.Tensor) -> torch.Tensor:
             return functional_call(self.model, self.state_dict(row_P), (ids_BT, ANSWERS))
 
-        return vmap(one)(rows_SP)
+        return vmap(one, out_dims=-1)(rows_SP)
 
-    def losses(self, rows_SP: torch.Tensor, problems: Batch) -> torch.Tensor:
+    def losses(self, logits_BAVS: torch.Tensor, answers_BA: torch.Tensor) -> torch.Tensor:
         """Mean cross entropy of a digit, for each seed (S,)."""
-        logits_SBAV = self.logits(rows_SP, problems.ids)
-        answers_SBA = problems.answers.expand(logits_SBAV.shape[:-1])
-        losses_SBA = cross_entropy(logits_SBAV.movedim(-1, 1), answers_SBA, reduction="none")
-        return losses_SBA.mean((1, 2))
+        answers_NS = answers_BA.flatten()[:, None].expand(-1, logits_BAVS.shape[-1])
+        return cross_entropy(logits_BAVS.flatten(0, 1), answers_NS, reduction="none").mean(0)
 
     def gradients(self, rows_SP: torch.Tensor, problems: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Losses (S,) and the gradient of each with respect to its own row (S, P)."""
         rows_SP = rows_SP.detach().requires_grad_()
-        losses_S = self.losses(rows_SP, problems)
+        losses_S = self.losses(self.logits(rows_SP, problems.ids), problems.answers)
         (gradients_SP,) = torch.autograd.grad(losses_S.sum(), rows_SP)
         return losses_S.detach(), gradients_SP
 
@@ -85,9 +91,12 @@ class BatchedModel:
 
         A sum that is right digit by digit, each after the true ones, is also what greedy generation writes.
         """
-        losses_S = self.losses(rows_SP, problems)
-        right_SB = (self.logits(rows_SP, problems.ids).argmax(-1) == problems.answers).all(-1)
-        return losses_S, right_SB.float().mean(1)
+        losses_S, right_S = torch.zeros(len(rows_SP)), torch.zeros(len(rows_SP))
+        for ids_BT, answers_BA in zip(*(part.split(MEASURED_AT_ONCE) for part in problems), strict=True):
+            logits_BAVS = self.logits(rows_SP, ids_BT)
+            losses_S += len(ids_BT) * self.losses(logits_BAVS, answers_BA)
+            right_S += (logits_BAVS.argmax(-2) == answers_BA[..., None]).all(1).sum(0)
+        return losses_S / len(problems.ids), right_S / len(problems.ids)
 
 
 def initial_rows(config: AdderConfig, batched: BatchedModel) -> torch.Tensor:

@@ -61,59 +61,77 @@ class GptAdder(nn.Module):
 
 
 class TinyAdder(nn.Module):
-    """Llama's layer: RMS norms, rotary positions with one period, SwiGLU; a head of its own.
+    """Llama's layer: RMS norms, heads of one rotary pair, SwiGLU; everything in it is learned.
 
-    The embedding begins as an arc of a circle, so that neighbouring digits are near each other from the start.
+    `period` is a number, in tokens, or the two numbers between which a learned one begins. The embedding begins as an
+    arc of a circle of that `radius`, so that neighbouring digits are near each other from the start. Without `gains`
+    the norms only divide; with `tied` the embedding is the head, too.
     """
 
-    def __init__(self, width: int, heads: int, inner: int, period: float) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        period: float | tuple[float, float],
+        tied: bool,
+        gains: bool,
+        radius: float,
+        sharpness: float,
+    ) -> None:
         super().__init__()
-        self.heads, self.period = heads, period
+        self.heads = heads
         angles_V = torch.linspace(-1.2, 1.2, 10)
-        arc_V2 = torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
+        arc_V2 = radius * torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
         plane_2D = torch.linalg.qr(torch.randn(width, 2))[0].T
         self.digits_VD = nn.Parameter(arc_V2 @ plane_2D + 0.05 * torch.randn(10, width))
-        self.attention_norm_D = nn.Parameter(torch.ones(width))
-        self.query = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
-        self.feed_forward_norm_D = nn.Parameter(torch.ones(width))
+        self.query = nn.Linear(width, 2 * heads, bias=False)
+        self.key = nn.Linear(width, 2 * heads, bias=False)
+        self.value = nn.Linear(width, 2 * heads, bias=False)
+        self.output = nn.Linear(2 * heads, width, bias=False)
         self.gate = nn.Linear(width, inner, bias=False)
         self.up = nn.Linear(width, inner, bias=False)
         self.down = nn.Linear(inner, width, bias=False)
-        self.final_norm_D = nn.Parameter(torch.ones(width))
-        self.head = nn.Linear(width, 10, bias=False)
+        for map_ in (self.query, self.key):
+            nn.init.normal_(map_.weight, std=sharpness)
+        self.gains_3D = nn.Parameter(torch.ones(3, width)) if gains else torch.ones(3, 1)
+        self.head = None if tied else nn.Linear(width, 10, bias=False)
+        self.period: float | nn.Parameter
+        if isinstance(period, int | float):
+            self.period = period
+        else:
+            self.period = nn.Parameter(period[0] + (period[1] - period[0]) * torch.rand(()))
 
     def forward(self, ids_BT: torch.Tensor, answers: int | None = None) -> torch.Tensor:
         tokens = ids_BT.shape[1]
         first = 0 if answers is None else tokens - answers
         positions_T = torch.arange(tokens)
         x_BTD = self.digits_VD[ids_BT]
-        normed_BTD = self.normed(x_BTD) * self.attention_norm_D
-        q_BHAW = self.rotated(self.split(self.query(normed_BTD[:, first:])), positions_T[first:])
-        k_BHTW = self.rotated(self.split(self.key(normed_BTD)), positions_T)
-        v_BHTW = self.split(self.value(normed_BTD))
-        scores_BHAT = q_BHAW @ k_BHTW.mT / math.sqrt(q_BHAW.shape[-1])
+        normed_BTD = self.normed(x_BTD, 0)
+        q_BHA2 = self.rotated(self.split(self.query(normed_BTD[:, first:])), positions_T[first:])
+        k_BHT2 = self.rotated(self.split(self.key(normed_BTD)), positions_T)
+        v_BHT2 = self.split(self.value(normed_BTD))
+        scores_BHAT = q_BHA2 @ k_BHT2.mT / math.sqrt(2)
         later_AT = positions_T > positions_T[first:, None]
         weights_BHAT = torch.softmax(scores_BHAT.masked_fill(later_AT, -math.inf), dim=-1)
-        x_BAD = x_BTD[:, first:] + self.output((weights_BHAT @ v_BHTW).transpose(1, 2).flatten(2))
-        normed_BAD = self.normed(x_BAD) * self.feed_forward_norm_D
+        x_BAD = x_BTD[:, first:] + self.output((weights_BHAT @ v_BHT2).transpose(1, 2).flatten(2))
+        normed_BAD = self.normed(x_BAD, 1)
         x_BAD = x_BAD + self.down(nn.functional.silu(self.gate(normed_BAD)) * self.up(normed_BAD))
-        return self.head(self.normed(x_BAD) * self.final_norm_D)
+        last_BAD = self.normed(x_BAD, 2)
+        return last_BAD @ self.digits_VD.T if self.head is None else self.head(last_BAD)
 
-    def normed(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        return x_BTD * torch.rsqrt((x_BTD * x_BTD).mean(-1, keepdim=True) + 1e-6)
+    def normed(self, x_BTD: torch.Tensor, which: int) -> torch.Tensor:
+        return x_BTD * torch.rsqrt((x_BTD * x_BTD).mean(-1, keepdim=True) + 1e-6) * self.gains_3D[which]
 
     def split(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        return x_BTD.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        return x_BTD.unflatten(2, (self.heads, 2)).transpose(1, 2)
 
-    def rotated(self, x_BHTW: torch.Tensor, positions_T: torch.Tensor) -> torch.Tensor:
-        """The first half of a head's numbers with the second: pairs, each turned by the same angle a token."""
-        angles_T1 = positions_T[:, None] * (2 * math.pi / self.period)
-        one, other = x_BHTW.chunk(2, dim=-1)
-        cos, sin = angles_T1.cos(), angles_T1.sin()
-        return torch.cat([one * cos - other * sin, one * sin + other * cos], dim=-1)
+    def rotated(self, x_BHT2: torch.Tensor, positions_T: torch.Tensor) -> torch.Tensor:
+        """Each pair of numbers turned by the same angle a token."""
+        angles_T = positions_T * (2 * math.pi / self.period)
+        one, other = x_BHT2.unbind(-1)
+        cos, sin = angles_T.cos(), angles_T.sin()
+        return torch.stack([one * cos - other * sin, one * sin + other * cos], dim=-1)
 
 
 class ReducedAdder(nn.Module):
@@ -121,6 +139,7 @@ class ReducedAdder(nn.Module):
 
     What would be matrices can be fewer numbers:
     embedding  table: ten points. arc: points on a circle, by radius, first angle and step. ramp: multiples of one step.
+               unit: the digits themselves; a ramp's step is redundant, as all that follows it can be scaled instead.
     attention  content: queries and keys are maps of the tokens to a plane that turns once in `period` tokens (RoPE).
                position: they are constants, so that one vector, amplitude and phase, is all there is to learn.
     output     matrix; identity: what attention has mixed is added as it is.
@@ -144,7 +163,7 @@ class ReducedAdder(nn.Module):
             self.points_VD = nn.Parameter(arc_V2 @ plane_2D + 0.05 * torch.randn(10, width))
         elif embedding == "arc":
             self.arc_3 = nn.Parameter(torch.tensor([1.0, -1.0, 0.2]) * (1 + 0.2 * torch.randn(3)))
-        else:
+        elif embedding == "ramp":
             self.step = nn.Parameter(0.15 + 0.3 * torch.rand(()))
         if attention == "content":
             self.query_D2 = nn.Parameter(torch.randn(width, 2))
@@ -160,7 +179,7 @@ class ReducedAdder(nn.Module):
         else:
             self.gate_D = nn.Parameter(torch.randn(width)) if width > 1 else None
             self.down_D = nn.Parameter(torch.randn(width))
-        self.bias_F = nn.Parameter(torch.randn(hidden))
+        self.bias_F = nn.Parameter((3 if embedding == "unit" else 1) * torch.randn(hidden))  # by the size of a digit
         if head == "free":
             self.head_DV = nn.Parameter(torch.randn(width, 10))
         else:
@@ -201,8 +220,8 @@ class ReducedAdder(nn.Module):
         if self.embedding == "table":
             return self.points_VD
         digits_V = torch.arange(10.0)
-        if self.embedding == "ramp":
-            return (digits_V * self.step)[:, None]
+        if self.embedding in ("ramp", "unit"):
+            return (digits_V if self.embedding == "unit" else digits_V * self.step)[:, None]
         radius, start, step = self.arc_3
         angles_V = start + step * digits_V
         return radius * torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
@@ -214,6 +233,6 @@ def build(config: AdderModelConfig) -> nn.Module:
         case GptAdderConfig():
             return GptAdder(config.width, config.heads, config.inner)
         case TinyAdderConfig():
-            return TinyAdder(config.width, config.heads, config.inner, config.period)
+            return TinyAdder(**config.model_dump(exclude={"kind"}))
         case ReducedAdderConfig():
             return ReducedAdder(**config.model_dump(exclude={"kind"}))

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-VERSION = 3
+VERSION = 4
 """Raised when the verifier could judge a submission differently than before."""
 
 PROVES = (

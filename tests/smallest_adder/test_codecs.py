@@ -93,6 +93,13 @@ def test_a_place_that_needs_two_tokens_is_no_reading():
         Reading.learned(outputs, lambda rows: [read(row) + row[0] * row[1] for row in rows], 0)
 
 
+def test_a_digit_with_two_names_is_no_reading():
+    # sums with the carry still in them, 0 to 19, of which decode takes the tens away
+    rows = np.random.default_rng(0).integers(0, 20, (1_000, 11))
+    with pytest.raises(NotCopied, match="name the same digits"):
+        Reading.learned(rows, lambda rows: [read([token % 10 for token in row]) for row in rows], 0)
+
+
 def test_an_answer_that_comes_from_elsewhere_is_no_reading():
     outputs = written([a + b for a, b in practice(0, 300)])
     calls = iter(range(10**9))

@@ -22,7 +22,10 @@ def config_of(model: AdderModelConfig, seeds: int = 3) -> AdderConfig:
     return AdderConfig(name="x", model=model, group=GroupConfig(seeds=seeds))
 
 
-@pytest.mark.parametrize("model", [GptAdderConfig(), TinyAdderConfig(), ReducedAdderConfig(attention="content")])
+PLAIN = TinyAdderConfig(width=3, heads=1, inner=2, period=(8, 20), tied=True, gains=False)
+
+
+@pytest.mark.parametrize("model", [GptAdderConfig(), TinyAdderConfig(), PLAIN, ReducedAdderConfig(attention="content")])
 def test_the_gradient_of_each_seed_of_a_group_is_what_it_is_alone(model):
     config = config_of(model)
     batched = BatchedModel(build(config.model))

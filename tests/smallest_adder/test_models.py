@@ -10,8 +10,10 @@ from lab.smallest_adder.rows import ANSWERS, batch
 MODELS: list[tuple[AdderModelConfig, int]] = [
     (GptAdderConfig(), 10 * 16 + 35 * 16 + 3 * 32 + 4 * 256 + 2 * 512 + 48),
     (TinyAdderConfig(), 228),
+    (TinyAdderConfig(width=2, heads=1, inner=3, period=(8, 20), tied=True), 20 + 16 + 18 + 6 + 1),
     (ReducedAdderConfig(), 3 + 2 + 1 + (2 + 2 + 2) + 2),
     (ReducedAdderConfig(width=1, embedding="ramp", head="nearest"), 1 + 2 + 1 + (1 + 2) + 1),
+    (ReducedAdderConfig(width=1, embedding="unit", head="nearest"), 2 + 1 + (1 + 2) + 1),
     (ReducedAdderConfig(embedding="table", attention="content", output="matrix", gates="free"), 20 + 8 + 5 + 10 + 2),
     (
         ReducedAdderConfig(

@@ -28,6 +28,8 @@ CHEATS = {
     "parameter_taken_apart": "arithmetic",
     "rounds_by_adding": "precision",
     "two_in_one": "precision",
+    "whole_numbers": "precision",
+    "peels_digits": "precision",
     "python_integers": "graph",
     "numpy": "numbers in the code",
     "weights_in_text": "numbers in the code",
@@ -44,10 +46,11 @@ CHEATS = {
     "seed": "graph",
     "lying_shape": "graph",
     "patches_harness": "interface",
-    "unrolled": "size after attention",
+    "unrolled": "size around attention",
     "shift": "attention alone",
     "decode_adds": "decode honesty",
     "carries_left_to_decode": "decode honesty",
+    "carry_read_by_decode": "decode honesty",
     "equals_everything": "decode honesty",
     "sum_in_prompt": "encode copies",
     "carries_in_prompt": "encode copies",
@@ -56,6 +59,15 @@ CHEATS = {
     "reads_the_draft": "causality",
     "not_causal": "causality",
 }
+
+HIDDEN = {
+    **dict.fromkeys(
+        ("expanded", "empty", "runs", "broadcast", "sums", "rows", "ramps", "waves"), "numbers in the code"
+    ),
+    "padding": "size around attention",
+    "doubling": "size around attention",
+}
+"""Where else numbers can be hidden than in parameters (cheat_hides_numbers.py)."""
 
 HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56, "stack": 56}
 """What deceives a harness that runs the model as it comes, and its parameters: its graph is an honest one."""
@@ -127,6 +139,13 @@ def test_there_are_honest_models_of_all_common_forms():
 )
 def test_every_cheat_is_rejected_by_its_layer(name):
     assert CHEATS[name] in rejections(tried(f"cheat_{name}"))
+
+
+@pytest.mark.parametrize("trick", ["expanded", *(pytest.param(trick, marks=pytest.mark.slow) for trick in HIDDEN)])
+def test_numbers_that_are_hidden_in_what_costs_nothing_are_found(trick):
+    source = (SUBMISSIONS / "cheat_hides_numbers.py").read_text()
+    found = rejections(verify(source.replace('TRICK = "expanded"', f'TRICK = "{trick}"'), count=20, limits=LIMITS))
+    assert HIDDEN[trick] in found, found
 
 
 @pytest.mark.slow

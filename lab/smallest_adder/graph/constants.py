@@ -6,13 +6,15 @@ described by lines: a ramp, a wave and a causal mask take few numbers, a table t
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
-from lab.smallest_adder.graph.graph import IDS, Graph, Node, Value
+from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, Value
+from lab.smallest_adder.graph.operations import Kind
 from lab.smallest_adder.graph.program import Program
 
 MOST_TO_DESCRIBE = 6
@@ -21,6 +23,7 @@ MOST_TO_DESCRIBE = 6
 FAMILIAR = {0.5, 0.044715, math.sqrt(2 / math.pi), 1.702, math.pi, math.pi / 2, 2 * math.pi, math.log(10_000)}
 SMALL = 64
 """Whole numbers up to it say which part of a tensor is meant; beyond it they are sizes, or weights."""
+PLACING = ("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select")
 
 
 class Unregistered(ValueError):  # noqa: N818
@@ -32,36 +35,44 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
     counted = {tensor.storage for tensor in graph.tensors if tensor.counts}
     own = {value for value, tensor in graph.leaves.items() if tensor.storage in counted}
     learned = graph.downstream({IDS, *own})
-    sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in graph.shape(value)}
+    sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in _paid(graph.leaves[value])}
+    products = {one * other for one in _parts(sizes) for other in _parts(sizes)}
+    products |= set(range(graph.tokens + MOST_EXTRA_KEYS + 1))  # tokens, and a part of them
     fixed = Program(graph).fixed
     told: set[float] = set()
     for value in graph.leaves:
         if value not in own:
-            told.update(_described(fixed[value], waves=MOST_TO_DESCRIBE))
+            told.update(_described(fixed[value], outside=True))
     for node in graph.nodes:
-        told.update(_written(node, sizes, bool(learned.intersection(node.results))))
-        if learned.intersection(node.results):
+        is_learned = bool(learned.intersection(node.results))
+        told.update(_written(node, sizes, products, is_learned))
+        if is_learned:
+            told.update(float(size) for value in node.results for size in graph.shape(value) if size not in products)
             for value in node.inputs:
                 if value not in learned and value not in graph.leaves:
-                    made = _described(fixed[value], waves=0)
+                    made = _described(fixed[value], outside=False)
                     told.update(made if fixed[value].numel() == 1 else ())
-    return {number for number in told if not _familiar(number, sizes)}
+    return {float(f"{number:.5g}") for number in told if not _familiar(number, sizes)}
 
 
-def _written(node: Node, sizes: set[int], learned: bool) -> Iterable[float]:
+def _paid(tensor: Tensor) -> list[int]:
+    """The sizes of a parameter; none of one that shows a number twice or has none, and so is larger than it costs."""
+    spread = [size for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1]
+    packed = all(stride for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1)
+    return spread if packed and math.prod(tensor.shape) else []
+
+
+def _written(node: Node, sizes: set[int], products: set[int], learned: bool) -> Iterable[float]:
     """The numbers among an operation's arguments; those of its whole numbers that are no size or place."""
     schema = {argument.name: argument for argument in node.function._schema.arguments}
     named = dict(zip(schema, node.args, strict=False)) | dict(node.kwargs)
     for name, given in named.items():
         numbers = [leaf for leaf in tree_leaves(given) if _is_number(leaf)]
-        whole = any(word in str(schema[name].type) for word in ("int", "Int"))
-        if not whole:
+        if not any(word in str(schema[name].type) for word in ("int", "Int")):
             yield from (float(n) for n in numbers if learned or n not in _parts(sizes))
-        elif learned and node.name in ("expand", "repeat"):
-            yield from (float(number) for number in numbers if number not in _parts(sizes) and number != -1)
-        elif learned and node.name in ("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"):
-            products = {one * other for one in sizes for other in sizes}
-            yield from (float(n) for n in numbers if SMALL < abs(n) < 1 << 40 and abs(n) not in products)
+        elif node.kind is Kind.MAKE or (learned and node.name in PLACING):
+            least = 0 if node.kind is Kind.MAKE else SMALL
+            yield from (float(n) for n in numbers if least < abs(n) < 1 << 40 and abs(n) not in products)
 
 
 def _is_number(leaf: Any) -> bool:
@@ -82,37 +93,35 @@ def _parts(sizes: set[int]) -> set[int]:
     return {part for size in sizes for part in range(1, min(size, 512) + 1) if size % part == 0} | sizes
 
 
-def _described(tensor: torch.Tensor, waves: int) -> list[float]:
-    """A few numbers that describe a tensor; `waves` is how many of its lines may be waves, 0 for as many as you like.
+def _described(tensor: torch.Tensor, outside: bool) -> list[float]:
+    """A few numbers that describe a tensor, line by line, along whichever axis takes fewest.
 
-    Raises Unregistered if it takes more.
+    One that comes from `outside` is told in full. Of one that is made in the pass, whose waves and lines follow from
+    numbers that were told before, it is told what a single line takes. Raises Unregistered if it takes more.
     """
     tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     if tensor.numel() == 1:
         return [float(tensor)]
     tensor = tensor.double().squeeze()
-    ways = [tensor.movedim(axis, -1).reshape(-1, size) for axis, size in enumerate(tensor.shape)]
-    if _diagonal(tensor):
-        ways = [tensor[..., [0, -1], :].flatten(0, -2)]
-    best: list[float] | None = None
+    ways = [_lines(tensor.movedim(axis, -1)) for axis in range(tensor.ndim)]
+    if _diagonal(tensor):  # from the diagonal on, so that nothing depends on how many tokens there are
+        ways = [[*_lines(tensor[..., 0, :]), *_lines(tensor[..., :, 0])]]
+    best: tuple[list[float], list[float]] | None = None
     for lines in ways:
-        numbers: list[float] = []
-        waving = 0
-        for line in torch.unique(lines, dim=0):
-            if len(line) > 4 and _is_wave(line):
-                waving += 1
-            else:
-                told = _segments(line.tolist())
-                numbers = numbers + told if waves else max(numbers, told, key=len)
-        if waves and waving > waves:
-            continue
-        if best is None or len(numbers) < len(best):
-            best = numbers
-    if best is None or len(best) > MOST_TO_DESCRIBE:
+        told = [_line(line, outside) for line in lines]
+        all_told = [number for numbers, _ in told for number in numbers]
+        numbers = all_told if outside else max((numbers for numbers, _ in told), key=len)
+        if best is None or len(numbers) < len(best[0]):
+            best = numbers, [place for _, places in told for place in places]
+    if best is None or len(best[0]) > MOST_TO_DESCRIBE:
         raise Unregistered(
-            f"a tensor of shape {tuple(tensor.shape)} takes {len(best) if best else 'too many'} numbers to describe"
+            f"a tensor of shape {tuple(tensor.shape)} takes {len(best[0]) if best else 'too many'} numbers to describe"
         )
-    return best
+    return [*best[0], *best[1]]
+
+
+def _lines(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
+    return list(torch.unique(tensor.reshape(-1, tensor.shape[-1]), dim=0))
 
 
 def _diagonal(tensor: torch.Tensor) -> bool:
@@ -125,9 +134,27 @@ def _diagonal(tensor: torch.Tensor) -> bool:
     )
 
 
-def _segments(line: list[float]) -> list[float]:
+def _line(line: torch.Tensor, outside: bool) -> tuple[list[float], list[float]]:
+    """The numbers that tell a line, and the places where its pieces begin."""
+    numbers, places = _segments(line.tolist())
+    if len(numbers) > 2 and len(line) > 4 and _is_wave(line):
+        return (_wave(line) if outside else []), []
+    return numbers, places
+
+
+def _wave(line: torch.Tensor) -> list[float]:
+    """What tells a wave: the angle of a plain sine or cosine, else as many numbers as amplitude, phase, rate, decay."""
+    first, second = line[:2].clamp(-1, 1).tolist()
+    turns = torch.arange(len(line), dtype=line.dtype)
+    for angle, wave in ((math.acos(second), torch.cos), (math.asin(second), torch.sin)):
+        if abs(first - float(wave(torch.zeros(())))) < 1e-6 and torch.allclose(wave(angle * turns), line, atol=1e-3):
+            return [angle]
+    return line[:4].tolist()
+
+
+def _segments(line: list[float]) -> tuple[list[float], list[float]]:
     """The numbers of a line by pieces of ramps: start and step of each; a number alone where there is no ramp."""
-    told, place = [], 0
+    told, places, place = [], [], 0
     while place < len(line):
         step = line[place + 1] - line[place] if place + 1 < len(line) else 0.0
         if not math.isfinite(step):
@@ -135,9 +162,11 @@ def _segments(line: list[float]) -> list[float]:
         end = place + 1
         while end < len(line) and _near(line[end], line[end - 1] + step):
             end += 1
-        told.append(line[place])
-        place = end if end - place > 2 else place + 1
-    return told
+        is_ramp = end - place > 2
+        told += [line[place], step] if is_ramp and step else [line[place]]
+        places += [float(place)] if place else []
+        place = end if is_ramp else place + 1
+    return told, places
 
 
 def _near(one: float, other: float) -> bool:

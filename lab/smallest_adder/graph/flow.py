@@ -32,6 +32,8 @@ class Flow(NamedTuple):
     """The most activations and norms in a row after an attention."""
     steps: int
     """The most operations of arithmetic after the attentions of one layer."""
+    before: int
+    """Operations of arithmetic, and paddings, before any attention."""
 
 
 def flow_of(graph: Graph) -> Flow:
@@ -60,7 +62,7 @@ def flow_of(graph: Graph) -> Flow:
                 carrying.update(node.results)
         bends.update(dict.fromkeys(node.results, bent + _bends(node)))
         level.update(dict.fromkeys(node.results, here))
-        steps[here] = steps.get(here, 0) + (node.kind in (Kind.SUM, Kind.BEND))
+        steps[here] = steps.get(here, 0) + (node.kind in (Kind.SUM, Kind.BEND) or node.name == "constant_pad_nd")
     attended = graph.downstream(set(found))
     after = [bends[value] for value in attended if level.get(value, 0)]
     return Flow(
@@ -71,6 +73,7 @@ def flow_of(graph: Graph) -> Flow:
         max(width.values()),
         max(after, default=0),
         max((count for layer, count in steps.items() if layer), default=0),
+        steps[0],
     )
 
 

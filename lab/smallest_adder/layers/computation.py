@@ -59,8 +59,8 @@ def _is_whole(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex)
 
 
-def size_after_attention(trial: Trial) -> str:
-    """Stops an adder that is unrolled after attention has copied the digits to one place.
+def size_around_attention(trial: Trial) -> str:
+    """Stops weights that are built by many operations before attention, and an adder that is unrolled after it.
 
     The contract says how much attention may carry to a position, by the parameters, and how much may follow on it: a
     layer's norms and its feed-forward do.
@@ -70,6 +70,7 @@ def size_after_attention(trial: Trial) -> str:
     bounds = (
         ("numbers that the attentions of a layer carry to a position", "width", carried),
         ("activations and norms in a row after an attention", "bends", contract.BENDS),
+        ("operations of arithmetic before any attention", "before", contract.STEPS),
         ("operations of arithmetic after the attentions of a layer", "steps", contract.STEPS),
     )
     for what, name, most in bounds:

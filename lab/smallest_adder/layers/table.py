@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, Callable[[Trial], str]], ...] = (
     ("causality", attention.causality),
     ("self-attention", attention.self_attention),
     ("attention alone", attention.attention_alone),
-    ("size after attention", computation.size_after_attention),
+    ("size around attention", computation.size_around_attention),
     ("parameters matter", numbers.parameters_matter),
     ("precision", numbers.precision),
     ("accuracy", scoring.accuracy),

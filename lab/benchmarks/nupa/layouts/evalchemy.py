@@ -1,10 +1,10 @@
 """Evalchemy's rows of NUPA, one JSON object a line: which texts of a published file it asks, and in which order.
 
 NUPA    at most 100 texts of each stratum, drawn by Python's `random` from a fixed seed: 238,926 in all.
-NUPA5K  5,000 texts: rounds over the strata, each of which gives the text with its next smallest digest. Their list, the
-        manifest, is a file of evalchemy, whose digest is known (PANEL_SHA256).
+NUPA5K  5,000 texts: rounds over the strata, in which each stratum gives the text with its next smallest digest. The
+        list of them, the manifest, is a file of evalchemy, whose digest is known (PANEL_SHA256).
 
-The -Loose tasks have the same rows; they read answers otherwise (verdicts.py).
+The -Loose tasks have the same rows; they read answers differently (verdicts.py).
 """
 
 import hashlib

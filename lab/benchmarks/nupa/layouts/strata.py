@@ -73,13 +73,13 @@ def facts(task: str, digits: int, group: Iterable[str], text: str) -> dict[str, 
 
 
 def answer_format(task: str) -> str:
-    """The last word of a task's name, where a short integer is an Integer."""
+    """The last word of a task's name; "int", a short integer, counts as Integer."""
     last = task.rpartition("_")[2]
     return "Integer" if last == "int" else last
 
 
 def _operation(task: str) -> str:
-    """The first word of a task's name, or two where the first alone would be another operation."""
+    """The first word of a task's name, or the first two if one alone would name another operation."""
     first, *rest = task.split("_")
     two = rest and (first in ("digit", "get", "to") or rest[0] in ("easy", "hard"))
     return f"{first}_{rest[0]}" if two else first

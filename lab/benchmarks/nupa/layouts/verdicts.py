@@ -4,7 +4,7 @@ Their rules are more generous than the lab's in some ways and less in others:
 
     reading  direct: an answer stands at the beginning of the text, perhaps after the words "the answer is".
              loose: an answer at the end counts first: in a box, in inline math, after "=", or after a word such as
-             "answer". If there is none, it is read as by direct, and if that fails, the last line may be the answer.
+             "answer". If there is none, the direct reading applies, and if that fails, the last line may be the answer.
              The thoughts of a model, up to <|end_think|>, are no part of the text.
     signs    the sign of an exponent is dropped, so 1.5e-8 is right where 1.5e8 is.
     dlength  the difference of all digits together: 123/456 has the length of 12/3456. The lab's, like the paper's, adds
