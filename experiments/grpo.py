@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lab
 from lab.drawing.publishing import take_results
@@ -42,7 +42,8 @@ class Job(NamedTuple):
 
 def train(job: Job, seed: int, folder: Path) -> None:
     """Writes the trained adapters into `folder`, with what every step earned in rewards.json."""
-    from trl import GRPOConfig, GRPOTrainer
+    from trl.trainer.grpo_config import GRPOConfig
+    from trl.trainer.grpo_trainer import GRPOTrainer
 
     from lab import rewards
     from lab.config.finetuning import LoraConfig
@@ -59,10 +60,11 @@ def train(job: Job, seed: int, folder: Path) -> None:
     )  # fmt: skip
     problems = rewards.problems(job.task, job.digits, n=job.steps * PROBLEMS, seed=seed)
     tuned = adapters.attach(model, LoraConfig(rank=16), seed)
-    trainer = GRPOTrainer(tuned, [rewards.nupa, rewards.nupa_digits], settings, problems, processing_class=tokenizer)
+    earned_by: list[Any] = [rewards.nupa, rewards.nupa_digits]
+    trainer = GRPOTrainer(tuned, earned_by, settings, problems, processing_class=tokenizer)
     began, clock = time.perf_counter(), time.process_time()
     trainer.train()
-    tuned.save_pretrained(folder)
+    tuned.save_pretrained(str(folder))
     description = folder / "adapter_config.json"
     # PEFT records where the base model lay on this machine
     description.write_text(json.dumps(json.loads(description.read_text()) | {"base_model_name_or_path": MODEL}))

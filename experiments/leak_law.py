@@ -61,8 +61,9 @@ def variant(name: str, slope: float, factor: float) -> Subject:
     config = type(run.model.config).from_dict({**run.model.config.to_dict(), "locality": slope})
     model = type(run.model)(config).eval()
     model.load_state_dict(run.model.state_dict())
-    for layer in model.model.layers:
-        layer.self_attn.q_proj.weight.data *= factor
+    for part, module in model.named_modules():
+        if part.endswith("self_attn.q_proj"):
+            module.weight.data.mul_(factor)  # type: ignore[operator, union-attr]
     return bridge(f"{name}, slope {slope:g}, factor {factor:g}", model, NotatedSums(run.notation, run.tokenizer))
 
 
@@ -106,7 +107,7 @@ def odds_by_distance(subject: Subject, sums: Sums, heads: set[tuple[int, int]]) 
         for k in range(TRAINED):
             foreign = [d for d in range(TRAINED) if d - k not in (0, -1)]
             mass = digits_BKD[:, :, k]
-            needed_B = 1 - sum((mass[:, :, d] * there_BD[:, d]).sum(0) for d in foreign)
+            needed_B = 1 - torch.stack([(mass[:, :, d] * there_BD[:, d]).sum(0) for d in foreign]).sum(0)
             for d in foreign:
                 share_B = mass[:, :, d].mean(0) / needed_B.clamp(min=1e-6)
                 seen.setdefault(d - k, []).extend(share_B[there_BD[:, d]].tolist())
