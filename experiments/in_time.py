@@ -13,7 +13,7 @@ runs, or in experiments/results/ with publish=true.
 # %%
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -88,6 +88,17 @@ def exchanged(subject: Any) -> float:
     return float(rate.at(outcome="target").value - rate.at(outcome="other neighbour").value)
 
 
+class Seen(NamedTuple):
+    """What was seen after so many steps and training problems."""
+
+    step: int
+    samples: int
+    values: dict[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"step": self.step, "samples": self.samples, **self.values}
+
+
 def trained(seed: int, folder: Path) -> list[dict[str, Any]]:
     """What was seen every 50 steps. Trains the model unless it is there."""
     given = [*SMALL, f"name=in_time_{seed}", f"seed={seed}", f"output={folder}"]
@@ -103,8 +114,9 @@ def trained(seed: int, folder: Path) -> list[dict[str, Any]]:
     with config.open_run() as run:
         dtype = pretrained.resolve_dtype(config.model)
         train_from_scratch(
-            model, tokenizer, config.training, sets, collate, seed, run, dtype, lambda: [watch(model, writer)]
-        )
+            model, tokenizer, config.training, sets, collate, seed, run, dtype,
+            lambda step, samples: [Seen(step, samples, watch(model, writer))],
+        )  # fmt: skip
         return list(run.read("curve"))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 from markdown_it import MarkdownIt
-from pydantic import ValidationError
 
 from lab.benchmarks import compare
-from lab.benchmarks.results import Summary
+from lab.benchmarks.results import read_summary
 from lab.drawing.tables import percent
+from lab.errors import RunError
 from lab.site.gather import Record
 from lab.site.overview import Scores
 from lab.site.scripts import write_script
@@ -46,22 +46,26 @@ def _found(record: Record) -> list[str]:
     """What the command said at its end; how far a run is that has not ended."""
     if record.status == "running":
         return _progress(record)
+    if not record.summary:
+        return []
     try:
-        parts = compare.by_benchmark(Summary.model_validate(record.summary), record.name)
+        parts = compare.by_benchmark(read_summary(record.run), record.name)
         return [line for kind, found in parts.items() for line in compare.in_short(kind, found)]
-    except ValidationError:
-        return []  # the summary of another command: a probe, a sweep, an adder, a cost
+    except (RunError, ValueError):
+        return []  # of another version, or of a command that asks nothing: a probe, a sweep, an adder
 
 
 def _progress(record: Record) -> list[str]:
-    last = next(iter(_text(record.run.path / "metrics.jsonl").splitlines()[-1:]), "")
-    try:
-        told = json.loads(last)
-        step, loss = int(told["step"]), float(told["loss"])
-    except (ValueError, KeyError, TypeError):
-        return []
+    """The last step that was logged, and its loss."""
     steps = (record.config.get("training") or {}).get("max_steps")
-    return [f"step {step:,}{f' of {steps:,}' if isinstance(steps, int) else ''}, loss {loss:.3f}"]
+    for line in reversed(_text(record.run.path / "metrics.jsonl").splitlines()):
+        try:
+            told = json.loads(line)
+            step, loss = int(told["step"]), float(told["loss"])
+        except (ValueError, KeyError, TypeError):
+            continue  # the line of a validation, or one that is being written
+        return [f"step {step:,}{f' of {steps:,}' if isinstance(steps, int) else ''}, loss {loss:.3f}"]
+    return []
 
 
 def _settings(config: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, str]]:

@@ -9,7 +9,8 @@
 What is judged is what build_model()'s module computes: one pass over one sequence, written down as a graph. Beside the
 challenge's rules (self-attention, causal, 99 % right) these bounds hold:
 
-    numbers in its code              at most LITERALS different ones, beside those that everybody knows
+    numbers in its code              at most LITERALS different ones, beside those that everybody knows; sizes that no
+                                     parameter pays for, and what describes a constant, are such numbers
     an attention carries             at most CARRIED numbers to a position, and one more for every four parameters
     before an attention, and after   at most STEPS operations of arithmetic
     after an attention follow        at most BENDS activations and norms in a row

@@ -59,7 +59,7 @@ class BatchedModel:
     def state_dict(self, row_P: torch.Tensor) -> dict[str, torch.Tensor]:
         """The weights by name; of several seeds (P, S), each with a last dimension more."""
         parts = zip(self.names, row_P.split(self.sizes), self.shapes, strict=True)
-        return {name: part.view(*shape, *row_P.shape[1:]) for name, part, shape in parts}
+        return {name: part.view((*shape, *row_P.shape[1:])) for name, part, shape in parts}
 
     def logits(self, rows_SP: torch.Tensor, ids_BT: torch.Tensor) -> torch.Tensor:
         """(B, A, V, S)."""

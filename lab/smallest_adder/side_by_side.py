@@ -18,9 +18,7 @@ LEAST = -60.0
 """A score so far below the largest counts as that; its share is nothing, and is no zero to divide by."""
 
 
-def logits_of_many(
-    weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torch.Tensor, answers: int
-) -> torch.Tensor:
+def logits_of_many(weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torch.Tensor, answers: int) -> torch.Tensor:
     """(B, A, V, S): what TinyAdder (models.py) gives for each seed.
 
     weights: TinyAdder's parameters by their names, each with seeds as its last dimension, and the period (S, or 1).
@@ -55,9 +53,7 @@ def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tenso
     return looks_NX, ids_BT[:, -answers:].flatten()
 
 
-def tables(
-    weights: Mapping[str, torch.Tensor], heads: int, tokens: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def tables(weights: Mapping[str, torch.Tensor], heads: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention's shares before they are divided by their sum (Q, K, T, H, S), and what a token adds (V, H, D, S)."""
     normed_VDS = normed(weights["digits_VD"], weights.get("gains_3D", torch.ones(3, 1, 1))[0])
     q_VH2S, k_VH2S, v_VH2S = (

@@ -83,7 +83,7 @@ def test_a_run_is_measured_resumed_and_compared_like_any_other(arguments, tmp_pa
     main([*arguments, "name=other"])
     main([str(run), str(tmp_path / "other")])
     told = capsys.readouterr().out
-    assert "Right answers" in told
+    assert "right, % (95 % interval), n=3" in told
     assert "roman.py" in told
     assert "Differences from mine" in told
 

@@ -146,11 +146,14 @@ def in_process(tmp_path_factory):
 @real
 @pytest.mark.slow
 def test_vllm_and_the_labs_engine_read_the_same_answers(in_process):
-    """In float32, in which the order of sums in a batch changes no choice of a token here."""
+    """In float32, in which the order of sums in a batch changes no choice of a token here. vLLM may write more, because
+    nothing stops it when an answer is decided."""
     ours, theirs = in_process["local"], in_process["vllm"]
     assert len(ours) == len(theirs) == 24
-    given = [{name: reading["given"] for name, reading in one["readings"].items()} for one in ours.values()]
-    assert [{name: theirs[i]["readings"][name]["given"] for name in given[i]} for i in theirs] == given
+    for index, sample in ours.items():
+        assert theirs[index]["strict"] == sample["strict"]
+        assert theirs[index]["loose"] == sample["loose"]
+        assert theirs[index]["text"].startswith(sample["text"])
 
 
 @real
@@ -190,6 +193,7 @@ def test_its_server_answers_every_problem_of_an_evaluation(tmp_path):
 
     port = 8437
     words = ["--model", locate(MODEL), "--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(port)]
+    words.append("--enforce-eager")  # compiling takes minutes on one core
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words, "--max-model-len", "512"]
     with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
         try:
@@ -201,7 +205,7 @@ def test_its_server_answers_every_problem_of_an_evaluation(tmp_path):
             server.terminate()
     found = answers(tmp_path / "served")
     assert len(found) == 24
-    assert all(sample["completion"]["finish_reason"] in ("stop", "length") for sample in found.values())
+    assert {sample["finish_reason"] for sample in found.values()} <= {"stop", "length"}
 
 
 def _wait_for(address, server):

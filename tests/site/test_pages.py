@@ -219,7 +219,7 @@ def test_a_chart_is_saved_as_a_picture_and_a_table_as_csv_that_reads_back(open_p
     assert image.shape[0] >= 400
     assert len({tuple(colour) for colour in image.reshape(-1, image.shape[-1])[::97]}) > 3
     page.locator(".as-table > summary").first.click()
-    table = page.locator("#performance-view .wide")
+    table = page.locator("#performance-view .as-table .wide")
     with page.expect_download() as download:
         table.locator(".save").click()
     rows = list(csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8-sig"))))
@@ -233,12 +233,34 @@ def test_the_heat_map_shows_a_model_or_the_difference_of_two(open_page):
     row = page.locator("#heatmap-view tbody tr").first
     assert row.locator("th").inner_text() == "add, integer"
     assert row.locator("td").all_inner_texts() == ["8.3", "0", "not measured", "not measured"]
-    assert page.locator("#heatmap-view tbody tr").count() == 53
+    measured = page.locator("#heatmap-view tbody tr:visible").count()
+    assert page.locator("#heatmap-view [role=status]").inner_text().startswith(f"{measured} of 53 tasks measured")
+    page.get_by_text("Show the others too").click()
+    assert page.locator("#heatmap-view tbody tr:visible").count() == 53 > measured
     page.get_by_label("Model", exact=True).select_option(label="second")
     page.get_by_label("Minus").select_option(label="first")
     page.wait_for_function(READY)
     assert row.locator("td").nth(0).text_content() == "+75 intervals apart"
     assert row.locator("td").nth(1).inner_text() == "0"
+
+
+def test_models_are_ranked_over_what_all_of_them_were_asked(open_page):
+    page = open_page("performance")
+    rows = page.locator("#performance-view .wide").first.locator("tbody tr")
+    assert [row.locator("th").inner_text() for row in rows.all()] == ["second", "first"]
+    shares = [float(row.locator("td").first.inner_text().partition(" ")[0]) for row in rows.all()]
+    assert shares[0] > shares[1]
+
+
+def test_a_run_page_says_what_was_found_or_how_far_a_running_run_is(open_page, log, tmp_path):
+    add = {"ranges": {"S": nupa_part(3, 36, (3, 4))}, "domains": {}, "lengths": {}}
+    write_run(tmp_path, "done", NUPA, summary={"version": 1, "nupa": {"add_integer": add}})
+    steps = [{"step": 10, "loss": 0.5}, {"step": 20, "loss": 0.25}, {"step": 20, "valid_loss": 0.3}]
+    write_run(tmp_path, "going", f"{SCRATCH}training: {{max_steps: 1000}}\n", "running", metrics=steps)
+    page = open_page("run/done", url=report([tmp_path], tmp_path / "report", log).as_uri())
+    assert page.locator("#run-view .found li").first.inner_text().startswith("exact match, % (95 % interval), n=36: 8 ")
+    go(page, "run/going")
+    assert page.locator("#run-view .found li").all_inner_texts() == ["step 20 of 1,000, loss 0.250"]
 
 
 def test_errors_are_counted_by_length(open_page):

@@ -30,6 +30,8 @@ def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None,
                 axes.set_ylabel(name)
                 if metric != "dlength":
                     axes.set_ylim(-0.03, 1.03)
+                else:
+                    axes.set_ylim(0, max(1, axes.get_ylim()[1]))
             row[1].set_title(task)
         for axes in grid[-1]:
             axes.set_xlabel("digits (grey: trained)" if trained else "digits")

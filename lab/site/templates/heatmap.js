@@ -29,16 +29,19 @@ function drawHeatmap() {
   const found = (one, task, range) => estimateIn(one?.ranges[task.key]?.[range], metric, reading);
   const all = tasks.flatMap((task) => DATA.ranges.flatMap((range) => [found(a, task, range), found(b, task, range)]));
   const scale = scaleOf(metric, all);
-  const rows = tasks.map((task) => element("tr", {}, element("th", { scope: "row" }, taskName(task.key)),
+  const isMeasured = (task) => DATA.ranges.some((range) => found(a, task, range) && (!b || found(b, task, range)));
+  const rows = tasks.map((task) => element("tr", { hidden: !isMeasured(task) }, element("th", { scope: "row" }, taskName(task.key)),
     DATA.ranges.map((range) => (b ? difference(found(a, task, range), found(b, task, range), metric, scale) : single(found(a, task, range), metric, scale)))));
   const title = `${metricName(metric)}${metric === "dlength" ? ", digits" : ", %"}, ${reading} reading: ${a.label}${b ? ` minus ${b.label}` : ""}`;
-  const measured = tasks.filter((task) => DATA.ranges.some((range) => found(a, task, range) && (!b || found(b, task, range)))).length;
+  const measured = tasks.filter(isMeasured).length;
+  const showAll = element("button", { type: "button", onclick: () => { rows.forEach((row) => { row.hidden = false; }); showAll.remove(); } }, "Show the others too");
   return [
     element("p", { class: "note", role: "status" }, `${measured} of ${tasks.length} tasks measured${b ? " in both. Blue: better, orange: worse; framed if the two intervals do not overlap" : ""}.`),
     element("table", {}, element("caption", {}, title),
       element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "task"), DATA.ranges.map((range) => element("th", { scope: "col" }, range)))),
       element("tbody", {}, rows)),
-  ];
+    measured < tasks.length ? showAll : null,
+  ].filter(Boolean);
 }
 
 const unmeasured = () => element("td", { class: "none" }, "not measured");

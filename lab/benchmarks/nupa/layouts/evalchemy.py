@@ -50,7 +50,7 @@ def sampled(texts: Texts, each: int = EACH, seed: int = SEED) -> Iterator[dict[s
 
 def panel(texts: Texts, size: int = PANEL) -> list[Identity]:
     """The texts of NUPA5K, in its order. Raises TaskError if the file has fewer distinct texts."""
-    left = {}
+    left: dict[tuple[str, int], Iterator[str]] = {}
     for task, groups in texts.items():
         for digits, group in groups.items():
             left[task, int(digits)] = iter(sorted(set(map(digest, group))))
