@@ -4,7 +4,7 @@
 
 Two trained one-layer models of the zoo, right up to 10 digits, are varied without training: attention loses a slope for
 each place between two digits, and its scores are multiplied by a factor. Variants that are right at 10 digits fail at
-lengths from 11 to more than 100. Reach is the length up to which half of the sums are right, between the lengths of
+different lengths. Reach is the length up to which half of the sums are right, between the lengths of
 `LENGTHS`. Predictors are measured on sums of at most ten digits:
 
     leak            attention that the aligned heads give at ten digits to digits that s_k does not need

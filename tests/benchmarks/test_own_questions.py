@@ -79,13 +79,14 @@ def test_a_run_is_measured_resumed_and_compared_like_any_other(arguments, tmp_pa
     assert sorted((run / "samples.jsonl").read_text().splitlines()) != lines[:1]
     assert json.loads((run / "summary.json").read_text())["own_questions"]["asked"] == 3
     capsys.readouterr()
-    main([str(run), str(run)])
+    out = f"out={tmp_path / 'comparison'}"
+    main([str(run), str(run), out])
     main([*arguments, "name=other"])
-    main([str(run), str(tmp_path / "other")])
+    main([str(run), str(tmp_path / "other"), out])
     told = capsys.readouterr().out
     assert "right, % (95 % interval), n=3" in told
     assert "roman.py" in told
-    assert "Differences from mine" in told
+    assert (tmp_path / "comparison" / "tables" / "differences.md").is_file()
 
 
 @pytest.mark.parametrize(
