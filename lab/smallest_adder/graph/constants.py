@@ -39,7 +39,7 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
     products = {one * other for one in _parts(sizes) for other in _parts(sizes)}
     products |= set(range(graph.tokens + MOST_EXTRA_KEYS + 1))  # tokens, and a part of them
     fixed = Program(graph).fixed
-    told: set[float] = set()
+    told = {float(size) for value in own for size in graph.shape(value) if size not in products}
     for value in graph.leaves:
         if value not in own:
             told.update(_described(fixed[value], outside=True))
