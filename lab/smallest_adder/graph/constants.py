@@ -39,7 +39,7 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
     products = {one * other for one in _parts(sizes) for other in _parts(sizes)}
     products |= set(range(graph.tokens + MOST_EXTRA_KEYS + 1))  # tokens, and a part of them
     fixed = Program(graph).fixed
-    told: set[float] = set()
+    told = {float(size) for value in own for size in graph.shape(value) if size not in products}
     for value in graph.leaves:
         if value not in own:
             told.update(_described(fixed[value], outside=True))
@@ -137,7 +137,8 @@ def _diagonal(tensor: torch.Tensor) -> bool:
 def _line(line: torch.Tensor, outside: bool) -> tuple[list[float], list[float]]:
     """The numbers that tell a line, and the places where its pieces begin."""
     numbers, places = _segments(line.tolist())
-    if len(numbers) > 2 and len(line) > 4 and _is_wave(line):
+    order = 2 if outside else 3  # squares too, as they are made in the pass
+    if len(numbers) > 2 and len(line) > 2 * order and _is_wave(line, order):
         return (_wave(line) if outside else []), []
     return numbers, places
 
@@ -173,10 +174,11 @@ def _near(one: float, other: float) -> bool:
     return one == other or abs(one - other) <= 1e-5 * max(abs(one), abs(other), 1e-3)
 
 
-def _is_wave(line: torch.Tensor) -> bool:
-    """Whether each number follows from the two before it by one rule: sine, cosine, exponential, ramp."""
+def _is_wave(line: torch.Tensor, order: int) -> bool:
+    """Whether each number follows from the few before it by one rule: sines, exponentials, ramps; of 3, squares."""
     if not line.isfinite().all() or not line.any():
         return False
-    before, after = torch.stack([line[1:-1], line[:-2]], dim=1), line[2:]
+    before = torch.stack([line[place : place - order] for place in range(order)], dim=1)
+    after = line[order:]
     rule = torch.linalg.lstsq(before, after, driver="gelsd").solution
     return bool((before @ rule - after).abs().max() <= 1e-4 * line.abs().max())

@@ -74,8 +74,7 @@ class Adder(nn.Module):
         places = torch.arange(ids.shape[1])
         apart = places[:, None] - places[None, :]
         this, before = (apart == 10) | (apart == 21), (apart == 11) | (apart == 22)
-        near = (this | before) | (apart == 0)
-        scores = (ten / 1000 * this - sharp * (apart == 0)).masked_fill(~near, -math.inf)
+        scores = (sharp * this + sharp * before + ten / 1000 * this).masked_fill(apart < 0, -math.inf)
         weights = torch.softmax(scores.expand(len(ids), -1, -1), -1)
         x = whole * (weights @ x[..., None])[..., 0] - x
         x = x - hundred * torch.sigmoid((x - step) * sharp)

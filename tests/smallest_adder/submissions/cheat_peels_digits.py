@@ -34,8 +34,7 @@ class Adder(nn.Module):
         places = torch.arange(ids.shape[1])
         apart = places[:, None] - places[None, :]
         this, before = (apart == 10) | (apart == 21), (apart == 11) | (apart == 22)
-        near = (this | before) | (apart == 0)
-        scores = (10 * ten * this - 20 * (apart == 0)).masked_fill(~near, -math.inf)
+        scores = (20 * this + 20 * before + 10 * ten * this).masked_fill(apart < 0, -math.inf)
         weights = torch.softmax(scores.expand(len(ids), -1, -1), -1)
         x = 1000 * whole * (weights @ x[..., None])[..., 0] - x
         x = x - 1000 * hundred * torch.sigmoid((x - 1000 * step) * 20)
