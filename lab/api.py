@@ -1,6 +1,7 @@
 """The Python API behind `lab.load`, `lab.problems`, `lab.evaluate` and `lab.probe`."""
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,6 +211,9 @@ def served(config: EvaluateConfig) -> Model:
 def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Problem]:
     """`n` distinct test problems of one task and length; fewer if there are fewer.
 
+    Short numbers belong to training, because there are too few to keep some apart; a warning says so. Numbers longer
+    than those of NUPA have no test split either, but no training of NUPA's lengths sees them.
+
     Args:
         task: its key, such as add_integer; `lab list tasks` shows all 53.
         digits: the length of the longest operand.
@@ -222,6 +226,9 @@ def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Proble
     '259'
     """
     found = task_named(task)
+    if digits < found.tested_lengths.start:
+        shortest = f"{task} is tested from {found.tested_lengths.start} digits"
+        warnings.warn(f"{shortest}; problems of {digits} may have been trained on", stacklevel=2)
     split = "test" if digits in found.tested_lengths else "train"
     return distinct_problems(Cell(found, digits), split, seed, n)
 

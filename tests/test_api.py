@@ -96,6 +96,13 @@ def test_bad_input_is_one_line(scratch):
     assert "\n" not in str(error.value)
 
 
+def test_problems_that_may_have_been_trained_on_come_with_a_warning(recwarn):
+    assert lab.problems("max_integer", digits=5, n=1)
+    assert not recwarn
+    with pytest.warns(UserWarning, match="max_integer is tested from 5 digits; problems of 4 may have been trained on"):
+        lab.problems("max_integer", digits=4, n=1)
+
+
 def test_commands_of_the_same_names_do_not_hide_the_functions():
     for name in ("evaluate", "probe"):
         assert importlib.import_module(f"lab.{name}").main
