@@ -13,7 +13,7 @@ from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Reading, Sample, Scores, facts, grouped
 from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import ModelConfig, chosen
-from lab.errors import ConfigError, TaskError
+from lab.errors import ConfigError, LabWarning, TaskError
 from lab.inference.engine import Engine, Request
 from lab.inference.local import LocalEngine
 from lab.inference.opening import open_engine
@@ -228,7 +228,7 @@ def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Proble
     found = task_named(task)
     if digits < found.tested_lengths.start:
         shortest = f"{task} is tested from {found.tested_lengths.start} digits"
-        warnings.warn(f"{shortest}; problems of {digits} may have been trained on", stacklevel=2)
+        warnings.warn(f"{shortest}; problems of {digits} may have been trained on", LabWarning, stacklevel=3)
     split = "test" if digits in found.tested_lengths else "train"
     return distinct_problems(Cell(found, digits), split, seed, n)
 

@@ -38,6 +38,10 @@ class RuleError(LabError):
     """A rule that does not exist, cannot be read, or does something that a rule may not do."""
 
 
+class LabWarning(UserWarning):
+    """Something of the lab's own to be said, while the warnings of libraries are turned off (lab/progress.py)."""
+
+
 class DivergedError(LabError):
     """A training whose loss is no longer a number."""
 

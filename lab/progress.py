@@ -17,6 +17,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
+from lab.errors import LabWarning
+
 _FIRST_LINE, _SHARE, _LONGEST_SILENCE = 5.0, 0.1, 300.0
 """Seconds until the first line; the pause until the next line as a share of the time so far; its maximum in seconds."""
 
@@ -114,6 +116,7 @@ def quiet_libraries() -> None:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
+        warnings.simplefilter("default", LabWarning)
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.set_verbosity_error()
