@@ -62,7 +62,7 @@ def nupa(completions: Sequence[Any], **columns: Any) -> list[float]:
 
 
 def nupa_loose(completions: Sequence[Any], **columns: Any) -> list[float]:
-    """The same in the loose reading, which finds the answer anywhere in the text."""
+    """1 for each right answer in the loose reading, which finds the answer anywhere in the text."""
     return [float(found.exact_match) for found in _scores(completions, columns, "loose")]
 
 

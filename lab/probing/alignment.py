@@ -85,7 +85,7 @@ def alignment(
 def alignment_by_column(
     subject: Subject, sums: Sums, indexing: Indexing = "place", batch_size: int = 32, seed: int = 0
 ) -> Alignment:
-    """The same of each column, over all sums that have it."""
+    """What `alignment` measures, for each column, over all sums that have it."""
     arrays = _samples(subject, sums, indexing, batch_size, seed)
     columns = {"column": list(range(sums.query_at_BK.shape[1]))}
     return Alignment(*(_measured(subject, name, array, columns) for name, array in arrays.items()))
@@ -129,7 +129,7 @@ def aligned_heads(measured: Alignment, threshold: float = 0.2) -> list[Aligned]:
 
 
 def one_hot(aligned: Sequence[Aligned]) -> list[Aligned]:
-    """The same heads, looking at nothing else: the weights of each head are scaled to sum to one."""
+    """The aligned heads as if they looked at nothing else: the weights of each head are scaled to sum to one."""
     totals: dict[tuple[int, int], float] = {}
     for layer, head, _, _, weight in aligned:
         totals[layer, head] = totals.get((layer, head), 0.0) + weight

@@ -110,7 +110,7 @@ def _looking(found: Found) -> list[Aligned]:
 
 
 def _effects(found: Found) -> dict[Component, float]:
-    """Of heads and MLPs that are patched at all tokens, the larger of both ways."""
+    """The effect of each head and MLP that is patched at all tokens: the larger of the two directions."""
     known: dict[Component, float] = {}
     for measured in found.get("patching", ()):
         if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):

@@ -1,4 +1,4 @@
-"""The same sums with other position ids: does a model fail at what stands there, or at where it stands?
+"""Asks sums again with other position ids: does a model fail at what stands there, or at where it stands?
 
 - as they are     what the model gives itself
 - shifted         all by the same amount: relative encodings (RoPE, ALiBi) see no change, embeddings of ids do

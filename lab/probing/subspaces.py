@@ -31,7 +31,7 @@ class Subspace(NamedTuple):
         return cls(basis_DR, *((stream_ND[rows] @ basis_DR).mean(0) for rows in (~carry, carry)))
 
     def elsewhere(self, seed: int) -> "Subspace":
-        """The same coordinates in a random subspace, hence the same distance between the means."""
+        """A random subspace with the same coordinates, and so with the same distance between the means."""
         width, rank = self.basis_DR.shape
         return self._replace(basis_DR=random_basis(width, rank, seed).to(self.basis_DR))
 
