@@ -128,7 +128,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["model.size=70B"], "should be one of 0.2M, 0.4M"),
         (["data.packing=3"], "data.packing=3 should divide training.micro_batch_size=4"),
         (["data.lengths=[4, 1]"], "should be [shortest, longest]"),
-        (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation needs integer addition"),
+        (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation needs one of add_integer"),
         (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
         (["evaluation.lengths=[3, 3]"], "none twice"),
         (

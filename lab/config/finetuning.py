@@ -18,6 +18,7 @@ from lab.config.schema import (
     chosen,
     wrong,
 )
+from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
 
 
@@ -126,7 +127,7 @@ class DataConfig(Section):
     rules: RulesConfig = RulesConfig()
     """Which rules to follow, if style is rule_following."""
     variation: Variation = Variation()
-    """Hard cases among the training problems; only for data.tasks=[add_integer]."""
+    """Hard cases among the training problems of addition and subtraction (lab/numbers/additions.py)."""
     templates: Literal["benchmark", "many"] = "benchmark"
     """How training problems are asked. benchmark: in NUPA's words. many: in words drawn for each problem from NUPA's
     and those of lab/text/templates.py. Validation and test always use NUPA's words."""
@@ -259,10 +260,11 @@ class FinetuneConfig(RunConfig):
                 raise ValueError(f"{what}: use format.reverse=total, or answer")
             if self.tokenizer.digits.kind == "k_digit":
                 raise ValueError(f"{key} needs one digit a token: use tokenizer.digits.kind=one_digit")
-        adds = [item.key for item in chosen(self.data.tasks)] == ["add_integer"] and self.data.style == "direct"
-        if self.data.variation != Variation() and not adds:
-            raise ValueError("data.variation needs integer addition: use data.tasks=[add_integer] or leave it out")
-        if self.data.templates == "many" and not adds:
+        tasks, direct = [item.key for item in chosen(self.data.tasks)], self.data.style == "direct"
+        if self.data.variation != Variation() and not (direct and {*tasks} & {*VARIED}):
+            what = f"data.variation needs direct answers and one of {', '.join(VARIED)} among data.tasks"
+            raise ValueError(f"{what}: use such a task, or leave it out")
+        if self.data.templates == "many" and not (direct and tasks == ["add_integer"]):
             raise ValueError("data.templates=many needs integer addition: use data.tasks=[add_integer]")
         if (self.training.alignment.first or self.training.alignment.second) and not (
             plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.schema import LONGEST, Rate, RunConfig, Section, Tasks, TrainingConfig, Variation, chosen, wrong
+from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import LONGEST_SHORT_FACTOR, shorter_second
 
@@ -131,8 +132,8 @@ class PretrainingDataConfig(Section):
 
     @model_validator(mode="after")
     def _variation_of_additions(self) -> Self:
-        if self.variation != Variation() and [task.key for task in chosen(self.tasks)] != ["add_integer"]:
-            raise ValueError("variation needs integer addition: use tasks=[add_integer], or leave it out")
+        if self.variation != Variation() and not {task.key for task in chosen(self.tasks)} & {*VARIED}:
+            raise ValueError(f"variation needs one of {', '.join(VARIED)} among tasks, or leave it out")
         return self
 
     @model_validator(mode="after")

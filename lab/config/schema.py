@@ -134,7 +134,7 @@ class RulesConfig(Section):
 
 
 class Variation(Section):
-    """Makes training problems of integer addition harder than uniform digits are."""
+    """Makes training problems of addition and subtraction harder than uniform digits are; others stay as they are."""
 
     carries: float = Field(default=0, ge=0, le=1)
     """Share of problems in which many digits of the second number are 9 minus the digit of the first. How many is drawn

@@ -10,6 +10,9 @@ heads distinguish them.) All other digits are hidden. What the model computes fo
 digits around its place alone, not on the length of the number or on where the digit stands in it: if it is right for
 eight digits, it is right for a thousand. A text without numbers is computed exactly as without these changes.
 
+The point of an answer also sees the digit before it. A digit is written by the token before it, so without this the
+carry out of the tenths could not reach the ones.
+
 The other digits must be hidden in every layer. If each layer sees one place further, thirty layers see thirty places.
 
 Shapes: N nodes of a prefix tree, B rows, Q own nodes of a row, K nodes of its path, H heads, D width.
@@ -45,7 +48,9 @@ def text_positions(words: Sequence[str]) -> list[int]:
 
 
 def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> torch.Tensor:
-    """The kinds of the last Q tokens of a row, with HIDDEN for what they must not see. A token always sees itself.
+    """The kinds of the last Q tokens of a row, with HIDDEN for what they must not see.
+
+    A token always sees itself, and a separator in an answer the digit before it, which may pass a carry on.
 
     Args:
         kinds_QK: the kinds of pairs. Digits without a kind are hidden.
@@ -54,12 +59,14 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> to
             `LocalityConfig.words`.
     """
     queries, keys = kinds_QK.shape
-    itself_QK = torch.arange(keys) == torch.arange(keys - queries, keys)[:, None]
-    unseen_QK = (torch.tensor(spots.own).view(-1, 3)[:, 1] > 0).expand(queries, -1)
+    at_K, at_Q1 = torch.arange(keys), torch.arange(keys - queries, keys)[:, None]
+    starts_Q1, digits_K = torch.tensor(spots.starts)[:, None], torch.tensor(spots.own).view(-1, 3)[:, 1] > 0
+    separators_Q1 = (starts_Q1 > 0) & ~digits_K[at_Q1]
+    seen_QK = (at_K == at_Q1) | (separators_Q1 & (at_K == at_Q1 - 1))
+    unseen_QK = digits_K.expand(queries, -1)
     if last_word:
-        starts_Q1, at_K, words_K = torch.tensor(spots.starts)[:, None], torch.arange(keys), ~torch.tensor(spots.inside)
-        unseen_QK = unseen_QK | (words_K & (at_K > 0) & (at_K < starts_Q1 - 1))
-    return torch.where((kinds_QK == 0) & unseen_QK & ~itself_QK, HIDDEN, kinds_QK)
+        unseen_QK = unseen_QK | (~torch.tensor(spots.inside) & (at_K > 0) & (at_K < starts_Q1 - 1))
+    return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)
 
 
 class Paths(NamedTuple):

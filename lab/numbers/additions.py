@@ -113,10 +113,16 @@ STREAMS: dict[str, Callable[[str, int, int, int], Problem]] = {
 """The tasks that have strata, with the functions that draw them."""
 
 
-def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:
-    """A training problem of integer addition, made harder with certain probabilities; either number may come first.
+VARIED = ("add_integer", "sub_integer", "add_float", "sub_float")
+"""The tasks whose training problems can be made harder."""
 
-    A problem that would leave the training split stays as it is. Raises TaskError for other tasks.
+
+def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:
+    """A training problem of addition or subtraction, made harder with certain probabilities.
+
+    A subtraction is varied as the addition whose inverse it is: its answer and its second number are the two numbers
+    below. Problems of other tasks stay as they are, and so does a problem that would become longer or leave the
+    training split.
 
     Args:
         item: the problem.
@@ -126,22 +132,38 @@ def vary(item: Problem, carries: float, short_second: float, nines: float, seed:
         seed: selects the stream of draws.
         index: the problem's number in the stream.
     """
-    if (item.task, item.representation) != ("add", "integer"):
-        raise TaskError(f"data.variation works with add_integer only, but data.tasks has {task_of(item).key}")
+    task = task_of(item)
+    if task.key not in VARIED or item.b is None:
+        return item
+    subtracts = task.name == "sub"
+    a, b, decimals = _aligned(item.answer if subtracts else item.a, item.b)
     generator = philox("variation", seed, index)
     shortened, complemented, nined, swapped = (word / 2**64 for word in generator.random_raw(4).tolist())
-    a, b = [int(digit) for digit in item.a], [int(digit) for digit in str(item.b)]
     a, b = (a, b) if len(a) >= len(b) else (b, a)
     if shortened < short_second:
         b = _digits(1 + int(generator.random_raw()) % len(a), generator)
     if nined < nines:
-        a = [9] * len(a)
+        a = [9] * max(1, len(a) - subtracts)  # their sum has one digit more, and here it is an operand
+        b = b[-len(a) :]
     elif complemented < carries:
         b = _complemented(a, b, generator)
-    a, b = (a, b) if swapped < 0.5 else (b, a)
-    changed = _problem(_text(a), _text(b), item.length)
-    tested = task_of(item).tested_lengths
-    return changed if split_of("integer", changed.a, changed.b, item.length, tested) == "train" else item
+    first, second = int(_text(a)), int(_text(b))
+    first, second = (first, second) if swapped < 0.5 else (second, first)
+    numbers = (first + second, second, first) if subtracts else (first, second, first + second)
+    texts = [str(Float(number, -decimals)) if task.representation is Float else str(number) for number in numbers]
+    length = max(len(part) for text in texts[:2] for part in text.split("."))
+    changed = Problem(item.task, item.representation, *texts, length)
+    fits = length <= item.length
+    kept = fits and split_of(item.representation, texts[0], texts[1], length, task.tested_lengths) == "train"
+    return changed if kept else item
+
+
+def _aligned(a: str, b: str) -> tuple[list[int], list[int], int]:
+    """The digits of two integers or floats down to the same decimal, and how many decimals that makes."""
+    decimals = max(len(number.partition(".")[2]) for number in (a, b))
+    whole = [number.partition(".")[0] + number.partition(".")[2].ljust(decimals, "0") for number in (a, b)]
+    first, second = ([int(digit) for digit in str(int(text))] for text in whole)
+    return first, second, decimals
 
 
 def _text(digits: list[int]) -> str:

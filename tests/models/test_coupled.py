@@ -63,6 +63,13 @@ def test_an_answer_sees_the_last_word_before_it_and_the_first_of_the_text():
     assert seen("add 12.34 to 5.8: it is =4", 0, True, last_word=True) == "a......3.......8........=4"
 
 
+def test_the_point_of_an_answer_sees_the_digit_before_it():
+    """6.5 + 5.75 = 12.25: the digit 2 after the point depends on whether the tenths, 5 + 7, carried."""
+    assert seen("5.6 + 57.5 = 52.", 0) == "..6 + ...5 = .2."
+    assert seen("5.6 + 57.5 = 52.", 0, last_word=True) == "..6......5.. .2."
+    assert seen("5.6 + 57.5 = 52.2", 0) == "... + .... = ...2"
+
+
 def test_words_after_an_answer_see_all_words():
     assert seen("1 + 2 = 3, so", 0, last_word=True) == ". + 2 = 3, so"
 

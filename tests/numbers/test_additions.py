@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
-from lab.numbers.additions import STRATA, STREAMS, addition, float_addition, subtraction, vary
+from lab.numbers.additions import STRATA, STREAMS, VARIED, addition, float_addition, subtraction, vary
 from lab.numbers.representations import Float
 from lab.numbers.sampling import Cell, problem, task_of
 from lab.numbers.splits import split_of
@@ -89,5 +89,34 @@ def test_a_variation_varies_as_often_as_it_says():
     nines = [vary(item, 0, 0, 1, 0, i) for i, item in enumerate(drawn)]
     assert sum("9" * 12 in (i.a, i.b) for i in nines) > 300  # but for those that would be of another split
     assert sum(vary(item, 0, 0, 0, 0, i).answer == item.answer for i, item in enumerate(drawn)) == 400
-    with pytest.raises(TaskError, match=r"add_integer only, but data\.tasks has max_integer"):
-        vary(problem(Cell(TASKS["max_integer"], 5), "train", 0, 0), 1, 0, 0, 0, 0)
+
+
+def test_other_tasks_are_not_varied():
+    item = problem(Cell(TASKS["max_integer"], 5), "train", 0, 0)
+    assert vary(item, 1, 1, 1, 0, 0) is item
+
+
+@given(
+    st.sampled_from(VARIED),
+    st.integers(1, 20),
+    st.integers(0, 10**4),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_what_is_varied_is_a_true_training_problem_that_is_not_longer(key, length, index, carries, short, nines):
+    item = vary(problem(Cell(TASKS[key], length), "train", 0, index), carries, short, nines, 0, index)
+    task, parse = TASKS[key], TASKS[key].representation.parse
+    assert str(task.solve(parse(item.a), parse(str(item.b)))) == item.answer
+    assert max(len(part) for text in (item.a, str(item.b)) for part in text.split(".")) == item.length <= length
+    assert split_of(item.representation, item.a, item.b, item.length, task.tested_lengths) == "train"
+
+
+@pytest.mark.parametrize("key", ["sub_integer", "add_float", "sub_float"])
+def test_a_varied_problem_passes_a_carry_through_all_of_its_places(key):
+    """Nines and a short number: as an addition, and as the subtraction that is its inverse."""
+    drawn = [problem(Cell(TASKS[key], 6), "train", 0, index) for index in range(200)]
+    varied = [vary(item, 0, 1, 1, 0, index) for index, item in enumerate(drawn)]
+    texts = [{item.a, str(item.b), item.answer} for item in varied]
+    nines = [any({*text.replace(".", "")} == {"9"} and len(text) > 4 for text in numbers) for numbers in texts]
+    assert sum(nines) > 120
