@@ -1,10 +1,11 @@
 """One pretrained model tuned on ten tasks of NUPA with numbers of at most eight digits: how long may numbers be?
 
-    python experiments/graft_tasks.py [seeds=0] [lengths=4,8,16,20,50,100] [problems=32] [output=checkpoints]
-                                      [publish=true] [key=value ...]
+    python experiments/graft_tasks.py [seeds=0] [rows=graft,plain] [lengths=4,8,16,20,50,100] [problems=32]
+                                      [output=checkpoints] [publish=true] [key=value ...]
 
-Trains configs/smollm2_graft_tasks.yaml, one seed after the other, and asks each tuned model test problems of every task
-and length in NUPA's words, hard strata too, greedily, by the lab's own engine. Other arguments go to `lab.finetune`.
+Trains configs/smollm2_graft_tasks.yaml, and the same without the graft at equal samples (plain), one seed after the
+other, and asks each tuned model test problems of every task and length in NUPA's words, hard strata too, greedily, by
+the lab's own engine. Other arguments go to `lab.finetune`.
 What is measured is kept beside each model and is not measured again. Shows exact match (95 %, the wider of Student's
 over seeds and Wilson's over problems) and well-learned digits: the longest length up to which at least 90 % of digits
 are right at every tested length. Beside them are those of the paper's Llama-3.1-8B, tuned on 51,200 samples of all
@@ -40,7 +41,8 @@ TOGETHER = 8_000
 LEARNED = 0.9
 """The share of digits that must be right (section 2.3)."""
 THEIRS = "Llama-3.1-8B-ft"
-NAMES = ("seeds", "lengths", "problems", "output")
+ROWS = {"graft": [], "plain": ["positions={kind: original}"]}
+NAMES = ("seeds", "rows", "lengths", "problems", "output")
 
 
 class Answers(NamedTuple):
@@ -57,17 +59,21 @@ def main(arguments: Sequence[str]) -> None:
     changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
     lengths = [int(part) for part in given.get("lengths", "4,8,16,20,50,100").split(",")]
     problems, output = int(given.get("problems", 32)), given.get("output", "checkpoints")
-    found: list[dict[str, dict[int, Answers]]] = []
+    found: dict[str, list[dict[str, dict[int, Answers]]]] = {}
     for seed in given.get("seeds", "0").split(","):
-        config = load(
-            FinetuneConfig,
-            CONFIG,
-            [*changes, f"name=graft_tasks_{seed}", f"seed={seed}", f"output={output}", "resume=true"],
-        )
-        if config.run_status() != "finished":
-            finetune(config)
-        found.append(answered(config.path, [task.key for task in chosen(config.data.tasks)], lengths, problems))
-        show(found, lengths, problems, results)
+        for row in given.get("rows", "graft").split(","):
+            config = configured(row, seed, output, changes)
+            if config.run_status() != "finished":
+                finetune(config)
+            tasks = [task.key for task in chosen(config.data.tasks)]
+            found.setdefault(row, []).append(answered(config.path, tasks, lengths, problems))
+            show(row, found[row], lengths, problems, results)
+
+
+def configured(row: str, seed: str, output: str, changes: Sequence[str]) -> FinetuneConfig:
+    name = f"graft_tasks_{seed}" if row == "graft" else f"graft_tasks_{row}_{seed}"
+    changes = [*ROWS[row], *changes, f"name={name}", f"seed={seed}", f"output={output}", "resume=true"]
+    return load(FinetuneConfig, CONFIG, changes)
 
 
 def rows(tasks: Sequence[str]) -> list[str]:
@@ -128,7 +134,11 @@ def published(task: str) -> str:
 
 
 def show(
-    found: Sequence[Mapping[str, Mapping[int, Answers]]], lengths: Sequence[int], problems: int, results: Results
+    row: str,
+    found: Sequence[Mapping[str, Mapping[int, Answers]]],
+    lengths: Sequence[int],
+    problems: int,
+    results: Results,
 ) -> None:
     curves = {
         task: {length: over_seeds([model[task][length].exact for model in found]) for length in lengths}
@@ -147,19 +157,19 @@ def show(
         )
         for task, points in curves.items()
     ]
-    title = (
-        f"SmolLM2-135M tuned on ten tasks, 1-{TRAINED} digits: exact match (%, 95 %), {len(found)} seeds, n={problems}"
-    )
+    what = f"SmolLM2-135M tuned on ten tasks, 1-{TRAINED} digits{'' if row == 'graft' else ', without the graft'}"
+    title = f"{what}: exact match (%, 95 %), {len(found)} seeds, n={problems}"
+    name = "graft_tasks" if row == "graft" else f"graft_tasks_{row}"
     heads = ("task", *map(str, lengths), "well-learned", f"{THEIRS}: well-learned")
-    results.show(Table(title, heads, lines, 1), "graft_tasks")
-    draw(curves, results.file("graft_tasks.png"))
+    results.show(Table(title, heads, lines, 1), name)
+    draw(curves, f"Exact match (%) of {what}", results.file(f"{name}.png"))
 
 
 def over_seeds(models: Sequence[Sequence[float]]) -> Estimate:
     return seeds_proportion([sum(values) / len(values) for values in models], min(map(len, models)))
 
 
-def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
+def draw(curves: Mapping[str, Mapping[int, Estimate]], title: str, path: Path) -> None:
     """A heat map of exact match: tasks by lengths, with a line between those of training and those beyond."""
     lengths = list(next(iter(curves.values())))
     with figures.figure_at(path, (6.4, 5.4)) as figure:
@@ -173,7 +183,7 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes.set_xticks(range(len(lengths)), labels=list(map(str, lengths)))
         axes.set_yticks(range(len(curves)), labels=list(curves))
         axes.set(xlabel="digits (trained to the left of the line)")
-        axes.set_title("Exact match (%) of one tuned SmolLM2-135M")
+        axes.set_title(title)
         figure.colorbar(image, label="exact match")
 
 

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from lab.pretrain import main
 
@@ -63,6 +64,20 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
     assert left.config.data.lengths == (1, 4)
     assert left.notation.vocabulary == left.model.config.vocabulary
     assert left.tokenizer.encode("1 2")[0] == left.model.config.bos_token_id
+
+
+def test_the_model_of_each_validation_is_kept_and_opened_like_a_run(tmp_path):
+    path = run(tmp_path, "training.keep_steps=true")
+    from lab.models import loading
+
+    assert sorted(folder.name for folder in (path / "steps").iterdir()) == ["0000002", "0000004"]
+    kept = records(path / "training_times.jsonl")[-1]["kept_step"]
+    best = loading.load_scratch(path / "steps" / f"{kept:07}").model.state_dict()
+    first = loading.load_scratch(path / "steps" / "0000002").model.state_dict()
+    last = loading.load_scratch(path / "steps" / "0000004").model.state_dict()
+    final = loading.load_scratch(path).model.state_dict()
+    assert all(torch.equal(best[name], final[name]) for name in final)
+    assert not all(torch.equal(first[name], last[name]) for name in final)
 
 
 @pytest.mark.slow

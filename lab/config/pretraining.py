@@ -185,6 +185,9 @@ class PretrainTrainingConfig(TrainingConfig):
     compile: bool = False
     """Train with torch.compile; on a CPU, attention is then not fused. The first steps take longer, and a CPU needs a
     C++ compiler."""
+    keep_steps: bool = False
+    """Keep the model of each validation in steps/<step>, which every command opens like a run, to look at the training
+    in time (experiments/in_time.py)."""
 
 
 class PretrainConfig(RunConfig):

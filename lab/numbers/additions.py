@@ -105,10 +105,17 @@ def float_addition(stratum: str, length: int, seed: int, index: int) -> Problem:
     return Problem("add", "float", str(a), str(b), str(a + b), length)
 
 
+def float_subtraction(stratum: str, length: int, seed: int, index: int) -> Problem:
+    """The inverse of `float_addition` with the same arguments: sum minus second number."""
+    added = float_addition(stratum, length, seed, index)
+    return Problem("sub", "float", added.answer, added.b, added.a, length)
+
+
 STREAMS: dict[str, Callable[[str, int, int, int], Problem]] = {
     "add_integer": addition,
     "sub_integer": subtraction,
     "add_float": float_addition,
+    "sub_float": float_subtraction,
 }
 """The tasks that have strata, with the functions that draw them."""
 

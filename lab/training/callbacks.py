@@ -77,3 +77,21 @@ class MeasureWhileTraining(TrainerCallback):
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         points = self.measure(state.global_step, state.global_step * self.batch_size)
         self.run.append("curve", [point.to_json() for point in points])
+
+
+class KeepSteps(TrainerCallback):
+    """At each validation, saves the model and the run's config in steps/<step>, which is opened like a run."""
+
+    def __init__(self, run: Run) -> None:
+        self.folder, self.config = run.path / "steps", run.config
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
+    ) -> None:
+        if not state.is_world_process_zero:
+            return
+        folder = self.folder / f"{state.global_step:07}"
+        kept = getattr(model, "_orig_mod", model)  # torch.compile wraps the model
+        kept.save_pretrained(folder / "model")
+        kwargs["processing_class"].save_pretrained(folder / "model")
+        (folder / "config.yaml").write_text(self.config)

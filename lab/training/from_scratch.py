@@ -8,7 +8,7 @@ from lab import processes
 from lab.config.pretraining import PretrainTrainingConfig
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
-from lab.training.callbacks import Measure, MeasureWhileTraining
+from lab.training.callbacks import KeepSteps, Measure, MeasureWhileTraining
 from lab.training.sequences import SequenceCollator, sequence_loss
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Method, TrainingSets, train
@@ -37,6 +37,8 @@ def train_from_scratch(
     callbacks: list[TrainerCallback] = [meter]
     if measure:
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
+    if config.keep_steps:
+        callbacks.append(KeepSteps(run))
     # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well
     plain_attention = config.compile and model.device.type == "cpu"
     usual = model.config._attn_implementation or "eager"

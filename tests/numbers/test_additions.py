@@ -3,7 +3,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
-from lab.numbers.additions import STRATA, STREAMS, VARIED, addition, float_addition, subtraction, vary
+from lab.numbers.additions import (
+    STRATA,
+    STREAMS,
+    VARIED,
+    addition,
+    float_addition,
+    float_subtraction,
+    subtraction,
+    vary,
+)
 from lab.numbers.representations import Float
 from lab.numbers.sampling import Cell, problem, task_of
 from lab.numbers.splits import split_of
@@ -35,6 +44,8 @@ def test_an_addition_of_floats_is_one_of_integers_with_a_point_in_the_middle(str
         assert Float.parse(text).scaled(-length) == int(digits)
         assert str(Float.parse(text)) == text
     assert item.length == length
+    turned = float_subtraction(stratum, length, 0, index)
+    assert (turned.a, turned.b, turned.answer) == (item.answer, item.b, item.a)
 
 
 def test_a_carry_runs_through_the_point():

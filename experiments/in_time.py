@@ -1,0 +1,141 @@
+"""When do the heads that line digits up, and the carry, appear: in seeds that learn to add, and in those that do not?
+
+    python experiments/in_time.py [seeds=0,1,2,3,4,5] [sums=200] [output=checkpoints] [publish=true] [key=value ...]
+
+Trains configs/scratch_short.yaml with every seed and keeps the model of every hundredth step (`training.keep_steps`);
+other arguments go to `lab.pretrain`. Some of these seeds learn four digits and some do not. Of each kept model:
+
+    exact match     at 3 and 4 digits, of 100 sums that were not trained on
+    aligned         the most attention that a head gives to the digit of place k of an operand, above what it gives that
+                    digit from another column's query (`lab.probing.alignment`); four digits
+    carry           how often an exchange of the difference of means turns digit 2 as the carry would, less how often
+                    it turns it the other way (`lab.probing.interchange`); four digits, after the second attention, the
+                    place of F-025, so that no place is chosen here
+
+An event is the first step at which a measure reaches half of what a perfect model would have. Measures are kept in
+in_time.json beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
+publish=true.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from lab.config.loading import load
+from lab.config.pretraining import PretrainConfig
+from lab.drawing import figures
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import Table
+from lab.errors import exit_cleanly
+from lab.numbers.additions import addition
+from lab.pretrain import pretrain
+from lab.probing.alignment import alignment
+from lab.probing.bridge import open_model
+from lab.probing.interchange import interchange_all
+from lab.progress import quiet_libraries
+from lab.runs import Run
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "scratch_short.yaml"
+DIGITS, COLUMN, LAYER = 4, 2, 1
+EVERY = 100
+MEASURES = ("3 digits", "4 digits", "aligned", "carry")
+EVENT = 0.5
+LEARNED = 0.9
+"""Exact match at four digits of a seed that has learned."""
+
+Curve: TypeAlias = Mapping[int, float]
+"""A measure by step."""
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given = dict(part.split("=", 1) for part in rest if part.startswith(("seeds=", "sums=")))
+    changes = [part for part in rest if part.split("=", 1)[0] not in given]
+    found = {
+        seed: measured(seed, int(given.get("sums", 200)), changes)
+        for seed in given.get("seeds", "0,1,2,3,4,5").split(",")
+    }
+    rows = [
+        (seed, *(f"{100 * last(curve[name]):.0f}" for name in MEASURES), *(event(curve[name]) for name in MEASURES))
+        for seed, curve in found.items()
+    ]
+    heads = ("seed", *(f"{name} (%)" for name in MEASURES), *(f"{name}, step" for name in MEASURES))
+    title = "At the end of training (%), and the first step at half of what a perfect model has"
+    results.show(Table(title, heads, rows, 1), "in_time")
+    draw(found, results.file("in_time.png"))
+
+
+def measured(seed: str, sums: int, changes: Sequence[str]) -> dict[str, Curve]:
+    """The measures of a seed's training, which is trained if it has not been."""
+    kept = [f"training.evaluate_every={EVERY}", "training.keep_steps=true", "evaluation.while_training=[3, 4]"]
+    config = load(PretrainConfig, CONFIG, [*kept, *changes, f"name=in_time_{seed}", f"seed={seed}", "resume=true"])
+    if config.run_status() != "finished":
+        pretrain(config)
+    run = Run(config.path)
+    curves: dict[str, dict[int, float]] = {name: {} for name in MEASURES}
+    for row in run.read("curve"):
+        curves[f"{row['length']} digits"][row["step"]] = row["exact_match"]["value"]
+    known = run.read_json("in_time") if (config.path / "in_time.json").is_file() else {}
+    for folder in sorted((config.path / "steps").iterdir()):
+        step = int(folder.name)
+        if (name := f"{step} {sums}") not in known:
+            known[name] = look(folder, sums)
+            run.write_json("in_time", known)
+            print(config.name, step, known[name], flush=True)
+        curves["aligned"][step], curves["carry"][step] = known[name]
+    return curves
+
+
+def look(folder: Path, sums: int) -> tuple[float, float]:
+    """How well the best head is aligned, and how far the exchanged direction turns a digit as the carry would."""
+    subject = open_model(str(folder))
+    problems = [addition("uniform", DIGITS, 0, index) for index in range(sums)]
+    pairs = subject.sums([(int(one.a), int(str(one.b))) for one in problems])
+    seen = alignment(subject, {DIGITS: pairs})
+    looked, elsewhere = (
+        np.stack([part.at(number=number, offset=0, length=DIGITS).value for number in ("a", "b")])
+        for part in (seen.attention, seen.permuted)
+    )
+    rates = interchange_all(subject, DIGITS, layers=[LAYER], sites=["mid"], columns=[COLUMN],
+                            subspaces=["difference of means"], train_pairs=sums, test_pairs=sums).rates  # fmt: skip
+    turned = rates.at(layer=LAYER, site="mid", column=COLUMN, change="interchange", direction="both")
+    target, other = (
+        float(turned.at(subspace="difference of means", outcome=outcome).value)
+        for outcome in ("target", "other neighbour")
+    )
+    return float((looked - elsewhere).max()), target - other
+
+
+def last(curve: Curve) -> float:
+    return curve[max(curve)]
+
+
+def event(curve: Curve) -> str:
+    return str(next((step for step in sorted(curve) if curve[step] >= EVENT), "never"))
+
+
+def draw(found: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
+    """A panel for the seeds that learn and one for the others; a line for each measure and seed."""
+    learned = {seed: last(curves["4 digits"]) >= LEARNED for seed, curves in found.items()}
+    with figures.figure_at(path, (6.8, 2.8)) as figure:
+        for axes, which in zip(figure.subplots(1, 2, sharey=True), (True, False), strict=True):
+            seeds = [seed for seed in found if learned[seed] == which]
+            for color, name in zip(figures.COLORS, MEASURES, strict=False):
+                for seed in seeds:
+                    points = sorted(found[seed][name].items())
+                    label = name if seed == seeds[0] else None
+                    axes.plot(*zip(*points, strict=True), color=color, lw=1.2, alpha=0.8, label=label)
+            axes.set(xlabel="step", ylim=(-0.05, 1.05))
+            axes.set_title(f"{'learn' if which else 'do not learn'} four digits: {len(seeds)} of {len(found)} seeds")
+        figure.axes[0].set(ylabel="share")
+        figure.axes[0].legend(loc="center right")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
