@@ -73,6 +73,10 @@ class ScratchConfig(Section):
     window: int = Field(default=0, ge=0)
     """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
     for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""
+    far_copies: float = Field(default=1, ge=1)
+    """With rope, relative or learned: during training, each token whose position id is 4 or more away counts as so many
+    copies of itself (their logarithm is added to its score). The model learns to ignore far digits as if numbers were
+    that many times longer; how strongly, and in which heads, is learned. 1 changes nothing, and nor does the test."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
@@ -96,8 +100,8 @@ class ScratchConfig(Section):
             raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids, so positions.kind={self.positions.kind} is useless")
-        for key in ("locality", "window"):
-            if getattr(self, key) and self.encoding not in ("rope", "relative", "learned"):
+        for key in ("locality", "window", "far_copies"):
+            if getattr(self, key) != type(self).model_fields[key].default and self.encoding not in ("rope", "relative", "learned"):
                 what = f"{key} goes with encoding=rope, relative or learned"
                 raise ValueError(f"{what}, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]

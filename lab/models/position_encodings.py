@@ -12,7 +12,8 @@
 
 With rope, relative or learned, `locality` also subtracts slope x distance from the scores, with one slope for all heads
 or one for each. Heads find a digit by its id; this bias keeps the attention that leaks to other digits from growing
-with their number. `window` hides keys that are farther away, so that nothing leaks.
+with their number. `window` hides keys that are farther away, so that nothing leaks. `far_copies` leaves it to training:
+each far key counts as several, so that a model which leaks to far digits is wrong already in short numbers.
 
 The biases depend on |i - j| alone, and relative keys on i - j, so ids need not grow along the row, and coupled ids do
 not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of ids. For other
@@ -57,20 +58,30 @@ class AlibiBias(nn.Module):
         return self.sign * slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
 
 
+FAR = 4
+"""The distance from which on keys are not told apart by relative keys, and count as far."""
+
+
 class LocalityBias(nn.Module):
     def __init__(
-        self, slopes: float | Sequence[float], circle: int | None = None, window: int = 0, free: Sequence[bool] = ()
+        self,
+        slopes: float | Sequence[float],
+        circle: int | None = None,
+        window: int = 0,
+        free: Sequence[bool] = (),
+        far_copies: float = 1,
     ) -> None:
         """
         Args:
             slopes: one for all heads, or one for each head.
             circle: the number of ids, if they wrap around.
             window: keys whose ids are farther away are hidden; 0 hides none.
-            free: for each head, whether it has no window.
+            free: for each head, whether it has no window, and sees each far key once.
+            far_copies: as how many keys each far key counts during training.
         """
         super().__init__()
         self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
-        self.window, self.free = window, free
+        self.window, self.free, self.far_copies = window, free, far_copies
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads."""
@@ -78,9 +89,11 @@ class LocalityBias(nn.Module):
         slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=device)[:, None, None]
         distances_B1QK = _distances(positions_BQ, positions_BK, self.circle)[:, None]
         bias_BHQK = -slopes_H11 * distances_B1QK
+        bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]
+        if self.training and self.far_copies > 1:
+            bias_BHQK = bias_BHQK + math.log(self.far_copies) * (bound_H11 & (distances_B1QK >= FAR))
         if not self.window:
             return bias_BHQK
-        bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]
         return torch.where(bound_H11 & (distances_B1QK > self.window), float("-inf"), bias_BHQK)
 
 
@@ -89,7 +102,7 @@ class RelativeKeys(nn.Module):
     score of a key at that distance; farther keys count as 4 away. So which distance a token looks for depends on what
     the token is, and not on where it stands."""
 
-    reach = 4
+    reach = FAR
 
     def __init__(self, layers: int, heads: int, width: int, circle: int | None = None) -> None:
         super().__init__()

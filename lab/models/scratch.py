@@ -46,6 +46,7 @@ class NumberLlamaConfig(LlamaConfig):
     encoding: Encoding = "rope"
     locality: float | list[float] = 0
     window: int = 0
+    far_copies: float = 1
     stick_breaking: int = 0
     """How many heads of each layer (the last ones) use stick-breaking attention."""
     position_kind: PositionKind = "plain"
@@ -287,8 +288,9 @@ def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | No
             return FireBias(heads, circle)
         case _:
             free = [head >= heads - config.stick_breaking for head in range(heads)] if config.stick_breaking else []
-            local = config.locality or config.window
-            return LocalityBias(config.locality, circle, config.window, free) if local else None
+            if not (config.locality or config.window or config.far_copies > 1):
+                return None
+            return LocalityBias(config.locality, circle, config.window, free, config.far_copies)
 
 
 AutoConfig.register(NumberLlamaConfig.model_type, NumberLlamaConfig)
@@ -308,6 +310,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
             encoding=config.encoding,
             locality=config.locality,
             window=config.window,
+            far_copies=config.far_copies,
             stick_breaking=config.stick_breaking,
             position_kind=config.positions.kind,
             largest=config.positions.largest,
