@@ -137,6 +137,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["model.encoding=alibi", "model.locality=0.5"], "locality goes with encoding=rope, relative or learned, not"),
         (["model.stick_breaking=1"], "stick_breaking needs an encoding that does not rotate"),
         (["model.encoding=nope", "model.stick_breaking=5"], "stick_breaking=5, but size=0.2M has 4 heads"),
+        (["model.encoding=nope", "model.far_copies=9"], "far_copies goes with encoding=rope, relative or learned"),
         (["model.locality=-1"], "greater than or equal to 0"),
         (["model.locality=[1, 1, 0]"], "locality has 3 slopes, and size=0.2M has 4 heads"),
         (["data.factor_digits=1"], "factor_digits needs multiply_easy_integer"),

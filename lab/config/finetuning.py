@@ -62,6 +62,10 @@ class LocalityConfig(Section):
     one token, and the wording cannot turn a digit later on."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
+    far_copies: float | None = Field(default=None, ge=1)
+    """If given, other digits are not hidden. Instead each head of each layer learns how much their scores fall, from 0,
+    and during training each of them counts as so many copies of itself (their logarithm is added to its score): the
+    model learns to ignore far digits as if numbers were that many times longer. Goes with words=all and all layers."""
 
     @field_validator("layers")
     @classmethod
@@ -69,6 +73,12 @@ class LocalityConfig(Section):
         if layers and not 0 <= layers[0] <= layers[1]:
             raise ValueError("should be [first, last], from layer 0 up")
         return layers
+
+    @model_validator(mode="after")
+    def _hidden_or_learned(self) -> Self:
+        if self.far_copies is not None and (self.words != "all" or self.layers):
+            raise ValueError("far_copies hides nothing: use words=all, and leave layers out")
+        return self
 
 
 class TextPositionsConfig(Section):

@@ -101,7 +101,11 @@ class ScratchConfig(Section):
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids, so positions.kind={self.positions.kind} is useless")
         for key in ("locality", "window", "far_copies"):
-            if getattr(self, key) != type(self).model_fields[key].default and self.encoding not in ("rope", "relative", "learned"):
+            if getattr(self, key) != type(self).model_fields[key].default and self.encoding not in (
+                "rope",
+                "relative",
+                "learned",
+            ):
                 what = f"{key} goes with encoding=rope, relative or learned"
                 raise ValueError(f"{what}, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]

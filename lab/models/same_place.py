@@ -18,6 +18,7 @@ scratch. A bias that starts at zero brings the same idea to a pretrained model w
 Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs, where kind 0 has no bias.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,9 +54,19 @@ def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
 
 
 class SamePlaceBias(nn.Module):
-    def __init__(self, layers: int, heads: int, neighbours: int = NEIGHBOURS) -> None:
+    def __init__(self, layers: int, heads: int, neighbours: int = NEIGHBOURS, far_copies: float | None = None) -> None:
+        """
+        Args:
+            layers: how many the model has.
+            heads: how many each layer has.
+            neighbours: how many places to each side have a bias of their own.
+            far_copies: if given, there is one more kind, the last: far digits. During training, each of them counts as
+                so many copies of itself.
+        """
         super().__init__()
-        self.bias = nn.Parameter(torch.empty(layers, heads, NUMBERS * (2 * neighbours + 1)))
+        self.far_copies = far_copies
+        kinds = NUMBERS * (2 * neighbours + 1) + (far_copies is not None)
+        self.bias = nn.Parameter(torch.empty(layers, heads, kinds))
         self.reset()
 
     def reset(self) -> None:
@@ -63,7 +74,12 @@ class SamePlaceBias(nn.Module):
 
     def forward(self) -> torch.Tensor:
         """What each layer and head adds to the score of a pair of each kind, (L, H, C)."""
-        return nn.functional.pad(self.bias, (1, 0))
+        bias_LHC = nn.functional.pad(self.bias, (1, 0))
+        if self.training and self.far_copies:
+            copies_C = torch.zeros(bias_LHC.shape[-1], device=bias_LHC.device)
+            copies_C[-1] = math.log(self.far_copies)
+            bias_LHC = bias_LHC + copies_C
+        return bias_LHC
 
 
 class SamePlaceLayer(LlamaDecoderLayer):

@@ -59,8 +59,11 @@ class SwappedLlama(LlamaForCausalLM):
         self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
         self.operands = swap.locality.operands if self.coupled else 0
         self.last_word = swap.locality.words == "last"
+        self.far_copies = swap.locality.far_copies if self.coupled else None
         if swap.same_place or self.coupled:
-            self.same_place = SamePlaceBias(config.num_hidden_layers, config.num_attention_heads, self.neighbours)
+            self.same_place = SamePlaceBias(
+                config.num_hidden_layers, config.num_attention_heads, self.neighbours, self.far_copies
+            )
             layers = [SamePlaceLayer(config, layer) for layer in range(config.num_hidden_layers)]
             self.model.layers = nn.ModuleList(layers)
         if self.coupled:
@@ -177,6 +180,8 @@ class SwappedLlama(LlamaForCausalLM):
             assert kinds_BQK is not None
             kinds_BQK = nn.functional.pad(kinds_BQK, (0, attention_mask.shape[-1] - kinds_BQK.shape[-1]))
             others["bias_LHC"] = bias_LHC = self.same_place()
+            if self.far_copies:  # far digits have a bias instead of being hidden
+                kinds_BQK = kinds_BQK.masked_fill(kinds_BQK == HIDDEN, bias_LHC.shape[-1] - 1)
             one_hot = nn.functional.one_hot(kinds_BQK.clamp(min=0), bias_LHC.shape[-1])
             others["one_hot_BQKC"] = one_hot.to(attention_mask.dtype)
             if self.coupled:

@@ -58,6 +58,13 @@ def test_a_window_hides_what_is_farther_away_from_all_heads_that_are_not_free():
     assert LocalityBias(0, window=1)(torch.tensor([[5]]), torch.tensor([[3, 4]])).tolist() == [[[[hidden, 0]]]]
 
 
+def test_a_far_key_weighs_as_much_as_its_copies_during_training_and_once_afterwards():
+    bias = LocalityBias(0, circle=16, free=[False, True], far_copies=8)
+    seen = torch.tensor([[0]]), torch.tensor([[0, 3, 4, 9, 13]])
+    assert bias(*seen).exp()[0, :, 0].tolist() == [pytest.approx([1, 1, 8, 8, 1]), [1, 1, 1, 1, 1]]
+    assert not bias.eval()(*seen).any()
+
+
 @given(st.floats(0.1, 4), st.integers(1, 5000))
 def test_with_locality_all_other_digits_weigh_no_more_however_many_there_are(slope, count):
     bias = LocalityBias(slope)(torch.tensor([[count]]), torch.arange(2 * count)[None])

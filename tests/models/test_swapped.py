@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 import torch
@@ -40,6 +41,10 @@ SWAPS = {
     "coupled, only answers reversed": Swap(positions=COUPLED, format=FormatConfig(reverse="answer")),
     "coupled in one layer": Swap(
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(window=0, layers=(1, 1))),
+        format=FormatConfig(reverse="total"),
+    ),
+    "coupled, far digits learned": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far_copies=100)),
         format=FormatConfig(reverse="total"),
     ),
     "two digits": Swap(tokenizer=TWO_DIGITS),
@@ -136,6 +141,22 @@ def test_layers_without_a_bound_see_all_digits(toy_model):
     with torch.inference_mode():
         first, second = (model(tokenizer.encode(text, return_tensors="pt")).logits[0, -1] for text in texts)
     assert (first - second).abs().max() > 1e-3
+
+
+def test_far_digits_that_are_not_hidden_are_as_many_as_their_copies_during_training(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled, far digits learned"])
+    bias = SamePlaceBias(1, 1, far_copies=9)
+    torch.nn.init.constant_(bias.bias, -2)
+    assert bias().exp()[0, 0].tolist() == pytest.approx([1, *[math.exp(-2)] * 6, 9 * math.exp(-2)])
+    assert bias.eval()().exp()[0, 0, -1].item() == pytest.approx(math.exp(-2))
+    alike = "say 0123456789123 + 0123456789123 = 01234567"
+    texts = (alike, "say 0123006789120 + 0123000789000 = 00000007")  # the next digit is of place 8
+    tokens = [tokenizer.encode(text, return_tensors="pt") for text in texts]
+    first, second = (model(row).logits[0, -1] for row in tokens)
+    assert (first - second).abs().max() > 1e-3  # they are seen
+    torch.nn.init.constant_(model.same_place.bias[..., -1], -100)
+    again, other = (model(row).logits[0, -1] for row in tokens)
+    torch.testing.assert_close(again, other)  # and can be learned to be ignored
 
 
 def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
