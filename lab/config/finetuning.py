@@ -63,9 +63,9 @@ class LocalityConfig(Section):
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far_copies: float | None = Field(default=None, ge=1)
-    """If given, other digits are not hidden. Instead each head of each layer learns how much their scores fall, from 0,
-    and during training each of them counts as so many copies of itself (their logarithm is added to its score): the
-    model learns to ignore far digits as if numbers were that many times longer. Goes with words=all and all layers."""
+    """If given, other digits are not hidden. Instead each head of each layer learns how much their scores fall, and
+    during training each of them counts as so many copies of itself (their logarithm is added to its score): the model
+    learns to ignore far digits as if numbers were that many times longer. Goes with words=all and all layers."""
 
     @field_validator("layers")
     @classmethod

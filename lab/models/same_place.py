@@ -61,7 +61,8 @@ class SamePlaceBias(nn.Module):
             heads: how many each layer has.
             neighbours: how many places to each side have a bias of their own.
             far_copies: if given, there is one more kind, the last: far digits. During training, each of them counts as
-                so many copies of itself.
+                so many copies of itself. Their bias starts at minus the logarithm of this, so that training starts from
+                what the base model computes.
         """
         super().__init__()
         self.far_copies = far_copies
@@ -71,6 +72,8 @@ class SamePlaceBias(nn.Module):
 
     def reset(self) -> None:
         nn.init.zeros_(self.bias)
+        if self.far_copies:
+            nn.init.constant_(self.bias[..., -1], -math.log(self.far_copies))
 
     def forward(self) -> torch.Tensor:
         """What each layer and head adds to the score of a pair of each kind, (L, H, C)."""

@@ -146,6 +146,7 @@ def test_layers_without_a_bound_see_all_digits(toy_model):
 def test_far_digits_that_are_not_hidden_are_as_many_as_their_copies_during_training(toy_model):
     model, tokenizer = load(toy_model, SWAPS["coupled, far digits learned"])
     bias = SamePlaceBias(1, 1, far_copies=9)
+    assert bias()[0, 0].tolist() == pytest.approx([0] * 8)  # training starts from what the base model computes
     torch.nn.init.constant_(bias.bias, -2)
     assert bias().exp()[0, 0].tolist() == pytest.approx([1, *[math.exp(-2)] * 6, 9 * math.exp(-2)])
     assert bias.eval()().exp()[0, 0, -1].item() == pytest.approx(math.exp(-2))
