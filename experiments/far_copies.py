@@ -7,6 +7,10 @@ at most ten digits while each far key counts as so many copies of itself (`model
 find two digits among n must give them a score of about log n more than the others. Counted c times, far digits teach a
 model of ten digits the margin that c times as many digits need; so the expected reach is 10 c digits.
 
+Beside them are the models that counted each far digit once, whose far digits are discounted in the test alone: from
+their scores the logarithm of 10 or 100 is taken, or of how many times longer the numbers are than in training, so that
+all far digits together weigh as much as there. If that does as well, training needs no copies.
+
 Sums of every length are drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each.
 Prints exact match by setting and length, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's
 over their problems), and the reach: the longest length up to which at least half of the sums are right. Answers are
@@ -16,8 +20,11 @@ experiments/results/ with publish=true.
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import torch
+from torch import nn
 
 from lab.benchmarks.length_curves.one_pass import right_tokens
 from lab.drawing import figures
@@ -25,6 +32,7 @@ from lab.drawing.publishing import take_results
 from lab.drawing.tables import Shown, Table
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import load_scratch
+from lab.models.position_encodings import LocalityBias
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
@@ -40,6 +48,11 @@ SETTINGS = {
     "slope 1, by hand": "far_slope-1_*",
 }
 """How often a far digit counts, and the runs."""
+DISCOUNTS: dict[str, Callable[[int], float]] = {
+    "10 times": lambda digits: 10,
+    "100 times": lambda digits: 100,
+    "by length": lambda digits: max(1, digits / TRAINED),
+}
 LENGTHS = "10,20,50,100,200,500,1000"
 
 
@@ -50,10 +63,17 @@ def main(arguments: Sequence[str]) -> None:
     given = dict(part.split("=", 1) for part in rest)
     folder, sums = Path(given.get("output", "checkpoints")), int(given.get("sums", 24))
     lengths = [int(part) for part in given.get("lengths", LENGTHS).split(",")]
-    runs = {setting: finished for setting, pattern in SETTINGS.items() if (finished := sorted(folder.glob(pattern)))}
+    runs = {
+        setting: finished
+        for setting, pattern in SETTINGS.items()
+        if (finished := [run for run in sorted(folder.glob(pattern)) if (run / "model").is_dir()])
+    }
     if not runs:
         raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_copies")
     found = {setting: [shares(run, lengths, sums) for run in finished] for setting, finished in runs.items()}
+    for name, discount in DISCOUNTS.items():
+        plain = [shares(run, lengths, sums, discount) for run in runs.get("once", [])]
+        found |= {f"once, discounted {name} in the test": plain} if plain else {}
     curves = {
         setting: {length: seeds_proportion([seed[length] for seed in seeds], sums) for length in lengths}
         for setting, seeds in found.items()
@@ -72,20 +92,37 @@ def main(arguments: Sequence[str]) -> None:
     draw(curves, results.file("far_copies.png"))
 
 
-def shares(run: Path, lengths: Sequence[int], sums: int) -> dict[int, float]:
+class Discount(nn.Module):
+    """Takes the logarithm of a factor from the scores of far keys, in the test."""
+
+    def __init__(self, factor: float, circle: int | None) -> None:
+        super().__init__()
+        self.far = LocalityBias(0, circle, far_copies=factor).train()
+
+    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
+        return -self.far(positions_BQ, positions_BK)
+
+
+def shares(
+    run: Path, lengths: Sequence[int], sums: int, discount: Callable[[int], float] = lambda _: 1
+) -> dict[int, float]:
     """The share of right sums by length; what is not known yet is asked."""
     file = run / "far_copies.json"
     known: dict[str, float] = json.loads(file.read_text()) if file.is_file() else {}
     loaded = None
-    for length in lengths:
-        if f"{length} x {sums}" not in known:
+    factors = {length: discount(length) for length in lengths}
+    names = {length: f"{length} x {sums}" + f", discount {c:g}" * (c > 1) for length, c in factors.items()}
+    for length, name in names.items():
+        if name not in known:
             loaded = loaded or load_scratch(run)
+            if factors[length] > 1:
+                loaded.model.position_bias = Discount(factors[length], loaded.model.config.circle)
             strata = list(STRATA)
             asked = [addition(strata[index % len(strata)], length, 0, index) for index in range(sums)]
-            known[f"{length} x {sums}"] = right_tokens(loaded, asked).count(None) / sums
+            known[name] = right_tokens(loaded, asked).count(None) / sums
             file.write_text(json.dumps(known))
-            print(run.name, length, known[f"{length} x {sums}"], flush=True)
-    return {length: known[f"{length} x {sums}"] for length in lengths}
+            print(run.name, name, known[name], flush=True)
+    return {length: known[name] for length, name in names.items()}
 
 
 def reach(seed: Mapping[int, float]) -> int:
