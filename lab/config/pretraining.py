@@ -77,6 +77,9 @@ class ScratchConfig(Section):
     """With rope, relative or learned: during training, each token whose position id is 4 or more away counts as so many
     copies of itself (their logarithm is added to its score). The model learns to ignore far digits as if numbers were
     that many times longer; how strongly, and in which heads, is learned. 1 changes nothing, and nor does the test."""
+    far_at_most: int = Field(default=0, ge=0)
+    """With rope, relative or learned: all tokens whose position ids are 4 or more away together weigh at most as much
+    as so many of them would, however many there are; 0 for no bound. `NumberLlama.bound_far` sets it after training."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
@@ -100,7 +103,7 @@ class ScratchConfig(Section):
             raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids, so positions.kind={self.positions.kind} is useless")
-        for key in ("locality", "window", "far_copies"):
+        for key in ("locality", "window", "far_copies", "far_at_most"):
             if getattr(self, key) != type(self).model_fields[key].default and self.encoding not in (
                 "rope",
                 "relative",

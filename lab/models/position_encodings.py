@@ -14,6 +14,7 @@ With rope, relative or learned, `locality` also subtracts slope x distance from 
 or one for each. Heads find a digit by its id; this bias keeps the attention that leaks to other digits from growing
 with their number. `window` hides keys that are farther away, so that nothing leaks. `far_copies` leaves it to training:
 each far key counts as several, so that a model which leaks to far digits is wrong already in short numbers.
+`far_at_most` bounds how much all far keys together weigh, in training or in a test alone.
 
 The biases depend on |i - j| alone, and relative keys on i - j, so ids need not grow along the row, and coupled ids do
 not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of ids. For other
@@ -51,8 +52,10 @@ class AlibiBias(nn.Module):
         super().__init__()
         self.heads, self.sign, self.circle = heads, sign, circle
 
-    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K)."""
+    def forward(
+        self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """What is added to the scores, (B, H, Q, K), whatever is visible."""
         heads_H = torch.arange(1, self.heads + 1, device=positions_BQ.device)
         slopes_H11 = torch.exp2(-8 * heads_H / self.heads)[:, None, None]
         return self.sign * slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
@@ -70,28 +73,40 @@ class LocalityBias(nn.Module):
         window: int = 0,
         free: Sequence[bool] = (),
         far_copies: float = 1,
+        far_at_most: int = 0,
     ) -> None:
         """
         Args:
             slopes: one for all heads, or one for each head.
             circle: the number of ids, if they wrap around.
             window: keys whose ids are farther away are hidden; 0 hides none.
-            free: for each head, whether it has no window, and sees each far key once.
+            free: for each head, whether none of this applies to it but its slope.
             far_copies: as how many keys each far key counts during training.
+            far_at_most: as how many of them all far keys of a query count at most; 0 for no bound.
         """
         super().__init__()
         self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
-        self.window, self.free, self.far_copies = window, free, far_copies
+        self.window, self.free, self.far_copies, self.far_at_most = window, free, far_copies, far_at_most
 
-    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads."""
+    def forward(
+        self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads.
+
+        `visible_BQK`: which keys each query sees; `far_at_most` counts these. All if not given.
+        """
         device = positions_BQ.device
         slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=device)[:, None, None]
         distances_B1QK = _distances(positions_BQ, positions_BK, self.circle)[:, None]
         bias_BHQK = -slopes_H11 * distances_B1QK
         bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]
+        far_BHQK = bound_H11 & (distances_B1QK >= FAR)
         if self.training and self.far_copies > 1:
-            bias_BHQK = bias_BHQK + math.log(self.far_copies) * (bound_H11 & (distances_B1QK >= FAR))
+            bias_BHQK = bias_BHQK + math.log(self.far_copies) * far_BHQK
+        if self.far_at_most:
+            counted_BHQK = far_BHQK if visible_BQK is None else far_BHQK & visible_BQK[:, None]
+            too_many_BHQ1 = counted_BHQK.sum(-1, keepdim=True) / self.far_at_most
+            bias_BHQK = bias_BHQK - too_many_BHQ1.clamp(min=1).log() * far_BHQK
         if not self.window:
             return bias_BHQK
         return torch.where(bound_H11 & (distances_B1QK > self.window), float("-inf"), bias_BHQK)
@@ -154,8 +169,10 @@ class FireBias(nn.Module):
             nn.init.uniform_(layer.weight, -bound, bound)
             nn.init.uniform_(layer.bias, -bound, bound)
 
-    def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K)."""
+    def forward(
+        self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """What is added to the scores, (B, H, Q, K), whatever is visible."""
         with torch.autocast(positions_BQ.device.type, enabled=False):  # bfloat16 cannot tell 257 from 256
             threshold = self.initial_threshold * self.threshold_scale.abs()
             longest_BQ1 = torch.maximum(positions_BQ, threshold)[:, :, None]

@@ -47,6 +47,7 @@ class NumberLlamaConfig(LlamaConfig):
     locality: float | list[float] = 0
     window: int = 0
     far_copies: float = 1
+    far_at_most: int = 0
     stick_breaking: int = 0
     """How many heads of each layer (the last ones) use stick-breaking attention."""
     position_kind: PositionKind = "plain"
@@ -240,6 +241,16 @@ class NumberLlama(LlamaForCausalLM):
         for layer in cast(Any, self.model.layers):
             layer.self_attn.scaling = cast(int, self.config.head_dim) ** -0.5 * factor
 
+    def bound_far(self, at_most: int) -> None:
+        """Bound, from now on, how much all far keys of a query weigh together; see `ScratchConfig.far_at_most`.
+
+        Raises ModelError for an encoding without this bound.
+        """
+        if self.config.encoding not in ("rope", "relative", "learned"):
+            raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
+        self.config.far_at_most = at_most
+        self.position_bias = _bias(self.config)
+
     def parameters_without_embeddings(self) -> int:
         """The number of weights outside of embeddings and head; the sizes in configs are named after it."""
         embeddings = [module for module in self.modules() if isinstance(module, nn.Embedding)]
@@ -273,7 +284,7 @@ class NumberLlama(LlamaForCausalLM):
         dtype = self.model.embed_tokens.weight.dtype
         bias = torch.zeros((), dtype=dtype, device=visible.device)
         if self.position_bias is not None:
-            bias = self.position_bias(positions_BT, positions_BK).to(dtype)
+            bias = self.position_bias(positions_BT, positions_BK, visible[:, 0]).to(dtype)
         return torch.where(visible, bias, float("-inf"))
 
 
@@ -288,9 +299,9 @@ def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | No
             return FireBias(heads, circle)
         case _:
             free = [head >= heads - config.stick_breaking for head in range(heads)] if config.stick_breaking else []
-            if not (config.locality or config.window or config.far_copies > 1):
+            if not (config.locality or config.window or config.far_copies > 1 or config.far_at_most):
                 return None
-            return LocalityBias(config.locality, circle, config.window, free, config.far_copies)
+            return LocalityBias(config.locality, circle, config.window, free, config.far_copies, config.far_at_most)
 
 
 AutoConfig.register(NumberLlamaConfig.model_type, NumberLlamaConfig)
@@ -311,6 +322,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
             locality=config.locality,
             window=config.window,
             far_copies=config.far_copies,
+            far_at_most=config.far_at_most,
             stick_breaking=config.stick_breaking,
             position_kind=config.positions.kind,
             largest=config.positions.largest,

@@ -65,6 +65,22 @@ def test_a_far_key_weighs_as_much_as_its_copies_during_training_and_once_afterwa
     assert not bias.eval()(*seen).any()
 
 
+@given(st.integers(1, 40), st.integers(5, 60))
+def test_far_keys_together_weigh_no_more_than_as_many_as_they_may(at_most, count):
+    bias = LocalityBias(0, far_at_most=at_most)
+    weights = bias(torch.tensor([[0]]), torch.arange(count)[None]).exp()[0, 0, 0]
+    assert weights[:4].tolist() == [1, 1, 1, 1]
+    assert weights[4:].sum().item() == pytest.approx(min(at_most, count - 4), rel=1e-4)
+    if count - 4 <= at_most:
+        assert not bias(torch.tensor([[0]]), torch.arange(count)[None]).any()  # to the bit
+
+
+def test_far_keys_that_are_not_visible_do_not_count():
+    visible = torch.tensor([[[True] * 5 + [False] * 5]])
+    bias = LocalityBias(0, far_at_most=1)(torch.tensor([[0]]), torch.arange(10)[None], visible)
+    assert not bias[..., :5].any()
+
+
 @given(st.floats(0.1, 4), st.integers(1, 5000))
 def test_with_locality_all_other_digits_weigh_no_more_however_many_there_are(slope, count):
     bias = LocalityBias(slope)(torch.tensor([[count]]), torch.arange(2 * count)[None])

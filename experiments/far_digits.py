@@ -1,0 +1,132 @@
+"""What bounds the length that an adder reaches: how much far digits weigh, all together?
+
+    python experiments/far_digits.py [output=checkpoints] [lengths=10,20,50,100,200,500,1000] [sums=24] [publish=true]
+
+A softmax that has to find a few digits among n gives the others, together, a weight that grows with n. Two remedies
+leave the model as it is, with no window and no slope:
+
+    bound       in the test alone, all far digits of a query together weigh at most as much as so many of them would
+                (`NumberLlama.bound_far`; far: 4 places and more). How many is chosen for each model on sums of 20
+                digits that are not tested: the first of BOUNDS with the most right.
+    copies      during training, each far digit counts as so many copies of itself (`model.far_copies`), so that a model
+                of ten digits learns the margin that longer numbers need; the test is plain.
+
+For the models of scratch_grid.py far_digits, which are trained on sums of at most ten digits. Sums of every length are
+drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each. Prints exact match by
+setting and length, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems).
+Answers are kept in far_digits.json beside each run. Leaves a table and a figure in results/ beside the runs, or in
+experiments/results/ with publish=true.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lab.benchmarks.length_curves.one_pass import right_tokens
+from lab.drawing import figures
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import Shown, Table
+from lab.errors import RunError, exit_cleanly
+from lab.models.loading import ScratchRun, load_scratch
+from lab.numbers.additions import STRATA, addition
+from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+TRAINED, CHOSEN_AT = 10, 20
+SETTINGS = {
+    "relative keys": "far_relative-keys_*",
+    "learned ids": "far_learned-ids_*",
+    "RoPE": "far_rope_*",
+    "relative keys, 2 layers": "far_2-layers_*",
+    "relative keys, 4 layers": "far_4-layers_*",
+    "relative keys, 100 copies": "far_100-copies_*",
+    "relative keys, 1000 copies": "far_1000-copies_*",
+}
+BOUNDS = (5, 10, 15, 20, 30)
+LENGTHS = "10,20,50,100,200,500,1000"
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given = dict(part.split("=", 1) for part in rest)
+    folder, sums = Path(given.get("output", "checkpoints")), int(given.get("sums", 24))
+    lengths = [int(part) for part in given.get("lengths", LENGTHS).split(",")]
+    found: dict[str, list[dict[int, float]]] = {}
+    for setting, pattern in SETTINGS.items():
+        runs = [Model(run) for run in sorted(folder.glob(pattern)) if (run / "model").is_dir()]
+        if runs:
+            found[setting] = [run.shares(lengths, sums) for run in runs]
+        if runs and "copies" not in setting:
+            found[f"{setting}, bound"] = [run.shares(lengths, sums, run.chosen(sums)) for run in runs]
+    if not found:
+        raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_digits")
+    curves = {
+        setting: {length: seeds_proportion([seed[length] for seed in seeds], sums) for length in lengths}
+        for setting, seeds in found.items()
+    }
+    rows = [
+        (
+            setting,
+            str(len(found[setting])),
+            *(Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) for estimate in curve.values()),
+        )
+        for setting, curve in curves.items()
+    ]
+    title = f"Sums, trained on 1-{TRAINED} digits: exact match (%), n={sums} a length and seed"
+    results.show(Table(title, ("model", "seeds", *map(str, lengths)), rows, 1), "far_digits")
+    draw(curves, results.file("far_digits.png"))
+
+
+class Model:
+    """A trained model and what is known of it; what is not known yet is asked."""
+
+    def __init__(self, run: Path) -> None:
+        self.run, self.file = run, run / "far_digits.json"
+        self.known: dict[str, float] = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        self.loaded: ScratchRun | None = None
+
+    def shares(self, lengths: Sequence[int], sums: int, bound: int = 0) -> dict[int, float]:
+        """The share of right sums by length."""
+        return {length: self.share(length, sums, bound, seed=0) for length in lengths}
+
+    def chosen(self, sums: int) -> int:
+        """The bound that does best on other sums of 20 digits."""
+        return max(BOUNDS, key=lambda bound: self.share(CHOSEN_AT, 2 * sums, bound, seed=1))
+
+    def share(self, length: int, sums: int, bound: int, seed: int) -> float:
+        name = f"{length} x {sums}, bound {bound}, seed {seed}"
+        if name not in self.known:
+            self.loaded = self.loaded or load_scratch(self.run)
+            self.loaded.model.bound_far(bound)
+            strata = list(STRATA)
+            asked = [addition(strata[index % len(strata)], length, seed, index) for index in range(sums)]
+            self.known[name] = right_tokens(self.loaded, asked).count(None) / sums
+            self.file.write_text(json.dumps(self.known))
+            print(self.run.name, name, f"{self.known[name]:.3f}", flush=True)
+        return self.known[name]
+
+
+def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
+    """A colour for each kind of model: solid with the bound, dashed as it was trained."""
+    colors = dict(zip((setting for setting in curves if "bound" not in setting), figures.COLORS, strict=False))
+    with figures.figure_at(path, (6.4, 3.4)) as figure:
+        axes = figure.subplots()
+        axes.axvspan(1, TRAINED, color="0.92", lw=0)
+        for setting, points in curves.items():
+            bound, color = setting.endswith(", bound"), colors[setting.removesuffix(", bound")]
+            style = "-" if bound or "copies" in setting else "--"
+            figures.line_with_band(axes, points, color=color, label=setting, ls=style)
+        lengths = list(next(iter(curves.values())))
+        axes.set(xscale="log", ylim=(-0.03, 1.03), xlim=(5, 1.1 * max(lengths)))
+        axes.set_xticks(lengths, labels=list(map(str, lengths)))
+        axes.minorticks_off()
+        axes.set(xlabel="digits (trained on 1-10)", ylabel="exact match")
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
