@@ -259,9 +259,10 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
         (["positions={kind: coupled, locality: {layers: [0, 2]}}", "format.reverse=total"], "no layer 2; the model"),
         (["positions={kind: coupled, locality: {layers: [1, 0]}}", "format.reverse=total"], "[first, last]"),
         (
-            ["positions={kind: coupled, locality: {far_copies: 9, words: last}}", "format.reverse=total"],
-            "far_copies hides nothing",
+            ["positions={kind: coupled, locality: {far: seen, words: last}}", "format.reverse=total"],
+            "far=seen hides nothing",
         ),
+        (["positions={kind: coupled, locality: {far_at_most: 9}}", "format.reverse=total"], "needs far=seen"),
         (["positions.locality.window=2"], "positions.kind=coupled"),
         (["positions.kind=coupled", "format.reverse=total", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["data.variation.nines=0.5", "data.tasks=[max_integer]"], "one of add_integer, sub_integer, add_float"),

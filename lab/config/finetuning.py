@@ -62,10 +62,12 @@ class LocalityConfig(Section):
     one token, and the wording cannot turn a digit later on."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
-    far_copies: float | None = Field(default=None, ge=1)
-    """If given, other digits are not hidden. Instead each head of each layer learns how much their scores fall, and
-    during training each of them counts as so many copies of itself (their logarithm is added to its score): the model
-    learns to ignore far digits as if numbers were that many times longer. Goes with words=all and all layers."""
+    far: Literal["hidden", "seen"] = "hidden"
+    """What becomes of digits outside the window. seen: tokens may attend to them, and each head of each layer learns
+    how much their scores fall, from 0. Goes with words=all and all layers."""
+    far_at_most: int = Field(default=0, ge=0)
+    """With far=seen: all digits outside the window together weigh at most as much as so many of them would, however
+    many there are; 0 for no bound."""
 
     @field_validator("layers")
     @classmethod
@@ -75,9 +77,11 @@ class LocalityConfig(Section):
         return layers
 
     @model_validator(mode="after")
-    def _hidden_or_learned(self) -> Self:
-        if self.far_copies is not None and (self.words != "all" or self.layers):
-            raise ValueError("far_copies hides nothing: use words=all, and leave layers out")
+    def _hidden_or_seen(self) -> Self:
+        if self.far == "seen" and (self.words != "all" or self.layers):
+            raise ValueError("far=seen hides nothing: use words=all, and leave layers out")
+        if self.far == "hidden" and self.far_at_most:
+            raise ValueError("far_at_most needs far=seen")
         return self
 
 

@@ -18,7 +18,6 @@ scratch. A bias that starts at zero brings the same idea to a pretrained model w
 Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs, where kind 0 has no bias.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,35 +53,24 @@ def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
 
 
 class SamePlaceBias(nn.Module):
-    def __init__(self, layers: int, heads: int, neighbours: int = NEIGHBOURS, far_copies: float | None = None) -> None:
+    def __init__(self, layers: int, heads: int, neighbours: int = NEIGHBOURS, far: bool = False) -> None:
         """
         Args:
             layers: how many the model has.
             heads: how many each layer has.
             neighbours: how many places to each side have a bias of their own.
-            far_copies: if given, there is one more kind, the last: far digits. During training, each of them counts as
-                so many copies of itself. Their bias starts at minus the logarithm of this, so that training starts from
-                what the base model computes.
+            far: whether the digits of all other places have one too, as the last kind.
         """
         super().__init__()
-        self.far_copies = far_copies
-        kinds = NUMBERS * (2 * neighbours + 1) + (far_copies is not None)
-        self.bias = nn.Parameter(torch.empty(layers, heads, kinds))
+        self.bias = nn.Parameter(torch.empty(layers, heads, NUMBERS * (2 * neighbours + 1) + far))
         self.reset()
 
     def reset(self) -> None:
         nn.init.zeros_(self.bias)
-        if self.far_copies:
-            nn.init.constant_(self.bias[..., -1], -math.log(self.far_copies))
 
     def forward(self) -> torch.Tensor:
         """What each layer and head adds to the score of a pair of each kind, (L, H, C)."""
-        bias_LHC = nn.functional.pad(self.bias, (1, 0))
-        if self.training and self.far_copies:
-            copies_C = torch.zeros(bias_LHC.shape[-1], device=bias_LHC.device)
-            copies_C[-1] = math.log(self.far_copies)
-            bias_LHC = bias_LHC + copies_C
-        return bias_LHC
+        return nn.functional.pad(self.bias, (1, 0))
 
 
 class SamePlaceLayer(LlamaDecoderLayer):

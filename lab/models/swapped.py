@@ -59,10 +59,11 @@ class SwappedLlama(LlamaForCausalLM):
         self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
         self.operands = swap.locality.operands if self.coupled else 0
         self.last_word = swap.locality.words == "last"
-        self.far_copies = swap.locality.far_copies if self.coupled else None
+        self.sees_far = self.coupled and swap.locality.far == "seen"
+        self.far_at_most = swap.locality.far_at_most
         if swap.same_place or self.coupled:
             self.same_place = SamePlaceBias(
-                config.num_hidden_layers, config.num_attention_heads, self.neighbours, self.far_copies
+                config.num_hidden_layers, config.num_attention_heads, self.neighbours, self.sees_far
             )
             layers = [SamePlaceLayer(config, layer) for layer in range(config.num_hidden_layers)]
             self.model.layers = nn.ModuleList(layers)
@@ -180,7 +181,8 @@ class SwappedLlama(LlamaForCausalLM):
             assert kinds_BQK is not None
             kinds_BQK = nn.functional.pad(kinds_BQK, (0, attention_mask.shape[-1] - kinds_BQK.shape[-1]))
             others["bias_LHC"] = bias_LHC = self.same_place()
-            if self.far_copies:  # far digits have a bias instead of being hidden
+            if self.sees_far:
+                attention_mask = self._bounded(attention_mask, kinds_BQK == HIDDEN)
                 kinds_BQK = kinds_BQK.masked_fill(kinds_BQK == HIDDEN, bias_LHC.shape[-1] - 1)
             one_hot = nn.functional.one_hot(kinds_BQK.clamp(min=0), bias_LHC.shape[-1])
             others["one_hot_BQKC"] = one_hot.to(attention_mask.dtype)
@@ -204,6 +206,14 @@ class SwappedLlama(LlamaForCausalLM):
         """Adds the places of the tokens in the forward pass. (`generate` requires the name kwargs.)"""
         inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)  # type: ignore[misc]
         return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1])
+
+    def _bounded(self, mask_B1QK: torch.Tensor, far_BQK: torch.Tensor) -> torch.Tensor:
+        """The mask with less for the far digits of a query, if more of them are visible than `far_at_most`."""
+        if not self.far_at_most:
+            return mask_B1QK
+        far_B1QK = far_BQK[:, None] & (mask_B1QK == 0)
+        too_many_B1Q1 = far_B1QK.sum(-1, keepdim=True) / self.far_at_most
+        return mask_B1QK - (too_many_B1Q1.clamp(min=1).log() * far_B1QK).to(mask_B1QK.dtype)
 
     def _biased(
         self, hidden_BQD: torch.Tensor, mask: torch.Tensor | None, positions_BQ: torch.Tensor | None, seen: int

@@ -1,5 +1,4 @@
 import json
-import math
 
 import pytest
 import torch
@@ -20,7 +19,7 @@ from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.models import adapters, loading, swaps
-from lab.models.coupled import Paths
+from lab.models.coupled import HIDDEN, Paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import SamePlaceBias
 from lab.models.swapped import path_places, tree_places
@@ -43,8 +42,8 @@ SWAPS = {
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(window=0, layers=(1, 1))),
         format=FormatConfig(reverse="total"),
     ),
-    "coupled, far digits learned": Swap(
-        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far_copies=100)),
+    "coupled, far digits seen": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="seen", far_at_most=3)),
         format=FormatConfig(reverse="total"),
     ),
     "two digits": Swap(tokenizer=TWO_DIGITS),
@@ -143,21 +142,29 @@ def test_layers_without_a_bound_see_all_digits(toy_model):
     assert (first - second).abs().max() > 1e-3
 
 
-def test_far_digits_that_are_not_hidden_are_as_many_as_their_copies_during_training(toy_model):
-    model, tokenizer = load(toy_model, SWAPS["coupled, far digits learned"])
-    bias = SamePlaceBias(1, 1, far_copies=9)
-    assert bias()[0, 0].tolist() == pytest.approx([0] * 8)  # training starts from what the base model computes
-    torch.nn.init.constant_(bias.bias, -2)
-    assert bias().exp()[0, 0].tolist() == pytest.approx([1, *[math.exp(-2)] * 6, 9 * math.exp(-2)])
-    assert bias.eval()().exp()[0, 0, -1].item() == pytest.approx(math.exp(-2))
-    alike = "say 0123456789123 + 0123456789123 = 01234567"
-    texts = (alike, "say 0123006789120 + 0123000789000 = 00000007")  # the next digit is of place 8
-    tokens = [tokenizer.encode(text, return_tensors="pt") for text in texts]
+def test_far_digits_that_are_seen_can_be_learned_to_be_ignored(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
+    texts = ("say 0123456789123 + 0123456789123 = 01234567", "say 0123006789120 + 0123000789000 = 00000007")
+    tokens = [tokenizer.encode(text, return_tensors="pt") for text in texts]  # the next digit is of place 8
     first, second = (model(row).logits[0, -1] for row in tokens)
-    assert (first - second).abs().max() > 1e-3  # they are seen
+    assert (first - second).abs().max() > 1e-3
     torch.nn.init.constant_(model.same_place.bias[..., -1], -100)
-    again, other = (model(row).logits[0, -1] for row in tokens)
-    torch.testing.assert_close(again, other)  # and can be learned to be ignored
+    torch.testing.assert_close(*(model(row).logits[0, -1] for row in tokens))
+
+
+def test_far_digits_together_weigh_no_more_than_as_many_as_they_may(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
+    for digits in (2, 5, 40):
+        tokens = tokenizer.encode(f"take {'7' * digits} and")
+        far_11K = (model.kinds(tokens, 1) == HIDDEN)[None]
+        assert far_11K.sum() == digits  # after one number there is no answer to write, so all are far
+        bounded = model._bounded(torch.zeros(1, 1, 1, len(tokens)), far_11K)[0].exp()
+        assert bounded[far_11K].sum().item() == pytest.approx(min(3, digits), rel=1e-5)
+        assert (bounded[~far_11K] == 1).all()
+    row = torch.tensor([tokens])
+    with_bound = model(row).logits
+    model.far_at_most = 0
+    assert (model(row).logits - with_bound)[0, -1].abs().max() > 1e-4
 
 
 def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
