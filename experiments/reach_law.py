@@ -15,8 +15,8 @@ are as many times more of them as it tolerates copies:
 
 Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for the tolerance with another seed. Both
 are searched by doubling and then by halving the step on a logarithmic scale, up to LONGEST digits. What is found is
-kept in reach_law.json beside each run. Prints each model's prediction and reach, and their rank correlation with a bootstrap
-interval over models; leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
+kept in reach_law.json beside each run. Prints each model's prediction and reach, and their rank correlation with a
+bootstrap interval over models; leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
 publish=true.
 """
 
