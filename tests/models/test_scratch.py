@@ -19,6 +19,7 @@ ALLOWED = [
     *itertools.product(ENCODINGS, ["plain", "randomised", "coupled"]),
     *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
     *[("nope sticks", "plain"), ("relative window sticks", "coupled"), ("learned local sticks", "coupled")],
+    *[("learned far", "coupled"), ("relative far", "coupled")],
 ]
 PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0.1> 3 1 =", "<begin> 9 <add_integer>"]
 
@@ -27,7 +28,8 @@ def tiny(
     encoding: str = "rope", kind: PositionKind = "plain", segments: bool = False, largest: int = 64
 ) -> NumberLlama:
     """Weights far enough from zero for every choice to be distinct; "rope local" is rope with a slope of locality for
-    each head, and with ids that go on through the point. With "sticks" one head of four breaks sticks."""
+    each head, and with ids that go on through the point. With "sticks" one head of four breaks sticks; with "far" all
+    far keys together weigh no more than one."""
     torch.manual_seed(0)
     name, *more = encoding.split()
     local = "local" in more
@@ -36,6 +38,7 @@ def tiny(
         locality=[0.5, 1, 0, 0.25] if local else 0,
         window=2 if "window" in more else 0,
         stick_breaking=int("sticks" in more),
+        far_at_most=int("far" in more),
         through_point=local,
         position_kind=kind,
         largest=largest,
@@ -272,6 +275,20 @@ def test_a_seed_makes_the_same_weights_and_another_seed_others():
 def test_a_vocabulary_without_the_words_of_a_row_is_refused():
     with pytest.raises(ModelError, match=r"has no <pad>, <begin>, <end>, =$"):
         build(ScratchConfig(), ["0", "1"], 0)
+
+
+@torch.inference_mode()
+def test_a_bound_on_far_keys_changes_rows_that_have_more_of_them_and_can_be_taken_away():
+    model = tiny("learned", "coupled")
+    short, long = (torch.tensor([encode(f"<begin> {row} =")]) for row in ("5 2 <add_integer> 7", "1 2 3 4 5 6 7 8 9"))
+    before = [model(ids).logits for ids in (short, long)]
+    model.bound_far(1)
+    assert torch.equal(model(short).logits, before[0])
+    assert not torch.allclose(model(long).logits, before[1])
+    model.bound_far(0)
+    assert torch.equal(model(long).logits, before[1])
+    with pytest.raises(ModelError, match="far_at_most goes with rope, relative or learned, not with nope"):
+        tiny("nope").bound_far(1)
 
 
 @torch.inference_mode()

@@ -42,6 +42,14 @@ def test_the_adders_of_a_thousand_digits_add_two_hundred_and_the_twin_without_lo
     assert right("adds-10-without-locality", 50, 10) == 0
 
 
+def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_weigh_no_more_than_five():
+    model = lab.load("zoo/adds-10-without-locality")
+    problems = [addition("nines_short", 200, 0, index) for index in range(3)]
+    assert not any(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
+    model.engine.model.bound_far(5)
+    assert all(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
+
+
 @pytest.mark.slow
 def test_the_pretrained_adder_adds_in_words():
     model = lab.load("zoo/adds-in-prose")
