@@ -22,6 +22,8 @@ from lab.models import loading, pretrained, sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.tasks import task as task_named
+from lab.smallest_adder import asking
+from lab.smallest_adder.asking import AdderEngine
 from lab.text import formats
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class Model:
         asked = read_question(question, self.tasks)
         if asked is not None:
             return evaluate(self, [asked]).samples[0].reading.given or ""
-        if isinstance(self.engine, PlainEngine):
+        if isinstance(self.engine, PlainEngine | AdderEngine):
             names = ", ".join(task.key for task in self.tasks)
             raise TaskError(f"{question!r}: this model from scratch reads only {names}, such as 12 + 34")
         [completions] = self.engine.generate([Request(question, max_tokens=64)])
@@ -165,7 +167,7 @@ class Probed:
 
 
 def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto") -> Model:
-    """Any model by name: a run directory of finetune or pretrain, a folder of adapters or of a model, a name on the
+    """Any model by name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model, a name on the
     model hub, an embedded model, or one of the zoo (`lab list models`).
 
     Args:
@@ -184,6 +186,10 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         tasks = run.config.data.tasks
         known = list(TASKS.values()) if tasks == "all" else [task_named(key) for key in tasks]
         return Model(name, engine, lambda items: LengthCurves(items, run.notation), known, size)
+    if asking.is_adder(place):
+        adder = asking.open_adder(place)
+        size = f"{adder.parameters:,} parameters, a smallest adder"
+        return Model(name, adder, lambda items: LengthCurves(items, asking.NOTATION), [asking.TASK], size)
     model, tokenizer = loading.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
     local = LocalEngine(model, tokenizer, batch_size)
     every = formats.writable(local.format)

@@ -58,17 +58,21 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: 
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
         made = Path(beside) / "made"
         made.mkdir()
-        config = _published(config, folder.name)
+        config = published(config, folder.name)
         _WRITERS[to](run, config, made, DTYPES[dtype])
         for file in made.rglob("*.safetensors"):
             file.chmod(0o644)  # safetensors lets only the owner read
-        name = f"{ZOO}{folder.name}" if folder.parent.name == "zoo" else folder.name
-        (made / "README.md").write_text(card(run, config, to, name), encoding="utf-8")
+        (made / "README.md").write_text(card(run, config, to, opened_as(folder)), encoding="utf-8")
         made.rename(folder)
 
 
-def _published(config: FinetuneConfig | PretrainConfig, name: str) -> Any:
-    """The config without what was true of one machine and one start."""
+def opened_as(folder: Path) -> str:
+    """The name that opens what is written into `folder`."""
+    return f"{ZOO}{folder.name}" if folder.parent.name == "zoo" else folder.name
+
+
+def published(config: Any, name: str) -> Any:
+    """The config of a run without what was true of one machine and one start."""
     plain = {key: type(config).model_fields[key].default for key in ("output", "resume", "overwrite")}
     return config.model_copy(update={**plain, "name": name})
 

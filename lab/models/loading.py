@@ -12,6 +12,8 @@ import yaml
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.commands import command_of
+from lab.config.loading import keys_of
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
@@ -63,6 +65,8 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
     if is_run:
+        if command_of(keys_of(folder / "config.yaml")) == "adder":
+            raise ModelError(f"{config.name}: a smallest adder reads no text; lab ask, lab.load and lab adder open it")
         folder = folder / "model"
         if not folder.is_dir():
             raise ModelError(f"{config.name}: this run has no model; it was interrupted earlier, or does not train one")

@@ -263,6 +263,16 @@ def test_a_run_page_says_what_was_found_or_how_far_a_running_run_is(open_page, l
     assert page.locator("#run-view .found li").all_inner_texts() == ["step 20 of 1,000, loss 0.250"]
 
 
+def test_an_open_page_follows_a_run_that_is_running_and_keeps_its_place(open_page, log, tmp_path):
+    metrics = write_run(tmp_path, "going", SCRATCH, "running", metrics=[{"step": 10, "loss": 0.5}]) / "metrics.jsonl"
+    page = open_page("run/going", url=report([tmp_path], tmp_path / "report", log).as_uri())
+    assert page.locator("#run-view .found li").inner_text() == "step 10, loss 0.500"
+    metrics.write_text('{"step": 20, "loss": 0.25}\n')
+    report([tmp_path], tmp_path / "report", log)
+    page.wait_for_function("document.querySelector('#run-view .found li')?.textContent === 'step 20, loss 0.250'")
+    assert page.url.endswith("#run/going")
+
+
 def test_errors_are_counted_by_length(open_page):
     page = open_page("errors")
     page.get_by_text("The same as a table").click()
