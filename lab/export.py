@@ -4,8 +4,8 @@
     lab export CONFIG FOLDER to=data [push=owner/name]
     lab export FILE FOLDER
 
-RUN is a run directory of finetune, pretrain or adder. FOLDER is new; it gets the files and a card (README.md). push= puts it
-on the Hugging Face hub too, in a private repository; `hf auth login` or HF_TOKEN says who you are.
+RUN is a run directory of finetune, pretrain or adder. FOLDER is new; it gets the files and a card (README.md). push=
+puts it on the Hugging Face hub too, in a private repository; `hf auth login` or HF_TOKEN says who you are.
 
     to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
     to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
@@ -44,7 +44,8 @@ class ExportOptions(Section):
 
     to: Literal["merged", "gguf", "adapter", "scratch", "data"] | None = None
     """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch, or a smallest adder.
-    data: what finetune trains on. If not given, merged for a run of finetune and scratch for one of pretrain or adder."""
+    data: what finetune trains on. If not given, merged for a run of finetune, and scratch for one of pretrain or
+    adder."""
     dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
     """The dtype of the weights that are written. Adapters are merged in float32 and rounded once."""
     push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")

@@ -4,8 +4,8 @@
 
 RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) and files that it loads when they
 are needed; it needs no server and no network. If a run did not measure something, the page says so. Unfinished and
-damaged runs are listed as such. An existing site is replaced. With watch=30 it is written again every 30 seconds while a
-run is running, and its open pages follow.
+damaged runs are listed as such. An existing site is replaced. With watch=30 it is written again every 30 seconds while
+a run is running, and its open pages follow.
 """
 
 import sys
@@ -33,8 +33,8 @@ class ReportOptions(Section):
     experiments: Path = EXPERIMENTS
     """The folder of the findings."""
     watch: int | None = Field(default=None, ge=5)
-    """Write the site again after so many seconds, as long as one of the runs is running. Its pages, where they are open,
-    show what is new."""
+    """Write the site again after so many seconds, as long as one of the runs is running. Open pages show what is
+    new."""
 
 
 @exit_cleanly

@@ -85,7 +85,7 @@ def _check_that_it_reads_text(name: str, folder: Path) -> None:
         return
     if kind == "number_llama":
         what = "a model from scratch reads its own notation, not text"
-        raise ModelError(f"{name}: {what}; python -m lab.pretrain with its config and resume=true shows what it can do")
+        raise ModelError(f"{name}: {what}; lab ask, lab evaluate (benchmark.kind=nupa) and lab probe open it")
 
 
 def _base_of_run(config: ModelConfig) -> ModelConfig:

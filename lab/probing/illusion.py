@@ -90,7 +90,8 @@ class Claim(NamedTuple):
         """Nothing where it holds."""
         found = []
         if self.low <= self.best_random:
-            found.append(f"the best of {interchanges.DRAWS} random subspaces exchanges it in {100 * self.best_random:.0f} %")
+            random = f"{100 * self.best_random:.0f} %"
+            found.append(f"the best of {interchanges.DRAWS} random subspaces exchanges it in {random}")
         if self.unread > 0.5:
             found.append(f"{100 * self.unread:.0f} % of what it exchanges nobody reads from there on: an illusion")
         if self.computed < 0.5:

@@ -1,4 +1,4 @@
-"""A trained adder as a model that can be asked: an engine that puts sums to it in its own rows (lab/smallest_adder/rows.py).
+"""A trained adder as a model that can be asked: an engine that puts sums to it in its own rows (rows.py).
 
 Shapes: B sums, T tokens of a row.
 """
@@ -56,6 +56,7 @@ class AdderEngine:
     """An `Engine` for sums of two integers of at most ten digits, in NOTATION. The adder computes in float32."""
 
     format = FormatConfig(reverse="integer")
+    notation = NOTATION
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model.eval()

@@ -1,4 +1,4 @@
-"""Writes a trained adder as a small folder that the lab opens by name: weights, config, and a card with its own figures."""
+"""Writes a trained adder as a small folder that the lab opens by name: weights, config, and a card with its figure."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from lab.smallest_adder.problems import PUBLIC_SEED, problems
 
 CARD = """# {what} of {parameters:,} parameters that adds numbers of up to ten digits
 
-Trained from random weights by `lab adder train`, {steps:,} steps at most of {batch} problems; the best of {seeds} seeds.
+Trained from random weights by `lab adder train`, {batch} problems a step; the best of {seeds} seeds.
 
 ```python
 import lab
@@ -61,7 +61,6 @@ def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str)
     card = CARD.format(
         what=_KINDS[config.model.kind],
         parameters=adder.parameters,
-        steps=config.training.max_steps,
         batch=config.training.batch_size,
         seeds=config.group.seeds,
         name=opened_as(folder),

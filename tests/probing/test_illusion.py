@@ -97,6 +97,6 @@ def test_claims_are_kept_as_arrays_and_come_back():
     assert again == claims
     assert [claim.holds for claim in again] == [True, False]
     assert again[1].sentence() == (
-        "two exchanges the carry in 90 %, but is not the carry: 90 % of what it exchanges nobody reads from there on: an "
-        "illusion; 60 % of it are copied digits: the carry is not computed yet"
+        "two exchanges the carry in 90 %, but is not the carry: 90 % of what it exchanges nobody reads from there on: "
+        "an illusion; 60 % of it are copied digits: the carry is not computed yet"
     )
