@@ -46,8 +46,9 @@ class ExportOptions(Section):
     """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch, or a smallest adder.
     data: what finetune trains on. If not given, merged for a run of finetune, and scratch for one of pretrain or
     adder."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
-    """The dtype of the weights that are written. Adapters are merged in float32 and rounded once."""
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """The dtype of the weights that are written. If not given, bfloat16, and float32 for a smallest adder, which cannot be
+    rounded. Adapters are merged in float32 and rounded once."""
     push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
     """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is made if it is not there."""
 
@@ -89,8 +90,9 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
     to = options.to or ("merged" if tuned else "scratch")
     from lab.models.exporting import export
 
-    export(run, config, to, folder, options.dtype)
-    _tell(folder, to, options.dtype)
+    dtype = options.dtype or "bfloat16"
+    export(run, config, to, folder, dtype)
+    _tell(folder, to, dtype)
 
 
 def _adder(run: Path, folder: Path, options: ExportOptions) -> None:
@@ -99,9 +101,10 @@ def _adder(run: Path, folder: Path, options: ExportOptions) -> None:
     from lab.smallest_adder.config import AdderConfig
     from lab.smallest_adder.exporting import export
 
+    dtype = options.dtype or "float32"
     with _made(folder) as made:
-        export(run, load(AdderConfig, run / "config.yaml", []), made, folder, options.dtype)
-    _tell(folder, "adder", options.dtype)
+        export(run, load(AdderConfig, run / "config.yaml", []), made, folder, dtype)
+    _tell(folder, "adder", dtype)
 
 
 def _tell(folder: Path, to: str, dtype: str) -> None:

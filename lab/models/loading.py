@@ -66,7 +66,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     is_run = (folder / "config.yaml").is_file()
     if is_run:
         if command_of(keys_of(folder / "config.yaml")) == "adder":
-            raise ModelError(f"{config.name}: a smallest adder reads no text; lab ask, lab.load and lab adder open it")
+            raise ModelError(f"{config.name}: only lab ask, lab.load, lab evaluate and lab adder open a smallest adder")
         folder = folder / "model"
         if not folder.is_dir():
             raise ModelError(f"{config.name}: this run has no model; it was interrupted earlier, or does not train one")

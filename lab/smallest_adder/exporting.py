@@ -5,7 +5,6 @@ from pathlib import Path
 from safetensors.torch import load_file, save_file
 
 from lab.config.loading import dump
-from lab.drawing.tables import percent
 from lab.errors import ModelError
 from lab.models.exporting import DTYPES, opened_as, published
 from lab.numbers.statistics import wilson
@@ -13,7 +12,7 @@ from lab.smallest_adder.asking import WEIGHTS, open_adder
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.problems import PUBLIC_SEED, problems
 
-CARD = """# {what} of {parameters:,} parameters that adds numbers of up to ten digits
+CARD = """# Adds numbers of up to ten digits: {what}, {parameters:,} parameters
 
 Trained from random weights by `lab adder train`, {batch} problems a step; the best of {seeds} seeds.
 
@@ -24,7 +23,7 @@ model = lab.load("{name}")
 model.ask("12 + 34")
 ```
 
-{right:,} of {n:,} sums are right ({share} %): ten edge cases and {drawn:,} pairs of up to ten digits, by these weights.
+{right:,} of {n:,} sums are right ({share}): ten edge cases and {drawn:,} pairs of up to ten digits.
 
 ## How it was trained
 
@@ -32,7 +31,7 @@ model.ask("12 + 34")
 {config}
 ```
 """
-_KINDS = {"gpt": "A plain GPT", "tiny": "One layer of Llama", "reduced": "A transformer in its least form"}
+_KINDS = {"gpt": "a plain GPT", "tiny": "one layer of Llama", "reduced": "a transformer in its least form"}
 
 
 def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str) -> None:
@@ -66,7 +65,7 @@ def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str)
         name=opened_as(folder),
         right=right,
         n=len(pairs),
-        share=percent(wilson(right, len(pairs))),
+        share="{:.2f} %, {:.2f}-{:.2f}".format(*(100 * part for part in wilson(right, len(pairs))[:3])),
         drawn=len(pairs) - 10,
         config=dump(config).rstrip(),
     )
