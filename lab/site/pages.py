@@ -13,6 +13,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +51,11 @@ class Shown(NamedTuple):
     boards: list[tuple[Table, str]]
     probing: list[Record]
     findings: list[experiments.Article]
+
+    @property
+    def groups(self) -> list[tuple[str, list[experiments.Article]]]:
+        """The findings by their group, in the order of their page."""
+        return [(name, list(found)) for name, found in groupby(self.findings, lambda one: one.finding.group)]
 
 
 def write(records: Sequence[Record], out: Path, log: Path) -> Path:
