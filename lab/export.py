@@ -47,8 +47,8 @@ class ExportOptions(Section):
     data: what finetune trains on. If not given, merged for a run of finetune, and scratch for one of pretrain or
     adder."""
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
-    """The dtype of the weights that are written. If not given, bfloat16, and float32 for a smallest adder, which cannot be
-    rounded. Adapters are merged in float32 and rounded once."""
+    """The dtype of the weights that are written. If not given, bfloat16; for a smallest adder, which cannot be rounded,
+    float32. Adapters are merged in float32 and rounded once."""
     push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
     """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is made if it is not there."""
 
@@ -118,7 +118,7 @@ _THEN = {
     "merged": 'lab ask {folder} "12 + 34"; vllm serve {folder}; transformers opens it with from_pretrained("{folder}")',
     "gguf": "llama-cli -m {folder}/*.gguf",
     "adapter": 'lab ask {folder} "12 + 34"',
-    "scratch": 'lab ask {folder}; lab probe probe_scratch subject={folder}',
+    "scratch": "lab ask {folder}; lab probe probe_scratch subject={folder}",
     "adder": 'lab ask {folder} "12 + 34"',
 }
 """What opens each form of a model."""

@@ -68,7 +68,8 @@ def test_a_model_with_a_notation_of_its_own_is_measured_like_any_other(name, tmp
     digits = "benchmark.lengths={easy: [4, 10], hard: [4, 10]}"
     evaluate([*nupa, "name=run", "benchmark.tasks=[add_integer]", digits])
     assert "exact match, % (95 % interval), n=12: 100" in capsys.readouterr().out
-    assert refusal(capsys, [*nupa, "name=other"]) == "this model knows only add_integer: use benchmark.tasks=[add_integer]"
+    known = "this model knows only add_integer: use benchmark.tasks=[add_integer]"
+    assert refusal(capsys, [*nupa, "name=other"]) == known
     assert "asks in words" in refusal(capsys, [*nupa[:2], nupa[3], "name=words", "benchmark={kind: two_integers}"])
 
 
