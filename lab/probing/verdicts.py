@@ -64,6 +64,8 @@ def _line(name: str, measured: Sequence[Measured]) -> str:
     found = verdicts(name, measured)
     if name == "alignment" and len(found) > 1:
         return "; ".join(sentence.removesuffix(".") for sentence in found[:2]) + "."
+    if name == "illusion":  # one that holds, if there is one
+        found = sorted(found, key=lambda sentence: not sentence.endswith("it is the carry."))
     return found[0] if found else ""
 
 
@@ -159,7 +161,8 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
 
 
 def _illusion(measured: Sequence[Measured]) -> list[str]:
-    return [f"{claim.sentence()}." for claim in illusion.claims_of(measured[0])]
+    sentences = [claim.sentence() for claim in illusion.claims_of(measured[0])]
+    return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences]
 
 
 def _edges(measured: Sequence[Measured]) -> list[str]:

@@ -253,7 +253,7 @@ def test_models_are_ranked_over_what_all_of_them_were_asked(open_page):
     glance = page.locator("#performance-view .heat")
     assert glance.locator("thead th").all_inner_texts() == ["task", "first", "second"]
     assert glance.locator("tbody th").all_inner_texts() == ["add, integer", "max, float"]
-    assert glance.locator("tbody tr").first.locator("td").all_inner_texts() == ["4", "42"]
+    assert glance.locator("tbody tr").first.locator("td").all_inner_texts() == ["4.2", "42"]
 
 
 def test_a_run_page_says_what_was_found_or_how_far_a_running_run_is(open_page, log, tmp_path):
