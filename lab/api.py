@@ -14,14 +14,15 @@ from lab.benchmarks.results import Reading, Sample, Scores, facts, grouped
 from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import ConfigError, LabWarning, TaskError
-from lab.inference.engine import Engine, Request
+from lab.inference.engine import Engine, NotatedEngine, Request
 from lab.inference.local import LocalEngine
 from lab.inference.opening import open_engine
-from lab.inference.plain import PlainEngine
+from lab.inference.plain import ScratchEngine
 from lab.models import loading, pretrained, sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems
-from lab.numbers.tasks import TASKS, Task
+from lab.numbers.tasks import Task
 from lab.numbers.tasks import task as task_named
+from lab.smallest_adder import asking
 from lab.text import formats
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Model:
         asked = read_question(question, self.tasks)
         if asked is not None:
             return evaluate(self, [asked]).samples[0].reading.given or ""
-        if isinstance(self.engine, PlainEngine):
+        if isinstance(self.engine, NotatedEngine):
             names = ", ".join(task.key for task in self.tasks)
             raise TaskError(f"{question!r}: this model from scratch reads only {names}, such as 12 + 34")
         [completions] = self.engine.generate([Request(question, max_tokens=64)])
@@ -165,8 +166,8 @@ class Probed:
 
 
 def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto") -> Model:
-    """Any model by name: a run directory of finetune or pretrain, a folder of adapters or of a model, a name on the
-    model hub, an embedded model, or one of the zoo (`lab list models`).
+    """Any model by name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model, a name on
+    the model hub, an embedded model, or one of the zoo (`lab list models`).
 
     Args:
         name: which model.
@@ -179,11 +180,13 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
     place = Path(sources.resolve(name))
     if loading.is_scratch(place):
         run = loading.load_scratch(place)
-        engine = PlainEngine(run.model, run.tokenizer, batch_size, by_group=True)
         size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
-        tasks = run.config.data.tasks
-        known = list(TASKS.values()) if tasks == "all" else [task_named(key) for key in tasks]
-        return Model(name, engine, lambda items: LengthCurves(items, run.notation), known, size)
+        engine = ScratchEngine(run, batch_size)
+        return Model(name, engine, lambda items: LengthCurves(items, run.notation), run.notation.tasks, size)
+    if asking.is_adder(place):
+        adder = asking.open_adder(place)
+        size = f"{adder.parameters:,} parameters, a smallest adder"
+        return Model(name, adder, lambda items: LengthCurves(items, asking.NOTATION), [asking.TASK], size)
     model, tokenizer = loading.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
     local = LocalEngine(model, tokenizer, batch_size)
     every = formats.writable(local.format)
@@ -282,7 +285,7 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
 def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:
     """The problem that a text asks, of one of these tasks; None if it asks none.
 
-    >>> read_question("12 + 34", list(TASKS.values())).answer
+    >>> read_question("12 + 34", [task_named("add_integer")]).answer
     '46'
     """
     if found := _QUESTION.fullmatch(text):

@@ -3,10 +3,10 @@
     lab ask MODEL QUESTION [key=value ...]   answer one question
     lab ask MODEL [key=value ...]            read questions, a line each, until an empty line
 
-MODEL is a run directory of finetune or pretrain, a folder, a name on the model hub, an embedded model, one of the zoo
-(`lab list models`), or a config of evaluate, such as nupa_endpoint for a model behind an endpoint. QUESTION is an
-expression such as "12 + 34", or the name of a task with its operands, such as "max_integer 12, 34"; a pretrained model
-continues any other text.
+MODEL is a run directory of finetune, pretrain or adder, a folder, a name on the model hub, an embedded model, one of
+the zoo (`lab list models`), or a config of evaluate, such as nupa_endpoint for a model behind an endpoint. QUESTION is
+an expression such as "12 + 34", or the name of a task with its operands, such as "max_integer 12, 34"; a pretrained
+model continues any other text.
 """
 
 import sys

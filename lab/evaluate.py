@@ -13,6 +13,7 @@ to answer.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
@@ -23,6 +24,9 @@ from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
+
+if TYPE_CHECKING:
+    from lab.inference.engine import Engine
 
 COMMAND = "lab evaluate"
 
@@ -78,7 +82,7 @@ def evaluate(config: EvaluateConfig) -> None:
 
     if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
         print(told)
-    engine, device = open_engine(config.engine)
+    engine, device = adder(config) or open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     requests = benchmark.requests(engine)
     engine.check(requests[0])
@@ -103,6 +107,16 @@ def evaluate(config: EvaluateConfig) -> None:
             print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
         then = f"lab report {run.path} out=report (every answer); lab evaluate OTHER {run.path} (compare)"
         end(report.in_short(kind, {config.name: summary}), f"{run.path} (tables/, figures/)", then)
+
+
+def adder(config: EvaluateConfig) -> "tuple[Engine, str] | None":
+    """The engine of a smallest adder, and on what it runs, if the config names one."""
+    from lab.models.sources import resolve
+    from lab.smallest_adder.asking import is_adder, open_adder
+
+    if not isinstance(config.engine, LocalEngineConfig) or not is_adder(Path(resolve(config.engine.model.name))):
+        return None
+    return open_adder(Path(resolve(config.engine.model.name))), "cpu"
 
 
 def compare(arguments: Sequence[str]) -> None:

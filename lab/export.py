@@ -4,8 +4,8 @@
     lab export CONFIG FOLDER to=data [push=owner/name]
     lab export FILE FOLDER
 
-RUN is a run directory of finetune or pretrain. FOLDER is new; it gets the files and a card (README.md). push= puts it
-on the Hugging Face hub too, in a private repository; `hf auth login` or HF_TOKEN says who you are.
+RUN is a run directory of finetune, pretrain or adder. FOLDER is new; it gets the files and a card (README.md). push=
+puts it on the Hugging Face hub too, in a private repository; `hf auth login` or HF_TOKEN says who you are.
 
     to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
     to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
@@ -43,10 +43,12 @@ class ExportOptions(Section):
     """What is written."""
 
     to: Literal["merged", "gguf", "adapter", "scratch", "data"] | None = None
-    """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch. data: what finetune
-    trains on. If not given, merged for a run of finetune and scratch for a run of pretrain."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
-    """The dtype of the weights that are written. Adapters are merged in float32 and rounded once."""
+    """merged or gguf: the whole model. adapter: the adapters alone. scratch: a model from scratch, or a smallest adder.
+    data: what finetune trains on. If not given, merged for a run of finetune, and scratch for one of pretrain or
+    adder."""
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """The dtype of the weights that are written. If not given, bfloat16; for a smallest adder, which cannot be rounded,
+    float32. Adapters are merged in float32 and rounded once."""
     push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
     """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is made if it is not there."""
 
@@ -79,16 +81,36 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _model(run: Path, folder: Path, options: ExportOptions) -> None:
     command = _command(run)
+    if command == "adder":
+        return _adder(run, folder, options)
     if command not in ("finetune", "pretrain"):
-        raise RunError(f"{run}: not a run of lab finetune or lab pretrain")
+        raise RunError(f"{run}: not a run of lab finetune, lab pretrain or lab adder train")
     tuned = command == "finetune"
     config = load(FinetuneConfig if tuned else PretrainConfig, run / "config.yaml", [])
     to = options.to or ("merged" if tuned else "scratch")
     from lab.models.exporting import export
 
-    export(run, config, to, folder, options.dtype)
+    dtype = options.dtype or "bfloat16"
+    export(run, config, to, folder, dtype)
+    _tell(folder, to, dtype)
+
+
+def _adder(run: Path, folder: Path, options: ExportOptions) -> None:
+    if options.to not in (None, "scratch"):
+        raise ConfigError(f"to={options.to}: an adder is exported with to=scratch, or without to=")
+    from lab.smallest_adder.config import AdderConfig
+    from lab.smallest_adder.exporting import export
+
+    dtype = options.dtype or "float32"
+    with _made(folder) as made:
+        export(run, load(AdderConfig, run / "config.yaml", []), made, folder, dtype)
+    _tell(folder, "adder", dtype)
+
+
+def _tell(folder: Path, to: str, dtype: str) -> None:
     size = sum(part.stat().st_size for part in folder.rglob("*") if part.is_file())
-    print(f"{folder}: {to}, {options.dtype}, {size / 1e6:.1f} MB; README.md says how it was trained")
+    told = f"{size / 1e6:.1f} MB" if size > 1e5 else f"{size / 1e3:.0f} kB"
+    print(f"{folder}: {to}, {dtype}, {told}; README.md says how it was trained")
     print(f"next: {_THEN[to].format(folder=folder)}")
 
 
@@ -96,7 +118,8 @@ _THEN = {
     "merged": 'lab ask {folder} "12 + 34"; vllm serve {folder}; transformers opens it with from_pretrained("{folder}")',
     "gguf": "llama-cli -m {folder}/*.gguf",
     "adapter": 'lab ask {folder} "12 + 34"',
-    "scratch": 'lab ask {folder} "12 + 34"; lab probe probe_scratch subject={folder}',
+    "scratch": "lab ask {folder}; lab probe probe_scratch subject={folder}",
+    "adder": 'lab ask {folder} "12 + 34"',
 }
 """What opens each form of a model."""
 

@@ -57,7 +57,7 @@ def models(_: Sequence[str] = ()) -> Table:
     rows = [(name, "embedded: fetched once from the package index") for name in sources.EMBEDDED]
     rows += [(name, sources.about(folder)) for name, folder in sources.zoo().items()]
     rows += [
-        ("checkpoints/NAME", "the model of a run of finetune or pretrain"),
+        ("checkpoints/NAME", "the model of a run of finetune, pretrain or adder"),
         ("FOLDER", "a model or adapters in Hugging Face's layout"),
         ("ORGANISATION/NAME", "a model on the Hugging Face hub"),
     ]

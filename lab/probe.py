@@ -45,11 +45,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def probe(config: ProbeConfig) -> None:
     quiet_libraries()
+    from lab.drawing.lines import end
     from lab.probing import page
     from lab.probing.bridge import open_model
     from lab.probing.charts import table
     from lab.probing.circuit import circuit
     from lab.probing.instruments import Session
+    from lab.probing.verdicts import in_short
 
     session = Session(open_model(config.subject, config.sums.template), config)
     with config.open_run() as run:
@@ -60,10 +62,11 @@ def probe(config: ProbeConfig) -> None:
         heads = circuit({section.name: section.measured for section in sections}).heads
         attention = [page.Attention(*part) for part in session.attention(heads)]
         run.write_text("page.html", page.page(f"{config.name}: {config.subject}", session.facts, sections, attention))
-        for section in sections:
-            for line in section.verdicts or [section.failure] * bool(section.failure):
-                print(f"{section.name}: {line}")
-        print(f"run directory: {run.path}; open {run.path / 'page.html'}")
+        told = [f"{part.name}: {line}" for part in sections for line in part.verdicts or [part.failure] if line]
+        run.write_text("verdicts.md", "\n".join(f"- {line}" for line in told) + "\n")
+        measured = {section.name: section.measured for section in sections if not section.failure}
+        failed = [section.name for section in sections if section.failure]
+        end(in_short(measured, failed), run.path, f"open {run.path / 'page.html'} (verdicts.md has all sentences)")
         if all(section.failure for section in sections[1:]):
             raise ModelError(f"{config.subject}: no instrument could measure it; {run.path / 'page.html'} says why")
 

@@ -1,15 +1,19 @@
 """Make one page that shows everything: it turns run directories into a static site that opens offline.
 
-    lab report RUNS [RUNS ...] [out=FOLDER] [experiments=FOLDER]
+    lab report RUNS [RUNS ...] [out=FOLDER] [experiments=FOLDER] [watch=SECONDS]
 
 RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) and files that it loads when they
 are needed; it needs no server and no network. If a run did not measure something, the page says so. Unfinished and
-damaged runs are listed as such. An existing site is replaced.
+damaged runs are listed as such. An existing site is replaced. With watch=30 it is written again every 30 seconds while
+a run is running, and its open pages follow.
 """
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic import Field
 
 from lab.command import read_options
 from lab.config.schema import Section
@@ -28,6 +32,9 @@ class ReportOptions(Section):
     """The folder of the site."""
     experiments: Path = EXPERIMENTS
     """The folder of the findings."""
+    watch: int | None = Field(default=None, ge=5)
+    """Write the site again after so many seconds, as long as one of the runs is running. Open pages show what is
+    new."""
 
 
 @exit_cleanly
@@ -36,7 +43,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs, options = read_options(ReportOptions, arguments, "lab report", __doc__ or "", "RUNS [RUNS ...]")
     if not runs:
         raise ConfigError("give run directories, or folders of them, such as: lab report checkpoints")
-    report(list(map(Path, runs)), options.out, options.experiments)
+    paths = list(map(Path, runs))
+    report(paths, options.out, options.experiments)
+    if options.watch:
+        watch(paths, options.out, options.experiments, options.watch)
+
+
+def watch(runs: Sequence[Path], out: Path, experiments: Path, seconds: int) -> None:
+    """Writes the site again and again, the last time when no run is running any more."""
+    from lab.site import pages
+    from lab.site.gather import gather
+
+    running = sum(record.status == "running" for record in gather(runs))
+    while running:
+        print(f"{pages.counted(running, 'run')} running; again in {seconds} s", flush=True)
+        time.sleep(seconds)
+        records = gather(runs)
+        running = sum(record.status == "running" for record in records)
+        pages.write(records, out, experiments)
 
 
 def report(runs: Sequence[Path], out: Path, experiments: Path = EXPERIMENTS) -> Path:

@@ -133,6 +133,19 @@ class Run:
         except (BlockingIOError, PermissionError):
             raise RunError(f"{self.path}: another process is writing it") from None
 
+    @property
+    def was_abandoned(self) -> bool:
+        """Whether the run's process has ended, whatever the status says. False if that cannot be told, as of a copy.
+
+        Call it from another process than the one that writes the run, which would lose its lock.
+        """
+        try:
+            with (self.path / ".lock").open() as file:
+                fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
     def check_config(self, config_yaml: str, free: Collection[str] = (), renew: Callable[[str], str] = str) -> None:
         """Raises `RunError` unless this run has this config, compared as in `open`. Changes nothing."""
         old, new = _leaves(renew(self.config)), _leaves(config_yaml)

@@ -44,6 +44,19 @@ def test_no_script_writes_into_the_committed_results_unless_it_is_asked_to_publi
     assert given == named
 
 
+def test_a_table_by_length_is_drawn_as_wide_as_a_column_and_other_tables_are_left_out(tmp_path, monkeypatch):
+    columns = script("columns")
+    (tmp_path / "results").mkdir()
+    table = "Sums\n\n| task | model | d5 | d10 |\n|---|---|---:|---:|\n| add | one | 100 (97-100) | 42 (31-54) |\n"
+    (tmp_path / "results" / "sums.md").write_text(table)
+    (tmp_path / "results" / "other.md").write_text("| model | loss |\n|---|---:|\n| one | 1.0 |\n")
+    assert columns.curves(table)["add"]["one"][10][:3] == (0.42, 0.31, 0.54)
+    monkeypatch.setattr("sys.argv", ["columns.py", f"output={tmp_path}"])
+    columns.main()
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {"sums.md", "other.md", "sums_column.svg"}
+    assert 'width="237' in (tmp_path / "results" / "sums_column.svg").read_text()  # 3.3 inches of 72 points
+
+
 @pytest.mark.slow
 def test_a_grid_runs_every_task_and_setting_and_shows_finished_ones_again(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lab.sweeping.launchers.start_logged", start_logged)

@@ -146,7 +146,7 @@ def test_what_is_exported_into_a_zoo_is_opened_by_its_name_there(tuned, tmp_path
         (["{coupled}", "out", "to=gguf"], "to=adapter is what it can be"),
         (["{plain}"], "give a run and a new folder"),
         (["{plain}", "."], "is there already"),
-        (["nowhere", "out"], "nowhere: not a run of lab finetune or lab pretrain"),
+        (["nowhere", "out"], "nowhere: not a run of lab finetune, lab pretrain or lab adder train"),
         (["{plain}", "out", "to=onnx"], "to"),
         (["{plain}", "out", "push=adds"], "push"),
         (["nowhere", "out", "to=data"], "to=data wants a run or a config of lab finetune"),

@@ -55,8 +55,9 @@ def test_instruments_are_kept_and_not_run_twice_and_one_that_fails_costs_itself_
     monkeypatch.setitem(INSTRUMENTS, "destinations", lambda session: 1 / 0)
     main([*arguments, "resume=true"])
     printed = capsys.readouterr()
-    assert "destinations: ZeroDivisionError: division by zero" in printed.out
     assert "Right sums by number of digits" in printed.out
+    assert "Not measured: destinations." in printed.out
+    assert "destinations: ZeroDivisionError: division by zero" in (run / "verdicts.md").read_text()
     page = (run / "page.html").read_text()
     assert "was not measured: ZeroDivisionError: division by zero" in page
     assert "alignment: attention" in page
@@ -73,9 +74,13 @@ def test_every_instrument_runs_on_a_model_that_cannot_add_or_says_that_it_cannot
     assert named == set(ProbeConfig.model_fields["instruments"].annotation.__args__[0].__args__)  # type: ignore[union-attr]
     refused = {"patching", "attribution", "path_patching", "edges", "illusion"}
     assert kept >= {"competence", *named} - refused
-    printed = capsys.readouterr()
+    said = (tmp_path / "probe_scratch" / "verdicts.md").read_text()
     for name in named - kept:
-        assert re.search(rf"^{name}: .*(changes nothing that it says|cannot add)", printed.out, re.MULTILINE)
+        assert re.search(rf"^- {name}: .*(changes nothing that it says|cannot add)", said, re.MULTILINE)
+    found = [line for line in capsys.readouterr().out.splitlines() if not line.endswith("...")]
+    place = next(index for index, line in enumerate(found) if line.startswith("run directory: "))
+    assert 1 <= place <= 5
+    assert "Right sums by number of digits" in found[0]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from lab.config.evaluation import BenchmarkConfig, CarryFreeConfig, NupaConfig, 
 from lab.config.notation import FormatConfig
 from lab.config.schema import chosen
 from lab.drawing.tables import Table
-from lab.inference.engine import Engine
+from lab.errors import TaskError
+from lab.inference.engine import Engine, NotatedEngine
 from lab.text.rule_following import check_rules
 
 
@@ -52,11 +53,17 @@ def open_benchmark(
         limit: the most questions to ask, spread evenly; None asks all.
         engine: the engine that will answer; it decides the number format, and which problems fit its window.
 
-    Raises TaskError if a file of problems cannot be used.
+    Raises TaskError if a file of problems cannot be used, or if the engine's model cannot read the questions.
     """
+    notated = engine if isinstance(engine, NotatedEngine) else None
+    if notated and not isinstance(config, NupaConfig):
+        what = "this model reads only its own notation: use benchmark.kind=nupa"
+        raise TaskError(f"benchmark.kind={config.kind} asks in words, and {what}")
     match config:
+        case NupaConfig() if notated:
+            whole: Benchmark = Nupa.in_notation(config, seed, notated.notation)
         case NupaConfig():
-            whole: Benchmark = Nupa.from_config(config, seed, engine.format if engine else FormatConfig())
+            whole = Nupa.from_config(config, seed, engine.format if engine else FormatConfig())
             if engine:
                 whole = whole.within_window(engine)
         case TwoIntegersConfig():

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from lab import processes
 from lab.config.notation import FormatConfig
 from lab.text.examples import Prompt, encode_prompt, opens_thoughts
+from lab.text.notation import Notation
 
 
 def never(text: str) -> bool:
@@ -96,6 +97,14 @@ class BatchingEngine(Engine, Protocol):
     def batches(self, requests: Sequence[Request]) -> list[list[int]]:
         """The indices of requests that are computed together, in the order of `generate`."""
         ...
+
+
+@runtime_checkable
+class NotatedEngine(Engine, Protocol):
+    """An engine of a model that reads no text but problems in a notation of its own."""
+
+    @property
+    def notation(self) -> Notation: ...
 
 
 class TokenizingEngine:

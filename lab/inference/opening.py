@@ -1,5 +1,7 @@
 """Makes an engine from its config. The libraries of an engine are imported only if it is used."""
 
+from pathlib import Path
+
 from lab import processes
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
 from lab.errors import ConfigError
@@ -23,7 +25,12 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
         engine = VllmEngine(config)
         return engine, engine.description
     from lab.inference.local import LocalEngine
-    from lab.models import loading, pretrained
+    from lab.inference.plain import ScratchEngine
+    from lab.models import loading, pretrained, sources
 
+    place = Path(sources.resolve(config.model.name))
+    if loading.is_scratch(place):
+        run = loading.load_scratch(place)
+        return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
     return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)

@@ -17,6 +17,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
 from lab.inference.local import LocalEngine
+from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
 
 
@@ -98,6 +99,14 @@ class PlainEngine(TokenizingEngine):
 
     def _decode(self, tokens: list[int]) -> str:
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
+
+
+class ScratchEngine(PlainEngine):
+    """A model from scratch, which is asked in its own notation."""
+
+    def __init__(self, run: ScratchRun, batch_size: int) -> None:
+        super().__init__(run.model, run.tokenizer, batch_size, by_group=True)
+        self.notation = run.notation
 
 
 class _Clock(StoppingCriteria):

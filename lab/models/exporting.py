@@ -23,10 +23,11 @@ from safetensors.torch import load_file, save_file
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump
 from lab.config.pretraining import SIZES, PretrainConfig
-from lab.config.schema import ModelConfig
+from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
 from lab.models import gguf_file, loading, swaps
 from lab.models.sources import ZOO
+from lab.numbers.sampling import Cell, problem
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -58,17 +59,21 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: 
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
         made = Path(beside) / "made"
         made.mkdir()
-        config = _published(config, folder.name)
+        config = published(config, folder.name)
         _WRITERS[to](run, config, made, DTYPES[dtype])
         for file in made.rglob("*.safetensors"):
             file.chmod(0o644)  # safetensors lets only the owner read
-        name = f"{ZOO}{folder.name}" if folder.parent.name == "zoo" else folder.name
-        (made / "README.md").write_text(card(run, config, to, name), encoding="utf-8")
+        (made / "README.md").write_text(card(run, config, to, opened_as(folder)), encoding="utf-8")
         made.rename(folder)
 
 
-def _published(config: FinetuneConfig | PretrainConfig, name: str) -> Any:
-    """The config without what was true of one machine and one start."""
+def opened_as(folder: Path) -> str:
+    """The name that opens what is written into `folder`."""
+    return f"{ZOO}{folder.name}" if folder.parent.name == "zoo" else folder.name
+
+
+def published(config: Any, name: str) -> Any:
+    """The config of a run without what was true of one machine and one start."""
     plain = {key: type(config).model_fields[key].default for key in ("output", "resume", "overwrite")}
     return config.model_copy(update={**plain, "name": name})
 
@@ -114,7 +119,8 @@ def card(run: Path, config: FinetuneConfig | PretrainConfig, to: str, name: str)
     """A model card: what the model is, what it was trained on, how to open it and ask it, and the run's own table."""
     first, trained, table = _tuned(config) if isinstance(config, FinetuneConfig) else _built(config, run)
     lines = [f"# {first}", "", f"{trained} {_WRITTEN.get(config.format.reverse, '')}".rstrip()]
-    lines += ["", f"```python\n{_OPENED[to].format(name=name, run=config.name)}\n```"]
+    opened = _OPENED[to].format(name=name, run=config.name, question=_question(config))
+    lines += ["", f"```python\n{opened}\n```"]
     if (run / "table.md").is_file():
         lines += ["", table, "", (run / "table.md").read_text(encoding="utf-8").rstrip()]
     lines += ["", "## How it was trained", "", f"```yaml\n{dump(config).rstrip()}\n```"]
@@ -130,8 +136,17 @@ _OPENED = {
     "adapter": 'import lab\n\nmodel = lab.load("{name}")',
     "merged": 'from transformers import pipeline\n\nmodel = pipeline("text-generation", "{name}")',
     "gguf": 'from llama_cpp import Llama\n\nmodel = Llama("{name}/{run}.gguf")',
-    "scratch": 'import lab\n\nmodel = lab.load("{name}")\nmodel.ask("12 + 34")',
+    "scratch": 'import lab\n\nmodel = lab.load("{name}")\nmodel.ask("{question}")',
 }
+
+
+def _question(config: FinetuneConfig | PretrainConfig) -> str:
+    """One that the model was trained for."""
+    task = chosen(config.data.tasks)[0]
+    if task.key == "add_integer":
+        return "12 + 34"
+    item = problem(Cell(task, task.tested_lengths[0]), "train", config.seed, 0)
+    return f"{task.key} {', '.join(filter(None, (item.a, item.b)))}"
 
 
 def _tuned(config: FinetuneConfig) -> tuple[str, str, str]:
@@ -153,7 +168,8 @@ def _built(config: PretrainConfig, run: Path) -> tuple[str, str, str]:
         f"{layers} {'layer' if layers == 1 else 'layers'} trained from scratch on {_named(config.data.tasks)}, "
         f"{shortest}-{longest} digits",
         f"{parameters:,} parameters, {_trained(config)} Position encoding {config.model.encoding}, position ids "
-        f"{config.model.positions.kind}, locality {config.model.locality}.",
+        f"{config.model.positions.kind}, locality {config.model.locality}"
+        + (f", window {config.model.window}." if config.model.window else "."),
         "Exact match by length, in percent, on problems that were not trained on:",
     )
 

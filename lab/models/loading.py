@@ -12,6 +12,8 @@ import yaml
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.commands import command_of
+from lab.config.loading import keys_of
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import ModelError
@@ -63,6 +65,8 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     folder = Path(config.name)
     is_run = (folder / "config.yaml").is_file()
     if is_run:
+        if command_of(keys_of(folder / "config.yaml")) == "adder":
+            raise ModelError(f"{config.name}: only lab ask, lab.load, lab evaluate and lab adder open a smallest adder")
         folder = folder / "model"
         if not folder.is_dir():
             raise ModelError(f"{config.name}: this run has no model; it was interrupted earlier, or does not train one")
@@ -81,7 +85,7 @@ def _check_that_it_reads_text(name: str, folder: Path) -> None:
         return
     if kind == "number_llama":
         what = "a model from scratch reads its own notation, not text"
-        raise ModelError(f"{name}: {what}; python -m lab.pretrain with its config and resume=true shows what it can do")
+        raise ModelError(f"{name}: {what}; lab ask, lab evaluate (benchmark.kind=nupa) and lab probe open it")
 
 
 def _base_of_run(config: ModelConfig) -> ModelConfig:

@@ -90,17 +90,18 @@ class Claim(NamedTuple):
         """Nothing where it holds."""
         found = []
         if self.low <= self.best_random:
-            found.append(f"the best of {interchanges.DRAWS} random subspaces exchanges it in {self.best_random:.0%}")
+            random = f"{100 * self.best_random:.0f} %"
+            found.append(f"the best of {interchanges.DRAWS} random subspaces exchanges it in {random}")
         if self.unread > 0.5:
-            found.append(f"{self.unread:.0%} of what it exchanges nobody reads from there on: an illusion")
+            found.append(f"{100 * self.unread:.0f} % of what it exchanges nobody reads from there on: an illusion")
         if self.computed < 0.5:
-            found.append(f"{1 - self.computed:.0%} of it are copied digits: the carry is not computed yet")
+            found.append(f"{100 * (1 - self.computed):.0f} % of it are copied digits: the carry is not computed yet")
         return found
 
     def sentence(self) -> str:
-        claim = f"{self.text} exchanges the carry in {self.rate:.0%}"
+        claim = f"{self.text} exchanges the carry in {100 * self.rate:.0f} %"
         if self.holds:
-            checked = f"best of random {self.best_random:.0%}; {1 - self.unread:.0%} of it is read"
+            checked = f"best of random {100 * self.best_random:.0f} %; {100 * (1 - self.unread):.0f} % of it is read"
             return f"{claim} ({checked}): it is the carry"
         return f"{claim}, but is not the carry: {'; '.join(self.doubts)}"
 

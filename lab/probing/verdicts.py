@@ -12,6 +12,8 @@ _NAMED = 4
 """The largest number of components that one instrument's sentences name."""
 _HALF = 0.5
 """The share of right digits below which a subject cannot add."""
+_LINES = 5
+"""How many lines a command ends with."""
 
 LOOK_FOR: Mapping[str, str] = {
     "competence": "Can the subject add at all? Where it cannot, nothing below says how it does.",
@@ -45,15 +47,45 @@ def verdicts(name: str, measured: Sequence[Measured]) -> list[str]:
     return _VERDICTS[name](measured) if name in _VERDICTS else []
 
 
+def in_short(found: Mapping[str, Sequence[Measured]], failed: Sequence[str] = ()) -> list[str]:
+    """What a command ends with: at most five lines, of the instruments that say most.
+
+    Args:
+        found: the arrays of each instrument.
+        failed: the instruments that could not measure.
+    """
+    missing = [f"Not measured: {', '.join(failed)}."] if failed else []
+    told = [one for name in _ORDER if name in found for one in [_line(name, found[name])] if one]
+    return told[: _LINES - len(missing)] + missing
+
+
+def _line(name: str, measured: Sequence[Measured]) -> str:
+    """An instrument's sentences as one, as far as they belong together."""
+    found = verdicts(name, measured)
+    if name == "alignment" and len(found) > 1:
+        return "; ".join(sentence.removesuffix(".") for sentence in found[:2]) + "."
+    if name == "illusion":  # one that holds, if there is one
+        found = sorted(found, key=lambda sentence: not sentence.endswith("it is the carry."))
+    return found[0] if found else ""
+
+
+_ORDER = ("competence", "patching", "alignment", "illusion", "surgery", "path_patching", "edges", "destinations")
+"""Instruments that say something in sentences, those first that say most."""
+
+
 def unable(name: str, measured: Sequence[Measured]) -> bool:
     """Whether this is the competence of a subject that cannot add at any length."""
     return name == "competence" and not bool((measured[1].value >= _HALF).any())
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _competence(measured: Sequence[Measured]) -> list[str]:
     exact, digits = measured
     lengths = exact.axes["length"]
-    shown = ", ".join(f"{value:.0%} at {length}" for length, value in zip(lengths, exact.value, strict=True))
+    shown = ", ".join(f"{_percent(value)} at {length}" for length, value in zip(lengths, exact.value, strict=True))
     low = [str(length) for length, value in zip(lengths, digits.value, strict=True) if value < _HALF]
     warning = f" It gets fewer than half of the digits right at {', '.join(low)}." if low else ""
     return [f"Right sums by number of digits: {shown}.{warning}"]
@@ -66,7 +98,7 @@ def _alignment(measured: Sequence[Measured]) -> list[str]:
     where = {0: "of the place that is written", -1: "one place below it", -2: "two places below it"}
     return [
         f"L{one.layer}H{one.head} looks at the digit of {one.number} {where.get(one.offset, 'above it')}: "
-        f"{one.weight:.0%} of its attention."
+        f"{_percent(one.weight)} of its attention."
         for one in sorted(found, key=lambda one: -one.weight)[:_NAMED]
     ]
 
@@ -77,8 +109,8 @@ def _destinations(measured: Sequence[Measured]) -> list[str]:
     lengths = leak.axes["length"]
     first, last = (float(np.nanmean(leak.at(length=length).value)) for length in (lengths[0], lengths[-1]))
     return [
-        f"{first:.0%} of attention, the mean over all heads, goes to foreign digits at {lengths[0]} digits, "
-        f"{last:.0%} at {lengths[-1]}."
+        f"{_percent(first)} of attention, the mean over all heads, goes to foreign digits at {lengths[0]} digits, "
+        f"{_percent(last)} at {lengths[-1]}."
     ]
 
 
@@ -87,8 +119,8 @@ def _path_patching(measured: Sequence[Measured]) -> list[str]:
     effect, control = (np.nan_to_num(np.abs(one.value)).max(0) for one in measured[:2])
     names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
     best = sorted(zip(names, effect.max(1), effect.argmax(1), strict=True), key=lambda row: -row[1])[:_NAMED]
-    told = ", ".join(f"{name} to {receivers[at]} {value:.0%}" for name, value, at in best)
-    return [f"The strongest paths: {told}; of heads outside of the circuit {control.max(initial=0):.0%} at most."]
+    told = ", ".join(f"{name} to {receivers[at]} {_percent(value)}" for name, value, at in best)
+    return [f"The strongest paths: {told}; of heads outside of the circuit {_percent(control.max(initial=0))} at most."]
 
 
 def _surgery(measured: Sequence[Measured]) -> list[str]:
@@ -99,10 +131,11 @@ def _surgery(measured: Sequence[Measured]) -> list[str]:
     if not failing:
         return ["The subject adds at all of these lengths: there is nothing to mend."]
     share = {name: float(exact.at(operation=name, length=failing[0]).value) for name in exact.axes["operation"]}
-    mended = ", ".join(f"{share[name]:.0%} with {name}" for name in _MENDS if name in share)
+    mended = ", ".join(f"{_percent(share[name])} with {name}" for name in _MENDS if name in share)
     wrong = max(value for name, value in share.items() if name not in (*_MENDS, "vanilla"))
     return [
-        f"At {failing[0]} digits {share['vanilla']:.0%} of sums are right, {mended}; the best control has {wrong:.0%}."
+        f"At {failing[0]} digits {_percent(share['vanilla'])} of sums are right, {mended}; the best control has "
+        f"{_percent(wrong)}."
     ]
 
 
@@ -112,25 +145,24 @@ _MENDS = ("no leak", "alignment", "carry", "both")
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
     """The strongest head each way, beside the median one."""
-    effect = measured[0].at(place="everywhere")
-    found = []
-    for way in effect.axes["carry"]:
-        one = effect.at(carry=way)
+    found: dict[str, list[str]] = {}
+    none = []
+    for way in measured[0].axes["carry"]:
+        one = measured[0].at(place="everywhere", carry=way)
         if np.isnan(one.value).all():
-            found.append(f"Of the carry {way}, the subject's answer shows nothing that a patch could bring about.")
+            none.append(f"Of the carry {way}, the subject's answer shows nothing that a patch could bring about.")
             continue
         layer, head = np.unravel_index(int(np.nanargmax(np.abs(one.value))), one.value.shape)
-        value, low, high = (array[layer, head] for array in one[2:5])
-        middle = np.nanmedian(np.abs(one.value))
-        found.append(
-            f"L{layer}H{head} brings the carry {way} about by {value:.0%} ({low:.0%} to {high:.0%}); the median head "
-            f"by {middle:.0%}."
-        )
-    return found
+        value, low, high = (100 * array[layer, head] for array in one[2:5])
+        middle = _percent(np.nanmedian(np.abs(one.value)))
+        told = f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}"
+        found.setdefault(f"L{layer}H{head}", []).append(told)
+    return [f"{head} brings the carry about: {'; '.join(ways)}." for head, ways in found.items()] + none
 
 
 def _illusion(measured: Sequence[Measured]) -> list[str]:
-    return [f"{claim.sentence()}." for claim in illusion.claims_of(measured[0])]
+    sentences = [claim.sentence() for claim in illusion.claims_of(measured[0])]
+    return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences]
 
 
 def _edges(measured: Sequence[Measured]) -> list[str]:
@@ -139,8 +171,8 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
     found = []
     for ablation in curve.axes["ablation"]:
         enough = np.flatnonzero(curve.at(ablation=ablation).value >= 0.9)
-        share = f"{curve.axes['share of edges'][enough[0]]:.1%} of the edges" if enough.size else "no part of the edges"
-        found.append(f"Under {ablation} ablation {share} do at least 90 % of what the model does.")
+        share = f"{100 * curve.axes['share of edges'][enough[0]]:.1f} %" if enough.size else "no part"
+        found.append(f"Under {ablation} ablation {share} of the edges do at least 90 % of what the model does.")
     return found
 
 

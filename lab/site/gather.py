@@ -84,6 +84,8 @@ def _read(place: Path, name: str) -> Record:
     record = Record(Run(place), name)
     with record.noting("status"):
         record.status = record.run.status
+        if record.status == "running" and record.run.was_abandoned:
+            record.status = "interrupted"
     with record.noting("config.yaml"):
         record.config_text = record.run.config
         config = yaml.safe_load(record.config_text)

@@ -2,6 +2,7 @@
 or not at all.
 
 index.html            everything except what is loaded on demand
+written.js            this version's name: while a run is running, the page looks whether there is a newer one
 runs/<n>/*.js         how run n was run, its tables, its training, scores by length, its samples
 runs/<n>/figures/     the figures of run n
 probing/<n>.html      the page of a probing run: figures and attention patterns
@@ -12,6 +13,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +35,7 @@ MARK = '<meta name="generator" content="the number lab">'
 """Marks a site of the lab, which may be replaced; a folder without this mark is never touched."""
 
 SCRIPTS = ("data", "elements", "address", "saving", "text", "charts", "choosers", "performance", "heatmap", "errors")
-SCRIPTS += ("samples", "compare", "training", "runs", "main")
+SCRIPTS += ("samples", "compare", "training", "runs", "refresh", "main")
 
 METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dlength": "dlength"}
 
@@ -49,6 +51,11 @@ class Shown(NamedTuple):
     boards: list[tuple[Table, str]]
     probing: list[Record]
     findings: list[experiments.Article]
+
+    @property
+    def groups(self) -> list[tuple[str, list[experiments.Article]]]:
+        """The findings by their group, in the order of their page."""
+        return [(name, list(found)) for name, found in groupby(self.findings, lambda one: one.finding.group)]
 
 
 def write(records: Sequence[Record], out: Path, log: Path) -> Path:
@@ -103,7 +110,10 @@ def check(out: Path) -> None:
 
 def collect(records: Sequence[Record], log: Path, folder: Path) -> Shown:
     """Writes the side files below `folder`, and returns what the page itself shows."""
-    data: dict[str, Any] = {"runs": [], "series": [], "sets": []}
+    written = secrets.token_hex(4)
+    write_script("written", written, folder)
+    running = any(record.status == "running" for record in records)
+    data: dict[str, Any] = {"runs": [], "series": [], "sets": [], "written": written, "running": running}
     shown = Shown(data, list(records), [], [], [], _boards(records, log), [], experiments.entries(log, folder))
     scored = [(record, _write_run(number, record, shown, folder)) for number, record in enumerate(records)]
     rows = [overview.row(number, record, found) for number, (record, found) in enumerate(scored)]

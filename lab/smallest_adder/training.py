@@ -4,8 +4,10 @@ import time
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 
 from lab.numbers.statistics import Estimate, wilson
+from lab.smallest_adder.asking import WEIGHTS
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.groups import Batch, Group, train_group
 from lab.smallest_adder.models import build
@@ -33,6 +35,8 @@ def train_submission(config: AdderConfig) -> tuple[Estimate, Path]:
 
         model = build(config.model)
         model.load_state_dict(batched.state_dict(group.best_P))
+        run.model.mkdir(exist_ok=True)
+        save_file({name: weight.contiguous() for name, weight in model.state_dict().items()}, run.path / WEIGHTS)
         settings = config.model.model_dump(exclude={"kind"})
         run.write_text("submission.py", submission(model, settings, describe(config, group, batched.parameters)))
         torch.set_num_threads(threads)

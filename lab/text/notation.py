@@ -69,6 +69,11 @@ class Notation:
         self._hinted_answer = format.index_hints == "both"
 
     @property
+    def tasks(self) -> list[Task]:
+        """The tasks that it can write."""
+        return list(self._tasks.values())
+
+    @property
     def vocabulary(self) -> list[str]:
         """Every possible word: special words, operators, separators, hints if the format has them, groups of digits."""
         operators = [f"<{task.key}>" for task in self._tasks.values()]

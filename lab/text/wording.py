@@ -5,6 +5,7 @@
     ApiWording      the same, after the paper's system message, which names the answer's regular expression (A.2)
     RuleFollowing   raw text with the rule before the question; the completion executes the rule (section 4)
     TextFormat      raw text whose numbers are reversed, padded or hinted (lab/text/formats.py)
+    NotatedWording  the notation of a model from scratch (lab/text/notation.py)
 
 Training, evaluation and the plugins take a wording; everything about how text is written is decided here.
 """
@@ -20,6 +21,7 @@ from lab.numbers.sampling import Problem, task_of
 from lab.text import answers, prompts, rule_following
 from lab.text.answers import Reading, Setting
 from lab.text.examples import Example, Message, Prompt
+from lab.text.notation import Notation
 from lab.text.trace_errors import first_error
 
 Solved: TypeAlias = Mapping[str, Sequence[Problem]]
@@ -175,6 +177,26 @@ class RuleFollowing(Wording):
         rule = rule_following.rule(task_of(problem), self.rules)
         found = first_error(text, self.completion(problem), rule.text, self.rules.detail)
         return {"first_error": found and found._asdict()}
+
+
+class NotatedWording(Wording):
+    """The words of a notation with spaces between them; a completion is a number in that notation or no answer."""
+
+    def __init__(self, notation: Notation) -> None:
+        super().__init__()
+        self.notation = notation
+
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        return " ".join(self.notation.question(problem, luck))
+
+    def completion(self, problem: Problem, luck: int | None = None) -> str:
+        return " ".join(self.notation.answer(problem, luck))
+
+    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+        return self.notation.read(text.split(), representation)
+
+    def decided(self, text: str, representation: Representation) -> bool:
+        return False
 
 
 def wording_of(

@@ -3,7 +3,8 @@
 import pytest
 
 import lab
-from lab.errors import ModelError
+from lab.errors import ModelError, TaskError
+from lab.evaluate import main as evaluate
 from lab.models import sources
 from lab.numbers.additions import addition
 
@@ -20,7 +21,8 @@ def right(name: str, digits: int, n: int) -> float:
 
 def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained():
     found = sources.zoo()
-    scratch = {"adds-4-digits", "adds-1000", "adds-1000-from-four", "adds-10-without-locality"}
+    scratch = {"adds-4-digits", "adds-1000", "adds-1000-from-four", "adds-10-without-locality", "subtracts"}
+    scratch |= {"adds-floats", "adder-8-parameters", "adder-gpt"}
     assert {"zoo/adds-in-prose", *(f"zoo/{name}" for name in scratch)} <= set(found)
     for name, folder in found.items():
         card = (folder / "README.md").read_text()
@@ -48,6 +50,42 @@ def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_wei
     assert not any(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
     model.engine.model.bound_far(5)
     assert all(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
+
+
+@pytest.mark.parametrize(("name", "task"), [("subtracts", "sub_integer"), ("adds-floats", "add_float")])
+def test_the_models_of_other_tasks_are_right_far_beyond_four_digits(name, task):
+    samples = lab.evaluate(f"zoo/{name}", lab.problems(task, digits=50, n=5)).samples
+    assert all(sample.reading.exact_match for sample in samples)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("adder-8-parameters", 8), ("adder-gpt", 2912)])
+def test_the_smallest_adders_add_ten_digits_and_refuse_eleven(name, parameters):
+    model = lab.load(f"zoo/{name}")
+    assert f"{parameters:,} parameters" in repr(model)
+    assert model.ask("123 + 456") == "579"
+    assert right(name, 10, 100) == 1
+    with pytest.raises(ModelError, match="at most 10 digits, and one here has 11"):
+        model.ask("12345678901 + 1")
+    with pytest.raises(TaskError, match="reads only add_integer"):
+        model.ask("12 - 3")
+
+
+@pytest.mark.parametrize("name", ["adds-1000-from-four", "adder-gpt"])
+def test_a_model_with_a_notation_of_its_own_is_measured_like_any_other(name, tmp_path, capsys):
+    nupa = ["nupa_smollm2", f"engine.model.name=zoo/{name}", "benchmark.problems_per_range=4", f"output={tmp_path}"]
+    digits = "benchmark.lengths={easy: [4, 10], hard: [4, 10]}"
+    evaluate([*nupa, "name=run", "benchmark.tasks=[add_integer]", digits])
+    assert "exact match, % (95 % interval), n=12: 100" in capsys.readouterr().out
+    known = "this model knows only add_integer: use benchmark.tasks=[add_integer]"
+    assert refusal(capsys, [*nupa, "name=other"]) == known
+    assert "asks in words" in refusal(capsys, [*nupa[:2], nupa[3], "name=words", "benchmark={kind: two_integers}"])
+
+
+def refusal(capsys, arguments: list[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        evaluate(arguments)
+    assert ended.value.code == 2
+    return capsys.readouterr().err.strip().splitlines()[-1].removeprefix("error: ")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from lab.probing.config import ProbeConfig
 from lab.probing.diagram import diagram, svg
 from lab.probing.instruments import INSTRUMENTS, Session
 from lab.probing.measured import Measured
-from lab.probing.verdicts import unable, verdicts
+from lab.probing.verdicts import in_short, unable, verdicts
 from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
 
 NEEDED = ["competence", "alignment", "patching", "path_patching"]
@@ -46,10 +46,19 @@ def test_the_sentences_name_what_the_adder_is_made_of():
     said = {name: " ".join(verdicts(name, arrays)) for name, arrays in measured.items()}
     for (layer, head), (number, _) in subject.known.looks_at.items():
         assert f"L{layer}H{head} looks at the digit of {number}" in said["alignment"] or (layer, head) == (0, 4)
-    assert "L0H3 to L0 mlp 100%" in said["path_patching"]
-    assert "of heads outside of the circuit 0% at most" in said["path_patching"]
+    assert "L0H3 to L0 mlp 100 %" in said["path_patching"]
+    assert "of heads outside of the circuit 0 % at most" in said["path_patching"]
     assert "nothing to mend" in said["surgery"]
     assert not unable("competence", measured["competence"])
+
+
+def test_a_probe_ends_in_five_lines_at_most_that_name_the_head_that_carries():
+    measured = found(native_adder(), *NEEDED, "destinations", "surgery")
+    lines = in_short(measured)
+    assert len(lines) <= 5
+    assert any(line.startswith("L0H3 brings the carry about: 100 % (100-100) from 0 to 1") for line in lines)
+    assert in_short(measured, ["edges"])[-1] == "Not measured: edges."
+    assert len(in_short(measured, ["edges"])) <= 5
 
 
 def test_without_an_instrument_that_names_parts_there_is_no_circuit():

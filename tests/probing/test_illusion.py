@@ -34,7 +34,7 @@ def test_the_true_direction_is_the_carry_and_all_of_it_is_read(adder: KnownAdder
     assert found.claim.unread == pytest.approx(0, abs=1e-3)
     assert found.claim.computed == pytest.approx(1, abs=1e-3)
     assert found.claim.best_random < 0.5
-    assert found.claim.sentence().endswith("100% of it is read): it is the carry")
+    assert found.claim.sentence().endswith("100 % of it is read): it is the carry")
 
 
 def test_what_das_finds_is_the_carry_or_is_said_not_to_be_and_mended_it_is(adder: KnownAdder):
@@ -97,6 +97,6 @@ def test_claims_are_kept_as_arrays_and_come_back():
     assert again == claims
     assert [claim.holds for claim in again] == [True, False]
     assert again[1].sentence() == (
-        "two exchanges the carry in 90%, but is not the carry: 90% of what it exchanges nobody reads from there on: an "
-        "illusion; 60% of it are copied digits: the carry is not computed yet"
+        "two exchanges the carry in 90 %, but is not the carry: 90 % of what it exchanges nobody reads from there on: "
+        "an illusion; 60 % of it are copied digits: the carry is not computed yet"
     )

@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from lab.report import main
+from tests.site.site_runs import SCRATCH, write_run
 
 
 def test_the_command_writes_a_site_and_says_where_it_is(runs, log, tmp_path, capsys):
@@ -55,3 +56,11 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path, capsys):
 def test_no_torch_is_imported():
     code = "import sys, lab.site.pages, lab.site.gather; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_site_that_is_watched_is_written_until_no_run_is_running(log, tmp_path, capsys, monkeypatch):
+    status = write_run(tmp_path / "runs", "going", SCRATCH, "running") / "status"
+    monkeypatch.setattr("lab.report.time.sleep", lambda seconds: status.write_text("finished\n"))
+    main([str(tmp_path / "runs"), f"out={tmp_path / 'site'}", f"experiments={log}", "watch=30"])
+    assert capsys.readouterr().out.splitlines()[1:] == ["1 run running; again in 30 s"]
+    assert "1 finished" in (tmp_path / "site" / "index.html").read_text()

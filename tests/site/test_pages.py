@@ -250,6 +250,10 @@ def test_models_are_ranked_over_what_all_of_them_were_asked(open_page):
     assert [row.locator("th").inner_text() for row in rows.all()] == ["second", "first"]
     shares = [float(row.locator("td").first.inner_text().partition(" ")[0]) for row in rows.all()]
     assert shares[0] > shares[1]
+    glance = page.locator("#performance-view .heat")
+    assert glance.locator("thead th").all_inner_texts() == ["task", "first", "second"]
+    assert glance.locator("tbody th").all_inner_texts() == ["add, integer", "max, float"]
+    assert glance.locator("tbody tr").first.locator("td").all_inner_texts() == ["4.2", "42"]
 
 
 def test_a_run_page_says_what_was_found_or_how_far_a_running_run_is(open_page, log, tmp_path):
@@ -261,6 +265,16 @@ def test_a_run_page_says_what_was_found_or_how_far_a_running_run_is(open_page, l
     assert page.locator("#run-view .found li").first.inner_text().startswith("exact match, % (95 % interval), n=36: 8 ")
     go(page, "run/going")
     assert page.locator("#run-view .found li").all_inner_texts() == ["step 20 of 1,000, loss 0.250"]
+
+
+def test_an_open_page_follows_a_run_that_is_running_and_keeps_its_place(open_page, log, tmp_path):
+    metrics = write_run(tmp_path, "going", SCRATCH, "running", metrics=[{"step": 10, "loss": 0.5}]) / "metrics.jsonl"
+    page = open_page("run/going", url=report([tmp_path], tmp_path / "report", log).as_uri())
+    assert page.locator("#run-view .found li").inner_text() == "step 10, loss 0.500"
+    metrics.write_text('{"step": 20, "loss": 0.25}\n')
+    report([tmp_path], tmp_path / "report", log)
+    page.wait_for_function("document.querySelector('#run-view .found li')?.textContent === 'step 20, loss 0.250'")
+    assert page.url.endswith("#run/going")
 
 
 def test_errors_are_counted_by_length(open_page):
@@ -473,3 +487,12 @@ def test_samples_are_searched_for_a_text(open_page, compared):
     page.get_by_label("Text").fill("nowhere")
     page.get_by_label("Text").press("Enter")
     page.wait_for_function("document.getElementById('samples-said').textContent === 'No sample fits'")
+
+
+def test_the_overview_names_the_findings_and_a_link_opens_one(open_page):
+    page = open_page()
+    page.locator("#runs summary").first.click()
+    page.get_by_role("link", name="F-001").first.click()
+    page.wait_for_selector("#findings #F-001[open]")
+    assert page.url.endswith("#findings/F-001")
+    assert page.locator("#findings details.entry[open]").count() == 1

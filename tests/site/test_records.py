@@ -1,5 +1,7 @@
 import json
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -31,6 +33,18 @@ def test_a_run_of_which_a_file_is_damaged_is_damaged_whatever_its_status_says(fi
     (record,) = gather([tmp_path])
     assert record.status == "damaged"
     assert [note.split(":")[0] for note in record.notes] == [file]
+
+
+def test_a_run_whose_process_was_killed_is_interrupted_and_one_that_is_held_is_running(tmp_path):
+    hold = "import sys; from pathlib import Path; from lab.runs import Run; run = Run.open(Path(sys.argv[1]), 'x: 1')\n"
+    hold += "print('held', flush=True); input()"
+    command = [sys.executable, "-c", hold, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        assert [record.status for record in gather([tmp_path])] == ["running"]
+        holder.kill()
+    assert [record.status for record in gather([tmp_path])] == ["interrupted"]
 
 
 def test_every_command_has_a_kind_of_its_own():

@@ -6,8 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
+import lab
 from lab.adder import main
+from lab.export import main as export
 from lab.smallest_adder.contract import read_submission
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +35,34 @@ def test_a_run_leaves_metrics_a_summary_and_a_submission_that_can_be_tried(tmp_p
     summary = json.loads((path / "summary.json").read_text())
     assert (summary["parameters"], summary["exact_match"]["n"]) == (2912, 10_010)
     assert "AdamW, 4 steps of 8 problems" in read_submission(path / "submission.py")
+
+
+def test_a_run_is_asked_as_it_stands_and_exported_with_the_figure_of_its_rounded_weights(tmp_path, capsys):
+    path = train(tmp_path, "adder_arc", *GROUP)
+    whole = lab.load(str(path))
+    assert int(whole.ask("12 + 34")) >= 0
+    export([str(path), str(tmp_path / "zoo" / "mine")])
+    export([str(path), str(tmp_path / "rounded"), "dtype=bfloat16"])
+    assert "mine: adder, float32, 2 kB" in capsys.readouterr().out
+    card = (tmp_path / "zoo" / "mine" / "README.md").read_text()
+    assert 'lab.load("zoo/mine")' in card
+    assert "of 10,010 sums are right" in card
+    pairs = [(12, 34), (5_555_555_555, 4_444_444_445), (9, 1)]
+    assert lab.load(str(tmp_path / "zoo" / "mine")).engine.add(pairs) == whole.engine.add(pairs)
+    weights = load_file(tmp_path / "rounded" / "model" / "model.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.bfloat16}
+
+
+def test_an_adder_has_one_form_and_a_run_without_a_model_none(tmp_path, capsys):
+    path = train(tmp_path, "adder_arc", *GROUP)
+    for arguments, said in ((["to=merged"], "exported with to=scratch"), ([], "this run has no model")):
+        if not arguments:
+            (path / "model" / "model.safetensors").unlink()
+        with pytest.raises(SystemExit) as ended:
+            export([str(path), str(tmp_path / "out"), *arguments])
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_same_seed_writes_the_same_file_and_another_seed_another(tmp_path):

@@ -18,7 +18,8 @@ from lab.numbers.sampling import Problem, task_of
 from lab.numbers.taxonomy import classify
 from lab.text import formats
 from lab.text.answers import READINGS
-from lab.text.wording import Wording, wording_of
+from lab.text.notation import Notation
+from lab.text.wording import NotatedWording, Wording, wording_of
 
 
 class Nupa:
@@ -52,6 +53,19 @@ class Nupa:
         else:
             wording = formats.written(format, chosen(config.tasks))
         return cls(problems, wording, config.surplus_tokens)
+
+    @classmethod
+    def in_notation(cls, config: NupaConfig, seed: int, notation: Notation) -> Self:
+        """The benchmark of a config, for a model that reads only its own notation.
+
+        Raises TaskError if the notation cannot write one of the tasks, or if the config asks in another setting.
+        """
+        known = [task.key for task in notation.tasks]
+        if {task.key for task in chosen(config.tasks)} - {*known}:
+            raise TaskError(f"this model knows only {', '.join(known)}: use benchmark.tasks=[{','.join(known)}]")
+        if config.setting != "base" or config.shots:
+            raise TaskError("a model from scratch needs benchmark.setting=base and shots=0")
+        return cls(problems_of(config, seed), NotatedWording(notation), config.surplus_tokens)
 
     def within_window(self, engine: Engine) -> Self:
         """Drops the problems that need more tokens than the wording's window, and returns itself.

@@ -1,5 +1,5 @@
 // Shows the view that the address names after the hash, such as #run/NAME.
-const VIEWS = { runs: openRuns, run: openRun, performance: openPerformance, heatmap: openHeatmap, errors: openErrors, samples: openSamples, compare: openCompare, training: openTraining, cost() {}, probing() {}, adders() {}, findings() {} };
+const VIEWS = { runs: openRuns, run: openRun, performance: openPerformance, heatmap: openHeatmap, errors: openErrors, samples: openSamples, compare: openCompare, training: openTraining, cost() {}, probing() {}, adders() {}, findings: openFinding };
 let shownView = null;
 
 function show() {

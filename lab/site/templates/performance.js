@@ -65,6 +65,7 @@ async function drawPerformance() {
     legend(chosen, by === "length"),
     element("p", { class: "note" }, `${metricName(metric)}, ${reading} reading. ${by === "range" ? "–: not measured." : `Against digits. ${shaded}`}`),
     chosen.length > 1 && by === "range" && metric === "exact_match" ? ranking(chosen, tasks, reading) : null,
+    by === "range" && tasks.length > 1 ? glance(chosen, tasks, metric, reading) : null,
     grid(figures.cards),
     tableOnDemand("The same as a table", () => table(`${metricName(metric)}, ${reading} reading (95 % interval)`, figures.columns, figures.rows(), 2)),
   ].filter(Boolean);
@@ -82,6 +83,24 @@ function ranking(chosen, tasks, reading) {
   const percent = (value) => (100 * value).toFixed(0);
   const shown = rows.map(([label, value, n]) => [label, `${percent(value)} (${wilson(value, n).map(percent).join("-")})`, n.toLocaleString("en")]);
   return table(`Ranking: exact match in percent (95 % interval), ${reading} reading, over what all of them were asked`, ["model", "exact match", "n"], shown);
+}
+
+/** One heat map: a row for each task, a column for each model, over the chosen ranges that all of them were asked. */
+function glance(chosen, tasks, metric, reading) {
+  const ranges = DATA.ranges.filter((name) => PERFORMANCE.ranges.has(name));
+  const found = (one, task) => ranges.map((range) => estimateIn(one.of.ranges[task]?.[range], metric, reading));
+  const asked = (task) => ranges.map((_, place) => chosen.every((one) => found(one, task)[place]));
+  const pooled = (one, task) => {
+    const cells = found(one, task).filter((_, place) => asked(task)[place]), n = cells.reduce((sum, cell) => sum + cell[3], 0);
+    return [cells.reduce((sum, cell) => sum + cell[0] * cell[3], 0) / n, null, null, n];
+  };
+  const shown = tasks.filter((task) => asked(task).some(Boolean));
+  if (!shown.length) return null;
+  const scale = scaleOf(metric, shown.flatMap((task) => chosen.map((one) => pooled(one, task))));
+  return element("div", { class: "heat wide", tabindex: 0, role: "region", "aria-label": "All tasks" }, element("table", {},
+    element("caption", {}, `All tasks: ${metricName(metric)}${metric === "dlength" ? ", digits" : ", %"}, over the ranges that all of these models were asked`),
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "task"), chosen.map((one) => element("th", { scope: "col" }, one.label)))),
+    element("tbody", {}, shown.map((task) => element("tr", {}, element("th", { scope: "row" }, taskName(task)), chosen.map((one) => single(pooled(one, task), metric, scale)))))));
 }
 
 /** The 95 % interval of a share, as in lab/numbers/statistics.py. */

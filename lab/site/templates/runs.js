@@ -22,6 +22,14 @@ function openRun(name) {
   });
 }
 
+/** Opens the finding of that id, such as F-018, once the view is shown. */
+function openFinding(id) {
+  const entry = id && document.getElementById(id);
+  if (!entry?.matches(".entry")) return;
+  entry.open = true;
+  setTimeout(() => entry.scrollIntoView({ behavior: "instant" }));
+}
+
 /** A Markdown file of the run, in which everything except tables is plain text (lab/site/run_page.py). */
 function written(name, html) {
   const box = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": name });

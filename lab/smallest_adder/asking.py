@@ -1,0 +1,121 @@
+"""A trained adder as a model that can be asked: an engine that puts sums to it in its own rows (rows.py).
+
+Shapes: B sums, T tokens of a row.
+"""
+
+import time
+from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
+
+import torch
+import yaml
+from safetensors.torch import load_file
+from torch import nn
+
+from lab.config.commands import command_of
+from lab.config.loading import keys_of
+from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.errors import ModelError
+from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.numbers.tasks import task
+from lab.smallest_adder.config import AdderConfig
+from lab.smallest_adder.models import build
+from lab.smallest_adder.rows import ANSWERS, PLACES, decode, encode
+from lab.text.examples import Prompt
+from lab.text.notation import Notation
+
+WEIGHTS = Path("model") / "model.safetensors"
+"""Where a run of `lab adder train` keeps its best weights."""
+TASK = task("add_integer")
+NOTATION = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASK])
+"""How sums are put to the engine: 12 + 30 is "2 1 <add_integer> 0 3 =", and 42 is "2 4"."""
+AT_ONCE = 1000
+"""Sums of one forward pass."""
+
+
+def is_adder(folder: Path) -> bool:
+    """Whether a folder is a run of `lab adder train`."""
+    config = folder / "config.yaml"
+    return config.is_file() and command_of(keys_of(config)) == "adder"
+
+
+def open_adder(folder: Path) -> "AdderEngine":
+    """The adder of a run in `folder`. Raises ModelError if the run has none (yet)."""
+    if not (folder / WEIGHTS).is_file():
+        raise ModelError(f"{folder}: this run has no model; it was interrupted earlier, or an earlier version made it")
+    try:
+        config = AdderConfig.model_validate(yaml.safe_load((folder / "config.yaml").read_text()))
+        model = build(config.model)
+        model.load_state_dict({name: weight.float() for name, weight in load_file(folder / WEIGHTS).items()})
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"{folder}: not a run of lab adder train: {str(error).splitlines()[0]}") from None
+    return AdderEngine(model)
+
+
+class AdderEngine:
+    """An `Engine` for sums of two integers of at most ten digits, in NOTATION. The adder computes in float32."""
+
+    format = FormatConfig(reverse="integer")
+    notation = NOTATION
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model.eval()
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def check(self, request: Request) -> None:
+        _operands(request.prompt)
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def tokens_needed(self, prompt: Prompt, completion: str) -> int:
+        return len(str(prompt).split()) + self.count_tokens(completion) + 1
+
+    @torch.inference_mode()
+    def add(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
+        """What the adder writes for a + b, a digit after the other."""
+        sums = []
+        for start in range(0, len(pairs), AT_ONCE):
+            ids_BT = torch.tensor([encode(a, b) for a, b in pairs[start : start + AT_ONCE]])
+            for _ in range(ANSWERS):
+                ids_BT = torch.cat([ids_BT, self.model(ids_BT, 1)[:, -1:].argmax(-1)], dim=1)
+            sums += [decode(row) for row in ids_BT[:, -ANSWERS:].tolist()]
+        return sums
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
+    ) -> Iterator[dict[int, Completion]]:
+        """See `Engine`. Returns all at once. Raises ModelError for a prompt that is no sum or has too many digits, and
+        ValueError if the temperature is not 0.
+        """
+        if sampling.temperature:
+            raise ValueError("an adder is greedy")
+        left = [index for index in range(len(requests)) if index not in done]
+        began = time.perf_counter()
+        sums = self.add([_operands(requests[index].prompt) for index in left])
+        seconds = (time.perf_counter() - began) / max(1, len(left))
+        yield {
+            index: _completion(requests[index].prompt, str(found), seconds)
+            for index, found in zip(left, sums, strict=True)
+        }
+
+
+def _completion(prompt: Prompt, found: str, seconds: float) -> Completion:
+    return Completion(" ".join(reversed(found)), len(str(prompt).split()), len(found) + 1, seconds, "stop")
+
+
+def _operands(prompt: Prompt) -> tuple[int, int]:
+    """The two numbers of a prompt in NOTATION."""
+    words = str(prompt).split()
+    sign = f"<{TASK.key}>"
+    if words.count(sign) != 1 or words[-1] != "=":
+        raise ModelError(f"{str(prompt)[:60]!r}: this adder reads only sums of two integers, such as 12 + 34")
+    place = words.index(sign)
+    digits = max(place, len(words) - place - 2)
+    if digits > PLACES:
+        raise ModelError(f"this adder adds numbers of at most {PLACES} digits, and one here has {digits}")
+    a, b = ("".join(reversed(part)) for part in (words[:place], words[place + 1 : -1]))
+    return int(a), int(b)

@@ -1,0 +1,72 @@
+"""Writes a trained adder as a small folder that the lab opens by name: weights, config, and a card with its figure."""
+
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+
+from lab.config.loading import dump
+from lab.errors import ModelError
+from lab.models.exporting import DTYPES, opened_as, published
+from lab.numbers.statistics import wilson
+from lab.smallest_adder.asking import WEIGHTS, open_adder
+from lab.smallest_adder.config import AdderConfig
+from lab.smallest_adder.problems import PUBLIC_SEED, problems
+
+CARD = """# Adds numbers of up to ten digits: {what}, {parameters:,} parameters
+
+Trained from random weights by `lab adder train`, {batch} problems a step; the best of {seeds} seeds.
+
+```python
+import lab
+
+model = lab.load("{name}")
+model.ask("12 + 34")
+```
+
+{right:,} of {n:,} sums are right ({share}): ten edge cases and {drawn:,} pairs of up to ten digits.
+
+## How it was trained
+
+```yaml
+{config}
+```
+"""
+_KINDS = {"gpt": "a plain GPT", "tiny": "one layer of Llama", "reduced": "a transformer in its least form"}
+
+
+def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str) -> None:
+    """Writes the adder of a run into an empty folder.
+
+    Args:
+        run: the run directory of `lab adder train`.
+        config: its config.
+        made: where to write.
+        folder: what it will be called.
+        dtype: a key of DTYPES, of the weights that are written. The card's figure is that of the rounded weights.
+
+    Raises ModelError if the run has no model.
+    """
+    if not (run / WEIGHTS).is_file():
+        raise ModelError(f"{run}: this run has no model; it was interrupted earlier, or an earlier version made it")
+    config = published(config, folder.name)
+    (made / WEIGHTS).parent.mkdir()
+    weights = {key: weight.to(DTYPES[dtype]) for key, weight in load_file(run / WEIGHTS).items()}
+    save_file(weights, made / WEIGHTS, {"format": "pt"})
+    (made / WEIGHTS).chmod(0o644)  # safetensors lets only the owner read
+    (made / "config.yaml").write_text(dump(config), encoding="utf-8")
+    adder = open_adder(made)
+    pairs = problems(PUBLIC_SEED)
+    right = sum(found == a + b for (a, b), found in zip(pairs, adder.add(pairs), strict=True))
+    card = CARD.format(
+        what=_KINDS[config.model.kind],
+        parameters=adder.parameters,
+        batch=config.training.batch_size,
+        seeds=config.group.seeds,
+        name=opened_as(folder),
+        right=right,
+        n=len(pairs),
+        share="{:.2f} %, {:.2f}-{:.2f}".format(*(100 * part for part in wilson(right, len(pairs))[:3])),
+        drawn=len(pairs) - 10,
+        config=dump(config).rstrip(),
+    )
+    (made / "README.md").write_text(card, encoding="utf-8")
