@@ -3,28 +3,53 @@
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, NotRequired, Self, TypedDict, cast
 
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.schema import Variation
+from lab.config.finetuning import AlignmentConfig, FinetuneConfig
+from lab.config.schema import Variation, chosen
 from lab.errors import TaskError
 from lab.numbers.additions import vary
 from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
+from lab.text import formats
 from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import Example, encode, tokens_needed
-from lab.text.wording import Wording
+from lab.text.templates import ManyTemplates
+from lab.text.wording import RuleFollowing, Wording
+
+
+class Row(TypedDict):
+    """An encoded problem, as a dataset holds it and a collator takes it."""
+
+    index: int
+    """The problem's index in the mixture that it is drawn from."""
+    prompt_ids: list[int]
+    completion_ids: list[int]
+    """The completion and the end token: the tokens that are learned."""
+    first_at: NotRequired[list[int]]
+    second_at: NotRequired[list[int]]
+    """Which digits of the operands are aligned with each token of the completion (lab/text/aligned_digits.py)."""
 
 
 class ProblemSet(NamedTuple):
     examples: Dataset
-    """Rows are EncodedExamples: prompt_ids, completion_ids; and the problem's index."""
+    """Its elements are a `Row` each."""
     left_out: dict[str, int]
     """How many problems of each task were left out because they do not fit the window."""
+
+    def rows(self, places: Iterable[int]) -> list[Row]:
+        """The rows at these places."""
+        return [cast(Row, self.examples[place]) for place in places]
+
+
+class TrainingSets(NamedTuple):
+    train: ProblemSet
+    valid: ProblemSet
 
 
 class Selection(NamedTuple):
@@ -38,6 +63,11 @@ class Selection(NamedTuple):
     curriculum: int = 1
     """The number of stages in which lengths grow; only for wordings without a window."""
 
+    @classmethod
+    def of(cls, config: FinetuneConfig) -> Self:
+        """The training problems of a config."""
+        return cls(config.data.cells, config.seed, config.data.variation, config.data.curriculum)
+
 
 class Rows(NamedTuple):
     """What becomes of a problem that is drawn."""
@@ -47,6 +77,36 @@ class Rows(NamedTuple):
     """Turns a problem into text."""
     aligned: bool = False
     """Whether rows tell which digits have the same place (lab/text/aligned_digits.py)."""
+
+
+def wording_of(config: FinetuneConfig) -> Wording:
+    """How the test of a config puts problems to the model. Raises TaskError if its format cannot write a task."""
+    rules = config.data.rules_followed
+    return RuleFollowing(rules) if rules else formats.written(config.format, chosen(config.data.tasks))
+
+
+def training_wording(config: FinetuneConfig) -> Wording:
+    """How training puts problems to the model: as the test does, or in many ways."""
+    wording = wording_of(config)
+    return ManyTemplates(wording) if config.data.templates == "many" else wording
+
+
+def training_sets(config: FinetuneConfig, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
+    """The training and validation problems of a config. Validation has all lengths at once, no variation, and the
+    words of the test.
+
+    Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
+    between the processes.
+    """
+    config.training.passes()
+    samples, some = config.training.max_steps * config.training.batch_size, config.training.valid_problems
+    selection = Selection.of(config)
+    valid = Selection(validated(selection.cells, config.seed), config.seed)
+    rows = Rows(tokenizer, training_wording(config), config.training.alignment != AlignmentConfig())
+    return TrainingSets(
+        problem_set(selection, "train", samples, rows, config.training.batch_size),
+        problem_set(valid, "valid", some, rows._replace(wording=wording_of(config)), some),
+    )
 
 
 def problem_set(selection: Selection, split: Split, size: int, rows: Rows, together: int = 1) -> ProblemSet:
