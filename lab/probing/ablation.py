@@ -11,7 +11,7 @@ Shapes: B sums, G groups of components, T tokens, K columns, H heads, Z width of
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,10 +19,10 @@ import torch
 
 from lab.errors import ModelError, TaskError
 from lab.numbers.columns import STRATA, Columns
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
-from lab.probing.measured import Measured
-from lab.probing.positions import NOWHERE, Sums
+from lab.probing.measured import Measured, nanmean
+from lab.probing.positions import NOWHERE, Sums, batches
 
 Replacement: TypeAlias = Literal["mean", "resample"]
 Where: TypeAlias = Literal["queries", "everywhere"]
@@ -76,14 +76,14 @@ def ablate(
     means = _means(subject, sums, points, batch_size) if replacement == "mean" else {}
 
     intact, exact, digits = [], [], []
-    for start in range(0, len(sums), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
         here_BT = _queried(part) if where == "queries" else torch.ones_like(part.tokens_BT, dtype=torch.bool)
         given = means or subject.activations(others.part(rows), points)[1]
         reading = part.read(subject.logits(part))
         exact_G, digits_G = [], []
-        for some in _slices(groups, max(1, batch_size // len(part))):
+        for few in batches(len(groups), max(1, batch_size // len(part))):
+            some = groups[few]
             many = _repeated(part, len(some))
             changed = many.read(subject.logits(many, _replace(some, given, here_BT)))
             exact_G.append(changed.exact_B.unflatten(0, (len(some), -1)).float() - reading.exact_B.float())
@@ -157,8 +157,8 @@ def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: t
 def _means(subject: Subject, sums: Sums, points: list[str], batch_size: int) -> dict[str, torch.Tensor]:
     """Mean activation at each token (1, T, ...), over the sums that have this token."""
     totals: dict[str, torch.Tensor] = {}
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         there_BT = torch.arange(part.tokens_BT.shape[1]) <= part.end_at_B[:, None]
         _, found = subject.activations(part, points)
         for point, activation in found.items():
@@ -198,9 +198,7 @@ def _measured(
 
 def _mean_where(digits_BGK: np.ndarray, wanted_BK: np.ndarray) -> np.ndarray:
     """Over the wanted columns that there are, (B, G); nan where there are none."""
-    there_BGK = wanted_BK[:, None] & ~np.isnan(digits_BGK)
-    with np.errstate(invalid="ignore"):
-        return np.where(there_BGK, digits_BGK, 0).sum(-1) / there_BGK.sum(-1)
+    return nanmean(np.where(wanted_BK[:, None], digits_BGK, np.nan))
 
 
 def _repeated(sums: Sums, times: int) -> Sums:
@@ -214,18 +212,11 @@ def _repeated(sums: Sums, times: int) -> Sums:
     return Sums(sums.numbers * times, columns, **tensors)
 
 
-def _slices(groups: Sequence[Group], size: int) -> Iterator[Sequence[Group]]:
-    return (groups[start : start + size] for start in range(0, len(groups), size))
-
-
 def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
     for component in itertools.chain(*groups):
         if component.kind not in ("head", "mlp"):
             raise ModelError(f"{component} is no head and no MLP: a stream is not taken away")
-        if not (0 <= component.layer < subject.layers and 0 <= component.head < subject.heads):
-            raise ModelError(
-                f"{subject.name} has no {component}: it has {subject.layers} layers of {subject.heads} heads"
-            )
+    check_components(subject, itertools.chain(*groups))
     if not groups or not all(groups):
         raise TaskError("nothing to ablate: give groups of one component at least")
     kinds = {(len(str(a)), len(str(b))) for a, b in sums.numbers}

@@ -22,8 +22,8 @@ import torch
 
 from lab.probing.bridge import Subject
 from lab.probing.interventions import take
-from lab.probing.measured import Measured, joined
-from lab.probing.positions import NOWHERE, Sums
+from lab.probing.measured import Measured, joined, nanmean
+from lab.probing.positions import NOWHERE, Sums, batches
 
 NUMBERS = ("a", "b", "sum")
 OFFSETS = (-2, -1, 0, 1, 2)
@@ -37,7 +37,7 @@ Lengths: TypeAlias = Mapping[int | str, Sums]
 
 
 class Alignment(NamedTuple):
-    """Axes: layer, head, number, offset, and length or column; nan where no number has such a digit before q_k."""
+    """Axes: layer, head, number, offset, length; nan where no number has such a digit before q_k."""
 
     attention: Measured
     uniform: Measured
@@ -75,20 +75,10 @@ def alignment(
     found = {}
     for length, sums in lengths.items():
         arrays = _samples(subject, sums, indexing, batch_size, seed)
-        found[length] = [_measured(subject, name, _mean(array)) for name, array in arrays.items()]
+        found[length] = [_measured(subject, name, nanmean(array)) for name, array in arrays.items()]
     return Alignment(
         *(joined("length", dict(zip(found, parts, strict=True))) for parts in zip(*found.values(), strict=True))
     )
-
-
-@torch.inference_mode()
-def alignment_by_column(
-    subject: Subject, sums: Sums, indexing: Indexing = "place", batch_size: int = 32, seed: int = 0
-) -> Alignment:
-    """What `alignment` measures, for each column, over all sums that have it."""
-    arrays = _samples(subject, sums, indexing, batch_size, seed)
-    columns = {"column": list(range(sums.query_at_BK.shape[1]))}
-    return Alignment(*(_measured(subject, name, array, columns) for name, array in arrays.items()))
 
 
 @torch.inference_mode()
@@ -105,7 +95,7 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
             split_BLHMK = torch.stack(split, -1).permute(1, 0, 3, 4, 2)
             there_BK = part.has_digit_BK[:, None, None, None]
             parts.append(torch.where(there_BK, split_BLHMK, torch.nan).numpy())
-        samples_BLHM = _mean(np.concatenate(parts))
+        samples_BLHM = nanmean(np.concatenate(parts))
         attention[length] = Measured.mean("attention from q_k", {**heads, "target": TARGETS}, samples_BLHM)
         astray = samples_BLHM[..., TARGETS.index("other places")] + samples_BLHM[..., TARGETS.index("earlier answer")]
         leak[length] = Measured.mean("attention on foreign digits", heads, astray)
@@ -119,8 +109,8 @@ def aligned_heads(measured: Alignment, threshold: float = 0.2) -> list[Aligned]:
     Measure by length, inside training. The first condition keeps out heads that look at the first token from
     everywhere, as many heads do that find nothing else. The prompt should still not begin with a digit.
     """
-    attention, low = _mean(measured.attention.value), _mean(measured.attention.low)
-    permuted, uniform = _mean(measured.permuted.value), _mean(measured.uniform.high)
+    attention, low = nanmean(measured.attention.value), nanmean(measured.attention.low)
+    permuted, uniform = nanmean(measured.permuted.value), nanmean(measured.uniform.high)
     looked_at = (attention - permuted >= threshold) & (low > uniform)
     return [
         Aligned(int(layer), int(head), NUMBERS[m], OFFSETS[o], float(attention[layer, head, m, o]))
@@ -205,8 +195,8 @@ def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int, 
 def _seen(subject: Subject, sums: Sums, batch_size: int) -> Iterator[tuple[Sums, torch.Tensor]]:
     """Parts of the sums, and what the queries of their columns attend to, (L, B, K, H, T)."""
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         _, found = subject.activations(part, names)
         yield part, torch.stack([take(found[name].transpose(1, 2), part.query_at_BK).float().cpu() for name in names])
 
@@ -260,19 +250,9 @@ def _read(seen_LBKHT: torch.Tensor, target_BK: torch.Tensor, there_BK: torch.Ten
     return torch.where(there_BK[None, :, :, None], seen_LBKHT.gather(-1, index)[..., 0], torch.nan)
 
 
-def _measured(
-    subject: Subject, name: str, samples: np.ndarray, last: Mapping[str, Sequence[int]] | None = None
-) -> Measured:
-    axes = {**_heads(subject), "number": NUMBERS, "offset": OFFSETS, **(last or {})}
-    return Measured.mean(f"alignment: {name}", axes, samples)
+def _measured(subject: Subject, name: str, samples: np.ndarray) -> Measured:
+    return Measured.mean(f"alignment: {name}", {**_heads(subject), "number": NUMBERS, "offset": OFFSETS}, samples)
 
 
 def _heads(subject: Subject) -> dict[str, Sequence[int]]:
     return {"layer": range(subject.layers), "head": range(subject.heads)}
-
-
-def _mean(values: np.ndarray) -> np.ndarray:
-    """Over the last dimension, of what is not nan; nan where there is nothing."""
-    there = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(there, values, 0).sum(-1) / there.sum(-1)

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import WAYS, Contrast, Runs
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
+from lab.probing.positions import batches
 
 INPUTS = ("output", "q", "k", "v")
 
@@ -35,20 +36,13 @@ def atp_star(subject: Subject, pairs: Pairs, batch_size: int = 64) -> tuple[Meas
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
-    heads, mlps, gap = [], [], []
-    for start in range(0, len(contrast), batch_size):
-        of_heads, of_mlps, gap_B = _sizes(contrast, slice(start, start + batch_size))
-        heads.append(of_heads)
-        mlps.append(of_mlps)
-        gap.append(gap_B)
-    corrupt_B, clean_B = np.zeros(len(contrast)), torch.cat(gap).numpy()
-    layers = list(range(subject.layers))
-    axes: dict[str, list[Any]] = {"layer": layers, "head": list(range(subject.heads)), "input": list(INPUTS)}
-    head_BLHI, mlp_BL = torch.cat(heads).numpy(), torch.cat(mlps).numpy()
-    name = "attributed size of effect"
+    sizes = [_sizes(contrast, rows) for rows in batches(len(contrast), batch_size)]
+    head_BLHI, mlp_BL = (torch.cat(parts).numpy() for parts in zip(*sizes, strict=True))
+    layers, name = range(subject.layers), "attributed size of effect"
+    axes = {"layer": layers, "head": range(subject.heads), "input": INPUTS}
     return (
-        contrast.effects(f"{name} of a head", axes, head_BLHI, corrupt_B, clean_B).effect,
-        contrast.effects(f"{name} of an MLP", {"layer": layers}, mlp_BL, corrupt_B, clean_B).effect,
+        contrast.effects_of_moves(f"{name} of a head", axes, head_BLHI).effect,
+        contrast.effects_of_moves(f"{name} of an MLP", {"layer": layers}, mlp_BL).effect,
     )
 
 
@@ -63,8 +57,8 @@ def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
     return found | {Component("mlp", layer): float(value) for layer, value in enumerate(by_mlp)}
 
 
-def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Sizes (B, L, H, I) and (B, L) in logits, and how far the source's margin is from the base's (B,)."""
+def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sizes (B, L, H, I) and (B, L) in logits."""
     layers = range(contrast.subject.layers)
     points = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_pattern")
     names = [*(f"blocks.{layer}.attn.{end}" for layer in layers for end in points),
@@ -84,7 +78,7 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor,
             if others:
                 mean = torch.stack(others).mean(0)
                 sized[place][:, layer] = torch.maximum(sized[place][:, layer], mean)
-    return sized[0].cpu(), sized[1].cpu(), (runs.clean_B - runs.corrupt_B).cpu()
+    return sized[0].cpu(), sized[1].cpu()
 
 
 def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
@@ -111,7 +105,12 @@ def _attributed(
     subject: Subject, runs: Runs, moved: dict[Any, torch.Tensor], names: Sequence[str], cut: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Signed, (B, L, H, I) and (B, L); `cut`: a layer whose own paths gradients do not take."""
-    slope = _slopes(subject, runs, names, cut)
+
+    def stop(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+        return activation.detach()
+
+    ends = () if cut is None else ("hook_attn_out", "hook_mlp_out")
+    slope = runs.slopes(names, hooks=[(f"blocks.{cut}.{end}", stop) for end in ends]).gradients
     with torch.inference_mode():
         heads, mlps = [], []
         for layer in range(subject.layers):
@@ -127,29 +126,3 @@ def _attributed(
             added = f"blocks.{layer}.hook_mlp_out"
             mlps.append((moved[added] * slope[added]).sum((1, 2)))
         return torch.stack(heads, dim=1), torch.stack(mlps, dim=1)
-
-
-def _slopes(subject: Subject, runs: Runs, names: Sequence[str], cut: int | None) -> dict[str, torch.Tensor]:
-    """dm/da of each activation of the base; zeros where the cut leaves no path."""
-    kept: dict[str, torch.Tensor] = {}
-
-    def begin(stream: torch.Tensor, hook: Any) -> torch.Tensor:
-        return stream.detach().clone().requires_grad_()
-
-    def keep(name: str) -> Hook:
-        return name, lambda activation, hook: kept.setdefault(name, activation)
-
-    def stop(activation: torch.Tensor, hook: Any) -> torch.Tensor:
-        return activation.detach()
-
-    stopped: list[Hook] = []
-    if cut is not None:
-        stopped = [(f"blocks.{cut}.hook_attn_out", stop), (f"blocks.{cut}.hook_mlp_out", stop)]
-    with torch.inference_mode(False), torch.enable_grad():
-        hooks = [("blocks.0.hook_resid_pre", begin), *map(keep, names), *stopped]
-        margin = runs.again(range(subject.layers), hooks).sum()
-        found = torch.autograd.grad(margin, [kept[name] for name in names], allow_unused=True)
-    return {
-        name: torch.zeros_like(kept[name]) if one is None else one.float()
-        for name, one in zip(names, found, strict=True)
-    }

@@ -7,7 +7,7 @@ caches hold only what is named, since all activations of a small model for 64 pr
 Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the model.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
+from lab.probing.components import Component
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
@@ -97,7 +98,7 @@ def open_model(name: str, template: str = "") -> Subject:
     TaskError for a template that cannot be.
     """
     folder = Path(sources.resolve(name))
-    if _is_from_scratch(folder):
+    if loading.is_scratch(folder):
         run = loading.load_scratch(folder)
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
     model, tokenizer = loading.load(ModelConfig(name=name, dtype="float32"))
@@ -153,6 +154,8 @@ def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
             raise ModelError(f"{subject.name}: {name} does not sum to one: {float(sums_BHT.min()):.3g}")
 
 
-def _is_from_scratch(folder: Path) -> bool:
-    config = folder / "model" / "config.json"
-    return config.is_file() and "number_llama" in config.read_text()
+def check_components(subject: Subject, components: Iterable[Component]) -> None:
+    """Raises ModelError for a component that the subject does not have."""
+    for one in components:
+        if not (0 <= one.layer < subject.layers and 0 <= one.head < subject.heads):
+            raise ModelError(f"{subject.name} has no {one}, but {subject.layers} layers of {subject.heads} heads")

@@ -14,7 +14,7 @@ bring about: effects of such a way are nan, and a model that tells them apart ne
 Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, V words.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,9 +25,9 @@ import torch
 from lab.errors import ModelError, TaskError
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import take
-from lab.probing.measured import Measured
+from lab.probing.measured import Axes, Measured
 from lab.probing.pairs import Pairs
-from lab.probing.positions import NOWHERE
+from lab.probing.positions import NOWHERE, batches
 
 WAYS = ("0 to 1", "1 to 0")
 """What becomes of the carry into column k."""
@@ -64,6 +64,8 @@ class Contrast:
         self.base_id_B, self.source_id_B = (ids[torch.from_numpy(sums.columns.sum[:, k])] for sums in (base, source))
         self.way_B: np.ndarray = carries_B
         """Index into `WAYS`."""
+        self.corrupt_B, self.clean_B = np.full((2, len(carries_B)), np.nan)
+        """The margins of bases and of sources, once they have been run (`Runs`)."""
         self._cut_after_query()
 
     def __len__(self) -> int:
@@ -89,30 +91,30 @@ class Contrast:
             at_B = sums.operator_at_B if name == "operator" else sums.equals_at_B
         return (tokens_T == at_B[:, None]) & (tokens_T <= query_B1)
 
-    def effects(
-        self,
-        name: str,
-        axes: Mapping[str, Sequence[Any]],
-        changed: np.ndarray,
-        corrupt_B: np.ndarray,
-        clean_B: np.ndarray,
-    ) -> Effects:
-        """Effects from the margins (B, *axes) after a change, nan where there was none, and those of base and
-        source; the axis "carry" comes first."""
-        gap = self._gap(corrupt_B, clean_B)
+    def effects(self, name: str, axes: Axes, changed: np.ndarray) -> Effects:
+        """The effects of a change, for pairs that have been run.
+
+        Args:
+            name: what is measured.
+            axes: what was changed; the axis "carry" is put before these.
+            changed: margins (B, *axes) after the change, nan where there was none.
+        """
+        return self.effects_of_moves(name, axes, changed - self.corrupt_B[:, *[None] * len(axes)])
+
+    def effects_of_moves(self, name: str, axes: Axes, moved: np.ndarray) -> Effects:
+        """Like `effects`, from what a change adds to the margins, (B, *axes)."""
+        gap = self._gap()
         scale_W = np.where(gap.low > 0, gap.value, np.nan)
-        wide = (slice(None), *[None] * len(axes))
-        samples = self._apart((changed - corrupt_B[wide]) / scale_W[self.way_B][wide])
+        samples = self._apart(moved / scale_W[self.way_B][:, *[None] * len(axes)])
         return Effects(Measured.mean(name, {"carry": WAYS, **axes}, samples), gap)
 
     @torch.inference_mode()
     def check_competence(self, batch_size: int) -> None:
         """Raises ModelError when neither way of the carry changes what the subject says, since there is then nothing
         that a patch could bring about: two passes, before the many of a sweep."""
-        starts = range(0, len(self), batch_size)
-        runs = (Runs(self, slice(start, start + batch_size), [], []) for start in starts)
-        margins = [(run.corrupt_B, run.clean_B) for run in runs]
-        gap = self._gap(*(torch.cat(parts).cpu().numpy() for parts in zip(*margins, strict=True)))
+        for rows in batches(len(self), batch_size):
+            Runs(self, rows, [], [])
+        gap = self._gap()
         if not (gap.low > 0).any():
             shown = ", ".join(
                 f"{way}: {value:.2g} ({low:.2g} to {high:.2g})"
@@ -123,9 +125,9 @@ class Contrast:
                 f"(logits, {shown}), so no patch can; it should be a model that can add these numbers"
             )
 
-    def _gap(self, corrupt_B: np.ndarray, clean_B: np.ndarray) -> Measured:
+    def _gap(self) -> Measured:
         name = "margin of the source - margin of the base"
-        return Measured.mean(name, {"carry": WAYS}, self._apart(clean_B - corrupt_B))
+        return Measured.mean(name, {"carry": WAYS}, self._apart(self.clean_B - self.corrupt_B))
 
     @torch.inference_mode()
     def _cut_after_query(self) -> None:
@@ -145,11 +147,24 @@ class Contrast:
         return np.where(is_way_BW.reshape(*is_way_BW.shape, *[1] * (values.ndim - 1)), values[:, None], np.nan)
 
 
+class Slopes(NamedTuple):
+    """By hook point."""
+
+    activations: dict[str, torch.Tensor]
+    gradients: dict[str, torch.Tensor]
+
+
 class Runs:
     """Base and source of some of the pairs, run once; and the base again with changes, from the first of them on."""
 
     def __init__(self, contrast: Contrast, rows: slice, base: Sequence[str], source: Sequence[str]) -> None:
-        """`base`, `source`: the hook points whose activations are kept of either.
+        """Also tells the contrast the margins of these pairs.
+
+        Args:
+            contrast: the pairs.
+            rows: which of them.
+            base: the hook points whose activations are kept of the base.
+            source: the same of the source.
 
         Raises ModelError for a hook point that does not exist, and when the model is not one layer after another.
         """
@@ -169,6 +184,7 @@ class Runs:
         self.corrupt_B = self._margin(logits_B1V)
         logits_B1V, self.source = self._subject.activations(contrast.source.part(rows), source, [self._only_query()])
         self.clean_B = self._margin(logits_B1V)
+        contrast.corrupt_B[rows], contrast.clean_B[rows] = (part.cpu() for part in (self.corrupt_B, self.clean_B))
         again_B = self.again(range(len(self._blocks) - 1, len(self._blocks)), [])[0]
         if not torch.allclose(again_B, self.corrupt_B, atol=1e-3 * float(self.corrupt_B.abs().max())):
             raise ModelError(f"{self._subject.name}: its last layer does not depend on the layer before it alone")
@@ -192,6 +208,31 @@ class Runs:
         with self._leaving_out(layers):
             logits = self._subject.bridge.run_with_hooks(tokens, fwd_hooks=[entering, *hooks, self._only_query(copies)])
         return self._margin(logits, copies).reshape(copies, -1)
+
+    def slopes(self, names: Sequence[str], start_BTD: torch.Tensor | None = None, hooks: Sequence[Hook] = ()) -> Slopes:
+        """The gradients of the base's margins in its activations, each row's in its own; zeros where no path leads on.
+
+        Args:
+            names: the hook points of the activations.
+            start_BTD: the stream before the first layer, if not the base's.
+            hooks: further hooks of the run.
+        """
+        first_BTD = self._streams[0] if start_BTD is None else start_BTD
+        kept: dict[str, torch.Tensor] = {}
+
+        def begin(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+            return first_BTD.detach().clone().requires_grad_()  # whether or not the weights want gradients
+
+        def keep(name: str) -> Hook:
+            # returned, it is what the model goes on with; what hooks are shown may be a view that it does not use
+            return name, lambda activation, hook: kept.setdefault(name, activation)
+
+        with torch.inference_mode(False), torch.enable_grad():
+            beginning = [("blocks.0.hook_resid_pre", begin), *map(keep, names)]
+            margin_1B = self.again(range(len(self._blocks)), [*beginning, *hooks])
+            found = torch.autograd.grad(margin_1B.sum(), [kept[name] for name in names], allow_unused=True)
+        slopes = [torch.zeros_like(kept[name]) if one is None else one for name, one in zip(names, found, strict=True)]
+        return Slopes(kept, {name: one.float() for name, one in zip(names, slopes, strict=True)})
 
     @contextmanager
     def _leaving_out(self, layers: range) -> Iterator[None]:

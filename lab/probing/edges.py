@@ -32,7 +32,8 @@ from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
-from lab.probing.path_patching import Receiver, receivers
+from lab.probing.path_patching import receivers
+from lab.probing.positions import batches
 from lab.probing.writes import EMBEDDING
 
 Ablation: TypeAlias = Literal["resample", "mean"]
@@ -48,8 +49,6 @@ class Graph:
     def __init__(self, subject: Subject) -> None:
         self.senders = writes.writers(subject, subject.layers - 1, "post")
         self.receivers = receivers(subject)
-        groups = 1 + max(one.head for one in self.receivers if one.input == "k")
-        self._serves = [_served(subject, one, groups) for one in self.receivers]
         self.is_edge_UR = np.array([[other.is_after(one) for other in self.receivers] for one in self.senders])
 
     @property
@@ -66,32 +65,6 @@ class Graph:
         chosen[np.argsort(-size_UR, axis=None, kind="stable")[:count]] = True
         return chosen.reshape(size_UR.shape) & self.is_edge_UR
 
-    def pruned(self, scores_UR: np.ndarray, threshold: float) -> np.ndarray:
-        """Edges whose score is at least `threshold` by size, without those that begin or end nowhere: every edge that
-        is kept lies on a way from the embedding to the logits."""
-        kept_UR = self.is_edge_UR & (np.abs(np.nan_to_num(scores_UR)) >= threshold)
-        while True:
-            heard = set().union(*(self._serves[r] for r in np.flatnonzero(kept_UR.any(0))))
-            told = {self.senders[u] for u in np.flatnonzero(kept_UR.any(1))}
-            alive_U = np.array([one == EMBEDDING or one in heard for one in self.senders])
-            alive_R = np.array([one.input == "logits" or bool(told & self._serves[r])
-                                for r, one in enumerate(self.receivers)])  # fmt: skip
-            left_UR = kept_UR & alive_U[:, None] & alive_R
-            if (left_UR == kept_UR).all():
-                return kept_UR
-            kept_UR = left_UR
-
-
-def _served(subject: Subject, receiver: Receiver, groups: int) -> set[Component]:
-    """The senders that a receiver is an input of: keys and values of a group are those of several heads."""
-    if receiver.input == "logits":
-        return set()
-    if receiver.input == "mlp":
-        return {Component("mlp", receiver.layer)}
-    shared = 1 if receiver.input == "q" else subject.heads // groups
-    heads = range(receiver.head * shared, (receiver.head + 1) * shared)
-    return {Component("head", receiver.layer, head) for head in heads}
-
 
 def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 32) -> Measured:
     """Attributed effect of every edge, as a share of the margin between base and source: axes carry, sender, receiver;
@@ -103,19 +76,15 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 
     """
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(batch_size)
-    found, corrupt, clean = [], [], []
-    for start in range(0, len(contrast), batch_size):
-        run = _Wired(contrast, graph, slice(start, start + batch_size))
+    found = []
+    for rows in batches(len(contrast), batch_size):
+        run = _Wired(contrast, graph, rows)
         total_BUR = torch.zeros(len(run.runs), len(graph.senders), len(graph.receivers))
         for step in range(steps):
             share = 0.0 if steps == 1 else (step + 0.5) / steps
             total_BUR += run.attributed(share).cpu()
         found.append(torch.where(torch.from_numpy(graph.is_edge_UR), total_BUR / steps, torch.nan))
-        corrupt.append(run.runs.corrupt_B.cpu())
-        clean.append(run.runs.clean_B.cpu())
-    corrupt_B, clean_B = (torch.cat(parts).numpy() for parts in (corrupt, clean))
-    changed_BUR = corrupt_B[:, None, None] + torch.cat(found).numpy()
-    return contrast.effects("attributed effect of an edge", graph.names(), changed_BUR, corrupt_B, clean_B).effect
+    return contrast.effects_of_moves("attributed effect of an edge", graph.names(), torch.cat(found).numpy()).effect
 
 
 class Curve(NamedTuple):
@@ -170,16 +139,15 @@ def faithfulness(
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(batch_size)
     nothing = np.zeros_like(graph.is_edge_UR)
-    kept, clean, empty = [], [], []
+    kept, empty = [], []
     means = _mean_run(contrast, batch_size) if ablation == "mean" else None
-    for start in range(0, len(contrast), batch_size):
-        run = _Wired(contrast, graph, slice(start, start + batch_size))
+    for rows in batches(len(contrast), batch_size):
+        run = _Wired(contrast, graph, rows)
         off = means or run.runs.base
         kept.append(torch.stack([run.margin(circuit, off) for circuit in circuits], 1).cpu())
         empty.append(run.margin(nothing, off).cpu())
-        clean.append(run.runs.clean_B.cpu())
-    kept_BC, empty_B, clean_B = (torch.cat(parts).numpy() for parts in (kept, empty, clean))
-    shares_BC = (kept_BC - empty_B[:, None]) / (clean_B - empty_B).mean()
+    kept_BC, empty_B = (torch.cat(parts).numpy() for parts in (kept, empty))
+    shares_BC = (kept_BC - empty_B[:, None]) / (contrast.clean_B - empty_B).mean()
     return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, shares_BC)
 
 
@@ -217,24 +185,13 @@ class _Wired:
     def _gradients(self, share: float) -> torch.Tensor:
         """Gradients of the margin in each receiver's input, (R, B, T, D)."""
         base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
-        kept: dict[str, torch.Tensor] = {}
-
-        def begin(stream_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
-            return (base_BTD + share * (source_BTD - base_BTD)).detach().clone().requires_grad_()
-
-        def keep(name: str) -> Hook:
-            return name, lambda activation, hook: kept.setdefault(name, activation)
-
         # where the MLP reads: what is changed there goes nowhere else (see `interventions`)
         mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
         heads = {(name, layer): f"blocks.{layer}.attn.hook_{name}" for layer in self._layers for name in _PROJECTIONS}
         last = f"blocks.{self._layers[-1]}.hook_resid_post"
-        wanted = [*mlps.values(), *heads.values(), last]
         entering = [f"blocks.{layer}.hook_resid_pre" for layer in self._layers]
-        with torch.inference_mode(False), torch.enable_grad():
-            hooks = [(EMBEDDING.hook_point, begin), *map(keep, [*wanted, *entering])]
-            margin_1B = self.runs.again(self._layers, hooks)
-            slopes = dict(zip(wanted, torch.autograd.grad(margin_1B.sum(), [kept[one] for one in wanted]), strict=True))
+        names = [*mlps.values(), *heads.values(), last, *entering]
+        kept, slopes = self.runs.slopes(names, base_BTD + share * (source_BTD - base_BTD))
         found = []
         for layer in self._layers:
             pulled = {
@@ -244,7 +201,7 @@ class _Wired:
             for one in self._graph.receivers:
                 if one.layer == layer and one.input != "logits":
                     found.append(slopes[mlps[layer]] if one.input == "mlp" else pulled[one.input][one.head])
-        return torch.stack([*found, slopes[last]]).float()
+        return torch.stack([*found, slopes[last]])
 
 
 class _Circuit:
@@ -364,8 +321,8 @@ def _mean_run(contrast: Contrast, batch_size: int) -> dict[str, torch.Tensor]:
     """Means over all bases and sources, token by token: (1, T, ...) for each name."""
     names = _names(contrast.subject)
     totals: dict[str, torch.Tensor] = {}
-    for start in range(0, len(contrast), batch_size):
-        _, run = contrast.subject.activations(contrast.base.part(slice(start, start + batch_size)), names)
+    for rows in batches(len(contrast), batch_size):
+        _, run = contrast.subject.activations(contrast.base.part(rows), names)
         for name, activation in run.items():
             totals[name] = totals.get(name, 0) + activation.float().sum(0, keepdim=True)
     # pairs are there both ways, so bases are sources too

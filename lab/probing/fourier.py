@@ -30,7 +30,7 @@ from lab.errors import LabError, ModelError, TaskError
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import Site, read_residuals
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 
 ORDERS = ("as numbers", "without a ramp", "a ramp", "permuted", "random vectors")
 REMOVED = ("nothing", "period", "random patterns")
@@ -136,8 +136,7 @@ def residual_power(
         missing = int(counts_M.argmin())
         raise TaskError(f"number {missing} is no operand's token in these {len(sums)} sums; means need all {len(ids)}")
     found: list[list[torch.Tensor]] = [[] for _ in places]
-    for start in range(0, len(sums), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(sums), batch_size):
         read = read_residuals(subject, sums.part(rows), places)
         for streams, place in zip(found, places, strict=True):
             streams.append(read[place][there_BT[rows].to(subject.device)].float().cpu())
@@ -176,8 +175,7 @@ def remove_periods(
     digits = np.full((*exact.shape, width), np.nan)
     for f, period in enumerate(removed):
         waves_MX = waves(len(ids), period)
-        for start in range(0, len(sums), batch_size):
-            rows = slice(start, start + batch_size)
+        for rows in batches(len(sums), batch_size):
             part = sums.part(rows)
             for r, patterns_MX in enumerate((None, waves_MX, _random_patterns(waves_MX, generator))):
                 hooks = [] if patterns_MX is None else [_without(patterns_MX, vectors_MD, number_BT[rows])]

@@ -210,9 +210,7 @@ class _Here:
     def effect(self, added_UBD: torch.Tensor, axes: dict[str, list[object]]) -> Measured:
         parts = added_UBD.split(self._at_once)
         margin_UB = torch.cat([self._margins(part) for part in parts])
-        corrupt_B, clean_B = (margin.cpu().numpy() for margin in (self._runs.corrupt_B, self._runs.clean_B))
-        name = "effect of what a component wrote"
-        return self._contrast.effects(name, axes, margin_UB.T.cpu().numpy(), corrupt_B, clean_B).effect
+        return self._contrast.effects("effect of what a component wrote", axes, margin_UB.T.cpu().numpy()).effect
 
     def computes(self, component: Component) -> bool:
         """Whether a write may be more than a sum of copied digits."""

@@ -24,6 +24,7 @@ A rate above all of these does not make a direction the carry: see `illusion`.
 Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,10 +37,10 @@ from lab.errors import ModelError, TaskError
 from lab.probing import bridge as bridges
 from lab.probing import probes
 from lab.probing.bridge import Subject
-from lab.probing.interventions import Change, Site, put, residual, take
+from lab.probing.interventions import SITES, Change, Site, put, residual, take
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, cross_digit
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 from lab.probing.subspaces import Subspace, difference_of_means, probe_direction, random_basis
 
 OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
@@ -75,7 +76,7 @@ def interchange_all(
     length: int,
     *,
     layers: Sequence[int] | None = None,
-    sites: Sequence[Site] = probes.SITES,
+    sites: Sequence[Site] = SITES,
     columns: Sequence[int] | None = None,
     subspaces: Sequence[str] = SUBSPACES,
     rank: int = 1,
@@ -225,8 +226,7 @@ def _outcomes(
     """Whether each pair had each outcome, (N, change, direction, outcome); nan where it does not count."""
     generator = torch.Generator().manual_seed(seed)
     found_CN: list[list[int]] = [[], []]
-    for start in range(0, len(asked.base), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(asked.base), batch_size):
         exchange = _exchange(source_ND[rows], basis_DR.to(subject.device))
         for found_N, change in zip(found_CN, (exchange, _placebo(exchange, generator)), strict=True):
             found_N += _logits_with(subject, asked.base.part(rows), place, change).argmax(-1).tolist()
@@ -263,9 +263,7 @@ def das(
     # the entries of a unit vector are of the size of 1 / sqrt(D), and so should steps be
     optimizer = torch.optim.Adam([matrix_DR], lr=learning_rate / subject.width**0.5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    starts = range(0, len(base), batch_size)
-    for step in range(steps):
-        rows = slice(starts[step % len(starts)], starts[step % len(starts)] + batch_size)
+    for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
         with torch.enable_grad():
             basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
             logits_NV = _logits_with(subject, base.part(rows), place, _exchange(there_ND[rows], basis_DR))

@@ -16,6 +16,7 @@ from lab.probing.bridge import Hook, Subject
 from lab.probing.positions import Sums
 
 Site: TypeAlias = Literal["pre", "mid", "post"]
+SITES: tuple[Site, ...] = ("pre", "mid", "post")
 Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 

@@ -27,10 +27,10 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing.bridge import Subject
-from lab.probing.interventions import Site, take
+from lab.probing.interventions import SITES, Site, take
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
-from lab.probing.probes import SITES, read_queries
+from lab.probing.positions import Sums, batches
+from lab.probing.probes import read_queries
 
 DIGITS = ("right", "of another sum")
 _TOLERANCE = 1e-3
@@ -66,8 +66,7 @@ def logit_lens(
     columns = range(sums.columns.sum.shape[1])
     shape = (len(sums), len(places), len(columns), len(DIGITS))
     top, probability, rank = (np.full(shape, np.nan) for _ in range(3))
-    for start in range(0, len(sums), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(sums), batch_size):
         stream_GBKD = read_queries(subject, sums.part(rows), places, columns, batch_size)
         token_BKX_here = token_BKX[rows].to(subject.device)
         for g, stream_BKD in enumerate(stream_GBKD):
@@ -106,10 +105,7 @@ def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64, se
     names.append("bias")
     token_BKX, there_BKX = _digits(subject, sums, seed)
     found = np.concatenate(
-        [
-            _attributed(subject, sums.part(slice(start, start + batch_size)), token_BKX[start : start + batch_size])
-            for start in range(0, len(sums), batch_size)
-        ]
+        [_attributed(subject, sums.part(rows), token_BKX[rows]) for rows in batches(len(sums), batch_size)]
     )
     axes = {"component": names, "column": list(range(token_BKX.shape[1])), "digit": list(DIGITS)}
     return Measured.mean("direct logit attribution", axes, np.where(there_BKX[:, None], found, np.nan))

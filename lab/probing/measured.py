@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _RESAMPLES = 1000
 _SHOWN_ROWS = 20
+
+
+Axes: TypeAlias = Mapping[str, Sequence[Any]]
+"""Names and labels of dimensions, such as {"layer": [0, 1], "head": [0, 1, 2, 3]}."""
 
 
 class Measured(NamedTuple):
@@ -31,7 +35,7 @@ class Measured(NamedTuple):
     """Samples behind each value."""
 
     @classmethod
-    def mean(cls, name: str, axes: Mapping[str, Sequence[Any]], samples: np.ndarray) -> "Measured":
+    def mean(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
         """Means over the first dimension of (N, *axes), where nan is no sample; percentile bootstrap over its rows.
 
         Raises ValueError when the shape is not that of the axes, and when there are no rows.
@@ -57,7 +61,7 @@ class Measured(NamedTuple):
         return cls(name, {key: list(labels) for key, labels in axes.items()}, *arrays)
 
     @classmethod
-    def share(cls, name: str, axes: Mapping[str, Sequence[Any]], samples: np.ndarray) -> "Measured":
+    def share(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
         """Shares of ones among zeros and ones (N, *axes), where nan is no sample; Wilson's interval.
 
         Raises ValueError when the shape is not that of the axes.
@@ -135,6 +139,13 @@ class Measured(NamedTuple):
         return found
 
 
+def nanmean(values: np.ndarray, axis: int = -1) -> np.ndarray:
+    """The mean over an axis of what is not nan; nan, without a warning, where there is nothing."""
+    there = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(there, values, 0).sum(axis) / there.sum(axis)
+
+
 def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
     """Measured arrays of the same axes as one, by label; `axis` becomes the last."""
     first = next(iter(parts.values()))
@@ -142,7 +153,7 @@ def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
     return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)
 
 
-def _check(axes: Mapping[str, Sequence[Any]], shape: tuple[int, ...]) -> None:
+def _check(axes: Axes, shape: tuple[int, ...]) -> None:
     expected = tuple(len(labels) for labels in axes.values())
     if shape != expected:
         raise ValueError(f"an array of shape {shape} for axes {dict(zip(axes, expected, strict=True))}")

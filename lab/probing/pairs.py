@@ -32,10 +32,6 @@ class Pairs(NamedTuple):
     column: int
     """Whose digit of the base changes when the source's carry is taken over."""
 
-    def turned(self) -> "Pairs":
-        """The other direction."""
-        return Pairs(self.source, self.base, self.column)
-
     @property
     def target(self) -> np.ndarray:
         """Digit `column` of the base's sum with the source's carry, (N,)."""

@@ -14,22 +14,22 @@ Shapes: B pairs (each both ways), P patches, C patches of one pass, T tokens, H 
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from lab.errors import ModelError
 from lab.probing import interventions
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Effects, Runs
-from lab.probing.interventions import Site
+from lab.probing.interventions import SITES, Site
+from lab.probing.measured import Axes
 from lab.probing.pairs import Pairs
+from lab.probing.positions import batches
 
 BATCH = 512
 """Rows of a pass."""
-SITES: tuple[Site, ...] = ("pre", "mid", "post")
 
 
 class Patch(NamedTuple):
@@ -94,7 +94,7 @@ def patch(
     pairs: Pairs,
     patches: Sequence[Patch],
     name: str,
-    axes: dict[str, Any],
+    axes: Axes,
     batch_size: int = BATCH,
 ) -> Effects:
     """Effects of patches in the order of the axes' product; nan where a pair has no such place.
@@ -103,30 +103,21 @@ def patch(
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
-    changed_BP, corrupt_B, clean_B = margins(contrast, patches, batch_size)
     shape = [len(labels) for labels in axes.values()]
-    return contrast.effects(name, axes, changed_BP.reshape(-1, *shape), corrupt_B, clean_B)
+    return contrast.effects(name, axes, margins(contrast, patches, batch_size).reshape(-1, *shape))
 
 
 @torch.inference_mode()
-def margins(
-    contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATCH
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Margins after each patch (B, P), nan where a pair has no such place, and those of base and source (B,)."""
+def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATCH) -> np.ndarray:
+    """Margins after each patch (B, P), nan where a pair has no such place."""
     subject = contrast.subject
-    for component in {component for patch in patches for component in patch.components}:
-        if not (0 <= component.layer < subject.layers and 0 <= component.head < subject.heads):
-            raise ModelError(f"{subject.name} has no {component}, but {subject.layers} layers of {subject.heads} heads")
+    check_components(subject, {component for patch in patches for component in patch.components})
     masks = {place: contrast.at_BT(place) for place in {patch.place for patch in patches}}
     names = sorted({component.hook_point for patch in patches for component in patch.components})
     distinct = sorted(set(patches), key=lambda patch: (min(part.layer for part in patch.components), patch))
     found: dict[Patch, list[torch.Tensor]] = {patch: [] for patch in distinct}
-    corrupt, clean = [], []
-    for start in range(0, len(contrast), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(contrast), batch_size):
         runs = Runs(contrast, rows, [], names)
-        corrupt.append(runs.corrupt_B)
-        clean.append(runs.clean_B)
         at_once = max(1, batch_size // len(runs))
         for first in range(0, len(distinct), at_once):
             group = distinct[first : first + at_once]
@@ -136,8 +127,7 @@ def margins(
             for patch, changed_B in zip(group, changed_CB, strict=True):
                 there_B = masks[patch.place][rows].any(1).to(changed_B.device)
                 found[patch].append(torch.where(there_B, changed_B, float("nan")))
-    changed_BP = torch.stack([torch.cat(found[patch]) for patch in patches], dim=1)
-    return changed_BP.cpu().numpy(), torch.cat(corrupt).cpu().numpy(), torch.cat(clean).cpu().numpy()
+    return torch.stack([torch.cat(found[patch]) for patch in patches], dim=1).cpu().numpy()
 
 
 def _replacing(group: Sequence[Patch], source: dict[str, torch.Tensor], masks: dict[str, torch.Tensor]) -> list[Hook]:

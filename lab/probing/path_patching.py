@@ -27,13 +27,14 @@ import torch
 from lab.errors import ModelError
 from lab.numbers.sampling import philox
 from lab.probing import interventions
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.interventions import Site
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.patching import BATCH
+from lab.probing.positions import batches
 from lab.probing.writes import EMBEDDING
 
 Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
@@ -100,11 +101,11 @@ def patch_paths(
     _check(subject, senders, into)
     stand_ins = _others(subject, senders, outside, seed)
     distinct = sorted({*senders, *stand_ins})
-    changed, corrupt_B, clean_B = margins(contrast, distinct, into, batch_size)
+    changed = margins(contrast, distinct, into, batch_size)
 
     def effects(name: str, of: Sequence[Component]) -> tuple[Measured, Measured]:
         axes = {"sender": list(map(str, of)), "receiver": list(map(str, into))}
-        return contrast.effects(name, axes, changed[:, [distinct.index(one) for one in of]], corrupt_B, clean_B)
+        return contrast.effects(name, axes, changed[:, [distinct.index(one) for one in of]])
 
     effect, gap = effects("effect of a path", senders)
     return Paths(effect, effects("effect of a path from a random head", stand_ins)[0], gap)
@@ -113,19 +114,14 @@ def patch_paths(
 @torch.inference_mode()
 def margins(
     contrast: Contrast, senders: Sequence[Component], into: Sequence[Receiver], batch_size: int = BATCH
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Margins with each path patched (B, senders, receivers), nan where there is no path, and those of base and source
-    (B,)."""
+) -> np.ndarray:
+    """Margins with each path patched (B, senders, receivers), nan where there is no path."""
     subject = contrast.subject
     written = [_written(sender) for sender in senders]
     outputs = [sender.hook_point for sender in senders]
     changed = np.full((len(contrast), len(senders), len(into)), np.nan)
-    corrupt, clean = [], []
-    for start in range(0, len(contrast), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(contrast), batch_size):
         runs = Runs(contrast, rows, written, outputs)
-        corrupt.append(runs.corrupt_B.cpu())
-        clean.append(runs.clean_B.cpu())
         at_once = max(1, batch_size // len(runs))
         for s, sender in enumerate(senders):
             delta_BTD = _delta(runs, sender)
@@ -139,7 +135,7 @@ def margins(
                     found_CB = runs.again(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
                     for receiver, found_B in zip(group, found_CB, strict=True):
                         changed[rows, s, into.index(receiver)] = found_B
-    return changed, torch.cat(corrupt).numpy(), torch.cat(clean).numpy()
+    return changed
 
 
 def _delta(runs: Runs, sender: Component) -> torch.Tensor:
@@ -228,8 +224,7 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
     for sender in senders:
         if sender.kind not in ("head", "mlp") and sender != EMBEDDING:
             raise ModelError(f"{sender} sends nothing of its own; senders should be heads, MLPs and the embedding")
-        if not (0 <= sender.layer < subject.layers and 0 <= sender.head < subject.heads):
-            raise ModelError(f"{subject.name} has no {sender}, but {subject.layers} layers of {subject.heads} heads")
+    check_components(subject, senders)
     known = set(receivers(subject))
     if unknown := [receiver for receiver in into if receiver not in known]:
         raise ModelError(

@@ -250,6 +250,11 @@ class Sums:
         return Reading(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
 
 
+def batches(count: int, size: int) -> list[slice]:
+    """The slices that cut `count` rows into batches of `size`; the last may be shorter."""
+    return [slice(start, start + size) for start in range(0, count, size)]
+
+
 class Reading(NamedTuple):
     exact_B: torch.Tensor
     """Whether greedy decoding would give the right answer and then end; of booleans."""

@@ -32,11 +32,10 @@ from torch.nn.functional import cross_entropy
 
 from lab.errors import TaskError
 from lab.probing.bridge import Subject
-from lab.probing.interventions import Site, read_residuals, take
+from lab.probing.interventions import SITES, Site, read_residuals, take
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 
-SITES: tuple[Site, ...] = ("pre", "mid", "post")
 TARGETS = ("carry in", "carry out", "tricase", "sum")
 _TEST = 0.25
 """Share of the sums, and of the hundred digit pairs, that is kept for testing."""
@@ -188,8 +187,8 @@ def read_queries(
     Rows without the digit hold something else; the caller leaves them out.
     """
     parts: list[torch.Tensor] = []
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         with torch.inference_mode():
             found = read_residuals(subject, part, places)
             queries = [take(found[place], part.query_at_BK[:, list(columns)]).float().cpu() for place in places]

@@ -25,7 +25,7 @@ from lab.models.scratch import NumberLlama
 from lab.probing.alignment import Lengths
 from lab.probing.bridge import Subject
 from lab.probing.measured import Measured, joined
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 
 
 class Remapped(NamedTuple):
@@ -54,7 +54,7 @@ def remap(
     }
     exact, digits = {}, {}
     for length, sums in lengths.items():
-        parts = [sums.part(slice(start, start + batch_size)) for start in range(0, len(sums), batch_size)]
+        parts = [sums.part(rows) for rows in batches(len(sums), batch_size)]
         read = [[part.read(logits(subject, part, way(part))) for part in parts] for way in ways.values()]
         exact_BI = np.stack([torch.cat([one.exact_B for one in readings]).numpy() for readings in read], 1)
         digits_BI = np.stack(

@@ -28,7 +28,7 @@ from lab.probing.alignment import Aligned, Lengths, foreign_digits, queries, tar
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import Site, put, take
 from lab.probing.measured import Measured, joined
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 from lab.probing.subspaces import Subspace, check_basis
 
 Operation: TypeAlias = Callable[[Sums], list[Hook]]
@@ -198,8 +198,8 @@ def _leaking(at_BQ: torch.Tensor, foreign_BQT: torch.Tensor, heads: Mapping[int,
 def _read(subject: Subject, sums: Sums, operation: Operation, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Whether each sum is right (B,), and the share of its digits that are (B,)."""
     exact, digits = [], []
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         reading = part.read(subject.logits(part, operation(part)))
         exact.append(reading.exact_B.float())
         digits.append(reading.digits_BK.nanmean(1))

@@ -30,13 +30,12 @@ from lab.probing.benchmark.measures import parts
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.interchange import Place
-from lab.probing.interventions import Site
+from lab.probing.interventions import SITES
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
 from lab.probing.subspaces import difference_of_means, probe_direction
 
 Scores = Mapping[str, float]
-_SITES: tuple[Site, ...] = ("pre", "mid", "post")
 _LENGTH, _COLUMN = 4, 2
 """Digits of the operands, and the column whose incoming carry is asked about."""
 _TRUE = 0.9
@@ -104,8 +103,8 @@ class Trial:
     def known_sites(self) -> tuple[Place, Place]:
         """Where the carry is first read, and the site before."""
         layer, site = self.adder.known.carry_sites[0]
-        before = _SITES.index(site) - 1
-        return Place(layer, site, _COLUMN), Place(layer, _SITES[before], _COLUMN)
+        before = SITES.index(site) - 1
+        return Place(layer, site, _COLUMN), Place(layer, SITES[before], _COLUMN)
 
 
 def _activation_patching(trial: Trial) -> Scores:
@@ -118,9 +117,9 @@ def _activation_patching(trial: Trial) -> Scores:
 def _attribution_patching(trial: Trial) -> Scores:
     """Gradients at the base alone."""
     contrast = Contrast(trial.adder, trial.minimal)
-    guessed_BN, corrupt_B, clean_B = attribution.attributions(contrast, (EVERYWHERE,), 64)
-    axes = {"component": list(range(guessed_BN.shape[1]))}
-    found = contrast.effects("attributed", axes, corrupt_B[:, None] + guessed_BN, corrupt_B, clean_B).effect.value
+    guessed_BN = attribution.attributions(contrast, (EVERYWHERE,), 64)
+    axes = {"component": range(guessed_BN.shape[1])}
+    found = contrast.effects_of_moves("attributed", axes, guessed_BN).effect.value
     layers, heads = range(trial.adder.layers), range(trial.adder.heads)
     order = [Component("head", layer, head) for layer in layers for head in heads]
     order += [Component("mlp", layer) for layer in layers]
@@ -159,8 +158,8 @@ def _node_sums(integrated: bool) -> Callable[[Trial], Scores]:
 def _path_patching(trial: Trial) -> Scores:
     graph = trial.graph
     contrast = Contrast(trial.adder, trial.minimal)
-    changed, corrupt_B, clean_B = path_patching.margins(contrast, graph.senders, graph.receivers)
-    effect = contrast.effects("effect of a path", graph.names(), changed, corrupt_B, clean_B).effect
+    changed = path_patching.margins(contrast, graph.senders, graph.receivers)
+    effect = contrast.effects("effect of a path", graph.names(), changed).effect
     return trial.edges(_larger(effect.value))
 
 
