@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
+from shared.shapes import lora_operations
 from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 from trl.trainer.sft_config import SFTConfig
@@ -29,7 +30,6 @@ from lab.text.examples import IGNORED, encode
 from lab.text.wording import Wording
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import training_sets
-from lab.training.throughput import lora_operations
 from lab.training.trainer import Method, Training, train
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"

@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ class Training:
     method: Method
     seed: int
     """The seed of dropout."""
-    beside: Mapping[str, str] = MappingProxyType({})
+    beside: Mapping[str, str] = field(default_factory=dict)
     """Further text files for the model's folder, by name."""
 
 

@@ -29,7 +29,7 @@ PLUS, EQUALS, BEGIN, END, PAD = range(10, 15)
 
 @dataclass(frozen=True)
 class Circuit:
-    """What is true of an adder, for instruments to find. Of a trained adder (`verified`) no more is known."""
+    """What is true of an adder, for instruments to find. No more is known of a trained adder."""
 
     nodes: frozenset[Component]
     """Heads and MLPs that the carry into a column comes through, a_{k-1} and b_{k-1} to the digit."""
