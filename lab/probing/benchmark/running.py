@@ -9,7 +9,7 @@ from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.errors import LabError, TaskError
 from lab.numbers.statistics import bootstrap_mean
 from lab.probing.benchmark.adders import adders
-from lab.probing.benchmark.contestants import CONTESTANTS, Trial
+from lab.probing.benchmark.contestants import CONTESTANTS, Scores, Trial
 from lab.probing.benchmark.known import Adder
 from lab.probing.config import BenchmarkConfig
 from lab.runs import Run
@@ -73,12 +73,12 @@ def _of(
     trial = Trial(adder, config.pairs, config.steps, config.das_steps, config.seed)
     for instrument, score in CONTESTANTS.items():
         try:
-            measured: dict[str, Any] = {**score(trial), "failed": 0.0}
+            measured: Scores = {**score(trial), "failed": 0.0}
         except LabError as error:
             tell(f"{instrument} on {name}: {error}")
             measured = {"failed": 1.0}
         for key, value in measured.items():
-            yield Score(name, seed, instrument, key, float(value))
+            yield Score(name, seed, instrument, key, value)
 
 
 def _table(kind: str, scores: list[Score]) -> Table:
