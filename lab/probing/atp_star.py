@@ -1,13 +1,13 @@
-"""AtP*: attribution patching with two of its blind spots mended (Kramár et al. 2024, arXiv 2403.00745).
+"""AtP*: attribution patching without two of its blind spots (Kramár et al. 2024, arXiv 2403.00745).
 
-    saturated attention   what a head's queries or keys do is not guessed through the slope of a softmax, which is flat
-                          where attention is sure: the softmax is computed anew with the source's queries or keys, and
-                          only what follows is linear,  sum of (new pattern - pattern) dm/dpattern
-    cancelling paths      effects by two ways may be opposite and cancel in a gradient. The gradient is taken once
-                          more for each layer with that layer's own paths cut, and sizes are averaged (GradDrop)
+    saturated attention   Where attention is certain, the slope of the softmax is close to zero and says nothing about
+                          queries and keys. So the softmax is computed again with the source's queries or keys, and only
+                          what follows is linear:  sum of (new pattern - pattern) dm/dpattern
+    cancelling paths      Effects along two paths may cancel in a gradient. So the gradient is also computed without the
+                          paths through each layer in turn, and the sizes are averaged (GradDrop)
 
-A head's score is the largest of its output's, queries', keys' and values'. Like all attribution it is a screen: signs
-are lost, and what matters is the order.
+The score of a head is the largest of those of its output, queries, keys and values. Like every attribution, it only
+ranks components: signs are lost.
 
 Shapes: B pairs (each both ways), T tokens, H heads, G key-value heads, I inputs of a head, L layers.
 """
@@ -29,10 +29,10 @@ INPUTS = ("output", "q", "k", "v")
 
 
 def atp_star(subject: Subject, pairs: Pairs, batch_size: int = 64) -> tuple[Measured, Measured]:
-    """Sizes of the attributed effects of heads (axes carry, layer, head, input) and of MLPs (axes carry, layer).
+    """The sizes of the attributed effects of heads (axes carry, layer, head, input) and of MLPs (axes carry, layer).
 
-    One pass with gradients for each layer and one more, and two short ones a layer for its patterns.
-    Raises what `Contrast` raises, and ModelError for a subject that cannot add.
+    Takes one pass with gradients, another for each layer, and two short passes a layer for its patterns.
+    Raises the same errors as `Contrast`, and ModelError for a subject that cannot add.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
@@ -82,7 +82,7 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
-    """What a layer's attention becomes with the source's queries or keys, less what it is, (B, H, T, T)."""
+    """The change of a layer's attention pattern with the source's queries or keys, (B, H, T, T)."""
     point, pattern = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.attn.hook_pattern"
     kept: list[torch.Tensor] = []
 
@@ -95,7 +95,7 @@ def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
 
 
 def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:
-    """What each head's output would move by with the source's values and its own attention, (B, T, H, Z)."""
+    """The change of each head's output with the source's values and its own attention, (B, T, H, Z)."""
     pattern_BHTT = runs.base[f"blocks.{layer}.attn.hook_pattern"].float()
     moved_BTHZ = moved_BTGZ.repeat_interleave(pattern_BHTT.shape[1] // moved_BTGZ.shape[2], dim=2)
     return torch.einsum("bhqt,bthz->bqhz", pattern_BHTT, moved_BTHZ)
@@ -104,7 +104,7 @@ def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:
 def _attributed(
     subject: Subject, runs: Runs, moved: dict[Any, torch.Tensor], names: Sequence[str], cut: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Signed, (B, L, H, I) and (B, L); `cut`: a layer whose own paths gradients do not take."""
+    """Effects with their signs, (B, L, H, I) and (B, L). `cut`: a layer through which no gradient passes."""
 
     def stop(activation: torch.Tensor, hook: Any) -> torch.Tensor:
         return activation.detach()

@@ -1,11 +1,11 @@
-"""Attribution patching: all patches of a model guessed from one gradient (Nanda 2023; Syed et al. 2023, arXiv
+"""Attribution patching: estimates all patches of a model from one gradient (Nanda 2023; Syed et al. 2023, arXiv
 2310.10348).
 
     effect of a place ~ sum over its tokens and width of (source - base) dm/da,  a the base's activation
 
-which is what the patch would do if the model were linear from there on. For a carry the guess is often wrong, in size
-and in the parts that it names: a switch that is far from where it turns has no slope. So it is a screen and no more:
-`screen` patches what it ranks first, and says how well the two agree.
+This is the effect of the patch if the model is linear from there on. For a carry the estimate is often wrong, in size
+and in which components it names, because a switch has no slope far from the point where it turns. So it only ranks:
+`screen` patches the components that it ranks first, and measures how well both agree.
 
 Shapes: B pairs (each both ways), T tokens, H heads, N attributions, R resamples.
 """
@@ -28,7 +28,7 @@ from lab.probing.positions import batches
 
 _RESAMPLES = 1000
 _TIES = 6
-"""Decimals of a logit within which two effects are the same."""
+"""Effects that agree in so many decimals of a logit count as equal."""
 
 
 class Screen(NamedTuple):
@@ -37,11 +37,11 @@ class Screen(NamedTuple):
     mlps: Measured
     """The same; axes carry, layer, place."""
     attributed: Measured
-    """Those with the largest attributions of either way, largest first; axes carry, patch."""
+    """The largest attributed effects in either direction, largest first; axes carry, patch."""
     exact: Measured
-    """Their patches; axes carry, patch."""
+    """The effects of these patches; axes carry, patch."""
     agreement: Measured
-    """Spearman's rank correlation of the two, by carry; intervals by bootstrap over the pairs."""
+    """Spearman's rank correlation of both, by carry, with intervals by bootstrap over the pairs."""
     gap: Measured
 
 
@@ -53,10 +53,10 @@ def screen(
     gradient_batch_size: int = 64,
     batch_size: int = BATCH,
 ) -> Screen:
-    """Attributions of all heads and MLPs at the places, and exact patches of the `top` largest.
+    """Attributed effects of all heads and MLPs at the places, and exact effects of the `top` largest.
 
-    `gradient_batch_size`: rows of a pass with gradients, which needs much memory. Raises what
-    `patching.patch` raises.
+    `gradient_batch_size`: rows of a pass with gradients, which needs much memory. Raises the same errors as
+    `patching.patch`.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(gradient_batch_size)
@@ -90,8 +90,8 @@ def screen(
 
 
 def attributions(contrast: Contrast, places: Sequence[str], batch_size: int) -> np.ndarray:
-    """What each patch is guessed to add to the margin, in logits, (B, N): heads (layer, head, place), then MLPs (layer,
-    place); nan where a pair has no such place."""
+    """What each patch adds to the margin by estimate, in logits, (B, N): heads (layer, head, place), then MLPs (layer,
+    place); nan if a pair has no such place."""
     subject = contrast.subject
     components = [Component(kind, layer) for kind in ("head", "mlp") for layer in range(subject.layers)]
     names = [component.hook_point for component in components]
@@ -116,7 +116,7 @@ def attributions(contrast: Contrast, places: Sequence[str], batch_size: int) -> 
 
 
 def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray, gap: Measured) -> Measured:
-    """Rank correlation of guesses and exact effects; nan where effects are nan, and where all guesses or all effects
+    """The rank correlation of estimated and exact effects; nan if effects are nan, or if all estimates or all effects
     are equal."""
     value, low, high = (np.full(len(WAYS), np.nan) for _ in range(3))
     n = np.zeros(len(WAYS), int)
@@ -134,8 +134,9 @@ def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray,
 
 
 def spearman(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Rank correlation (Spearman 1904) along the last dimension, ties sharing their mean rank; nan where all of either
-    are the same. What differs by less than a millionth is tied: passes of several rows round otherwise than others."""
+    """Rank correlation (Spearman 1904) along the last dimension; ties share their mean rank. nan if all values of
+    either side are equal. Values that differ by less than a millionth are ties, because batches of other sizes are
+    rounded differently."""
     ranked = (rankdata(np.round(values, _TIES), axis=-1) for values in (left, right))
     left, right = (ranks - ranks.mean(-1, keepdims=True) for ranks in ranked)
     with np.errstate(invalid="ignore"):

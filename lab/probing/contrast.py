@@ -1,15 +1,15 @@
-"""What patching measures: how far a change of the base's run brings the source's digit about.
+"""What patching measures: how far a change in the base's run produces the source's digit.
 
     m       logit of the source's digit - logit of the base's digit, at q_k
     effect  (m of the changed base - m of the base) / (m of the source - m of the base)
 
-0 where nothing happens, 1 where the base answers as the source does (Wang et al. 2022, arXiv 2211.00593; Heimersheim
-and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off. So pairs are run both
-ways, and effects stand apart by what becomes of the carry into k.
+An effect is 0 if nothing changes, and 1 if the base is answered like the source (Wang et al. 2022, arXiv 2211.00593;
+Heimersheim and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off. So each
+pair is run in both directions, and effects are reported for each direction of the carry into k.
 
-The denominator is the mean of all pairs of that way, not each pair's own, which may be near 0: effects are ratios of
-means, and intervals are those of the numerator. Where a model does not tell sources from bases, there is nothing to
-bring about: effects of such a way are nan, and a model that tells them apart neither way is refused before the sweep.
+The denominator is the mean over all pairs of a direction, because that of a single pair may be near 0. So effects are
+ratios of means, and their intervals are those of the numerator. If a model does not distinguish sources from bases in
+one direction, effects in this direction are nan; a model that does so in neither direction is refused at once.
 
 Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, V words.
 """
@@ -30,24 +30,24 @@ from lab.probing.pairs import Pairs
 from lab.probing.positions import NOWHERE, batches
 
 WAYS = ("0 to 1", "1 to 0")
-"""What becomes of the carry into column k."""
+"""The directions of the carry into column k."""
 EVERYWHERE = "everywhere"
 PLACES = ("a_k", "a_k-1", "b_k", "b_k-1", "operator", "equals", "q_k-1", "q_k")
-"""Tokens by what they are to column k. The first digit of an answer is asked for at "equals"."""
+"""Tokens by their role for column k. The first digit of an answer is predicted at "equals"."""
 
 
 class Effects(NamedTuple):
     effect: Measured
     gap: Measured
-    """What an effect of 1 is, in logits: m of the source - m of the base, by carry."""
+    """The size of an effect of 1, in logits: m of the source - m of the base, by carry."""
 
 
 class Contrast:
-    """Pairs both ways, as sums of one subject, whose rows end where the last of them is asked for its digit."""
+    """Pairs in both directions, as sums of one subject. Rows end at the last token that predicts the digit."""
 
     def __init__(self, subject: Subject, pairs: Pairs) -> None:
         """Raises TaskError unless base and source have their digits at the same tokens and differ in the carry into
-        the pairs' column, and ModelError for a tokenizer of several digits a token."""
+        the pairs' column, and ModelError for a tokenizer with several digits a token."""
         self.subject, self.column = subject, pairs.column
         self.base, self.source = subject.sums([*pairs.base, *pairs.source]), subject.sums([*pairs.source, *pairs.base])
         k, base, source = pairs.column, self.base, self.source
@@ -72,7 +72,7 @@ class Contrast:
         return len(self.base)
 
     def at_BT(self, place: str) -> torch.Tensor:
-        """Which tokens a place is; none where a row has no such place up to q_k, beyond which nothing matters.
+        """Which tokens have a role, (B, T); none if a row has no such token up to q_k. Later tokens have no influence.
 
         Raises TaskError for a name that is neither EVERYWHERE nor in PLACES.
         """
@@ -110,8 +110,8 @@ class Contrast:
 
     @torch.inference_mode()
     def check_competence(self, batch_size: int) -> None:
-        """Raises ModelError when neither way of the carry changes what the subject says, since there is then nothing
-        that a patch could bring about: two passes, before the many of a sweep."""
+        """Raises ModelError if the subject's answer changes in neither direction of the carry, so that no patch could
+        have an effect. It takes two passes, which is little compared with a sweep."""
         for rows in batches(len(self), batch_size):
             Runs(self, rows, [], [])
         gap = self._gap()
@@ -131,8 +131,8 @@ class Contrast:
 
     @torch.inference_mode()
     def _cut_after_query(self) -> None:
-        """Leave out the tokens after the last q_k, which no causal model looks at; unless its position ids depend on
-        how long a row is, as randomised ones do."""
+        """Leaves out the tokens after the last q_k, which a causal model does not attend to, unless the model's
+        position ids depend on the length of a row, as randomised ones do."""
         at, row = self.base.query_at_BK[:, self.column], slice(0, 1)
         base, source = (
             replace(sums, tokens_BT=sums.tokens_BT[:, : int(at.max()) + 1]) for sums in (self.base, self.source)
@@ -142,7 +142,7 @@ class Contrast:
             self.base, self.source = base, source
 
     def _apart(self, values: np.ndarray) -> np.ndarray:
-        """(B, ways, ...) of (B, ...), nan in the other way."""
+        """(B, ways, ...) from (B, ...), with nan for the other direction."""
         is_way_BW = self.way_B[:, None] == np.arange(len(WAYS))
         return np.where(is_way_BW.reshape(*is_way_BW.shape, *[1] * (values.ndim - 1)), values[:, None], np.nan)
 
@@ -155,7 +155,7 @@ class Slopes(NamedTuple):
 
 
 class Runs:
-    """Base and source of some of the pairs, run once; and the base again with changes, from the first of them on."""
+    """Runs the base and the source of some of the pairs once, and then the base again with changes."""
 
     def __init__(self, contrast: Contrast, rows: slice, base: Sequence[str], source: Sequence[str]) -> None:
         """Also tells the contrast the margins of these pairs.
@@ -193,10 +193,10 @@ class Runs:
         return len(self._sums)
 
     def again(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
-        """Margins (C, B) of `copies` of the base's run, one after another in a batch (C B, T), with hooks.
+        """The margins (C, B) of `copies` of the base's run with hooks, which form one batch (C B, T).
 
-        Layers outside of `layers` are left out: those before would only repeat what they did, and those after are for
-        callers that look at activations alone.
+        Only `layers` are computed. Earlier layers would only repeat what they did; callers that need no margins, but
+        activations, leave out later ones.
         """
         stream_BTD = self._streams[layers.start]
 
@@ -236,7 +236,7 @@ class Runs:
 
     @contextmanager
     def _leaving_out(self, layers: range) -> Iterator[None]:
-        """Blocks outside of `layers` hand on what they are given."""
+        """Makes blocks outside of `layers` return their input."""
 
         def hand_on(*given: Any, **named: Any) -> Any:
             stream = given[0] if given else named["hidden_states"]
@@ -252,7 +252,7 @@ class Runs:
                 del vars(block)["forward"]
 
     def _only_query(self, copies: int = 1) -> Hook:
-        """Logits at q_k alone: those of all tokens are often the largest tensor of a run."""
+        """Computes logits only at q_k, because those of all tokens are often the largest tensor of a run."""
         at = self._at_B1.repeat(copies, 1)
         return "unembed.hook_in", lambda stream, hook: take(stream, at)
 
