@@ -94,7 +94,7 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     model = adapters.attach(model, config.adapter, config.seed)
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
-    sets = training_sets(config, tokenizer)
+    sets = training_sets(config, Wording(), tokenizer)
     method = Method(PrefixTreeCollator(config.training.share_prefixes).of_rows, callbacks=[times])
     train(Training(model, tokenizer, config.training, sets, method, config.seed), run)
     return times

@@ -49,12 +49,13 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.benchmarks.nupa.scoring import Nupa
     from lab.inference.local import LocalEngine
     from lab.models import adapters, loading, pretrained, swaps
+    from lab.text import formats
     from lab.training.alignment import check_heads
-    from lab.training.problem_sets import training_sets, wording_of
+    from lab.training.problem_sets import training_sets
     from lab.training.trainer import train
     from lab.training.tuning import adapter_training
 
-    wording, tested = wording_of(config), config.evaluation
+    wording, tested = formats.tuned(config.format, config.data), config.evaluation
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
     check_heads(model, config.training.alignment)
@@ -63,7 +64,7 @@ def finetune(config: FinetuneConfig) -> None:
     benchmark = Nupa(problems, wording).within_window(engine)
     requests = benchmark.requests(engine)  # the tuned model has the same tokenizer
     trained = config.resume and (config.path / "model").exists()
-    sets = None if trained else training_sets(config, tokenizer)
+    sets = None if trained else training_sets(config, wording, tokenizer)
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))

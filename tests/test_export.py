@@ -195,13 +195,14 @@ def rows(folder):
 def test_the_training_data_of_a_run_is_written_in_the_order_in_which_it_was_trained_on(tuned, tmp_path, capsys):
     from lab.config.finetuning import FinetuneConfig
     from lab.config.loading import load
+    from lab.text.wording import Wording
     from lab.training.problem_sets import training_sets
 
     main([str(tuned["plain"]), str(tmp_path / "sums"), "to=data"])
     assert "8 samples" in capsys.readouterr().out
     config = load(FinetuneConfig, tuned["plain"] / "config.yaml", [])
     tokenizer = AutoTokenizer.from_pretrained(config.model.name)
-    sets = training_sets(config, tokenizer)
+    sets = training_sets(config, Wording(), tokenizer)
     for row, trained in zip(rows(tmp_path / "sums"), sets.train.examples, strict=True):
         assert row["prompt"] == tokenizer.decode(trained["prompt_ids"])
         assert row["completion"] == tokenizer.decode(trained["completion_ids"][:-1])

@@ -10,17 +10,16 @@ from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import AlignmentConfig, FinetuneConfig
-from lab.config.schema import Variation, chosen
+from lab.config.schema import Variation
 from lab.errors import TaskError
 from lab.numbers.additions import vary
 from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problems
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
-from lab.text import formats
 from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import Example, encode, tokens_needed
-from lab.text.templates import ManyTemplates
-from lab.text.wording import RuleFollowing, Wording
+from lab.text.templates import taught
+from lab.text.wording import Wording
 
 
 class Row(TypedDict):
@@ -79,21 +78,14 @@ class Rows(NamedTuple):
     """Whether rows tell which digits have the same place (lab/text/aligned_digits.py)."""
 
 
-def wording_of(config: FinetuneConfig) -> Wording:
-    """How the test of a config puts problems to the model. Raises TaskError if its format cannot write a task."""
-    rules = config.data.rules_followed
-    return RuleFollowing(rules) if rules else formats.written(config.format, chosen(config.data.tasks))
+def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
+    """The training and validation problems of a config. Validation has all lengths at once, no variation, and no other
+    templates.
 
-
-def training_wording(config: FinetuneConfig) -> Wording:
-    """How training puts problems to the model: as the test does, or in many ways."""
-    wording = wording_of(config)
-    return ManyTemplates(wording) if config.data.templates == "many" else wording
-
-
-def training_sets(config: FinetuneConfig, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
-    """The training and validation problems of a config. Validation has all lengths at once, no variation, and the
-    words of the test.
+    Args:
+        config: which problems, how many, and whether they are asked in many ways.
+        wording: how the test asks them.
+        tokenizer: the model's.
 
     Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
     between the processes.
@@ -102,10 +94,10 @@ def training_sets(config: FinetuneConfig, tokenizer: PreTrainedTokenizerBase) ->
     samples, some = config.training.max_steps * config.training.batch_size, config.training.valid_problems
     selection = Selection.of(config)
     valid = Selection(validated(selection.cells, config.seed), config.seed)
-    rows = Rows(tokenizer, training_wording(config), config.training.alignment != AlignmentConfig())
+    rows = Rows(tokenizer, taught(wording, config.data.templates), config.training.alignment != AlignmentConfig())
     return TrainingSets(
         problem_set(selection, "train", samples, rows, config.training.batch_size),
-        problem_set(valid, "valid", some, rows._replace(wording=wording_of(config)), some),
+        problem_set(valid, "valid", some, rows._replace(wording=wording), some),
     )
 
 

@@ -12,7 +12,9 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump
-from lab.training.problem_sets import Selection, draw, training_wording
+from lab.text import formats
+from lab.text.templates import taught
+from lab.training.problem_sets import Selection, draw
 
 
 def write(config: FinetuneConfig, folder: Path) -> int:
@@ -21,7 +23,8 @@ def write(config: FinetuneConfig, folder: Path) -> int:
     The lab trains on the same texts in the same order. Raises TaskError if no problem fits the window of the rules, and
     ModelError if the tokenizer that tells this is not available.
     """
-    wording, batch_size = training_wording(config), config.training.batch_size
+    batch_size = config.training.batch_size
+    wording = taught(formats.tuned(config.format, config.data), config.data.templates)
     tokenizer = _tokenizer(config) if wording.window else None
     samples = config.training.max_steps * batch_size
     drawn = draw(Selection.of(config), "train", samples, tokenizer, wording, batch_size)
