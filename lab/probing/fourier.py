@@ -79,7 +79,7 @@ def spectrum(vectors_MD: np.ndarray) -> np.ndarray:
 def number_tokens(subject: Subject) -> list[int]:
     """The tokens of the numbers with as many digits as a token can have, such as 000 to 999.
 
-    They are found by writing numbers that begin with them. Raises ModelError if digits are not cut into groups of equal
+    They are found by writing numbers that end in them. Raises ModelError if digits are not cut into groups of equal
     length, so that some number has no token of its own.
     """
     for digits in range(_MOST_DIGITS, 0, -1):

@@ -1,4 +1,4 @@
-"""What an instrument returns: an array with named axes, its intervals, and how many samples stand behind it."""
+"""What an instrument returns: an array with named axes, its intervals, and the number of samples behind each value."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Axes: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 class Measured(NamedTuple):
-    """Arrays have one dimension for each axis; nan where nothing was measured."""
+    """Arrays have one dimension for each axis. A value is nan if nothing was measured."""
 
     name: str
     axes: dict[str, list[Any]]
@@ -36,9 +36,9 @@ class Measured(NamedTuple):
 
     @classmethod
     def mean(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Means over the first dimension of (N, *axes), where nan is no sample; percentile bootstrap over its rows.
+        """Means over the rows of `samples` (N, *axes), with percentile bootstrap over the rows. nan is no sample.
 
-        Raises ValueError when the shape is not that of the axes, and when there are no rows.
+        Raises ValueError if the shape does not fit the axes, or if there are no rows.
         """
         samples = np.asarray(samples, dtype=float)
         _check(axes, samples.shape[1:])
@@ -62,9 +62,9 @@ class Measured(NamedTuple):
 
     @classmethod
     def share(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Shares of ones among zeros and ones (N, *axes), where nan is no sample; Wilson's interval.
+        """Shares of ones among zeros and ones (N, *axes), with Wilson's interval. nan is no sample.
 
-        Raises ValueError when the shape is not that of the axes.
+        Raises ValueError if the shape does not fit the axes.
         """
         samples = np.asarray(samples, dtype=float)
         _check(axes, samples.shape[1:])
@@ -89,13 +89,13 @@ class Measured(NamedTuple):
         return Measured(self.name, axes, self.value[place], self.low[place], self.high[place], self.n[place])
 
     def only(self, axis: str, labels: Sequence[Any]) -> "Measured":
-        """The part with one of these labels, on the same axes. Raises ValueError for one that it does not have."""
+        """The part with these labels of an axis, on the same axes. Raises ValueError for an unknown label."""
         where, chosen = list(self.axes).index(axis), [self.axes[axis].index(label) for label in labels]
         arrays = (np.take(array, chosen, where) for array in (self.value, self.low, self.high, self.n))
         return Measured(self.name, {**self.axes, axis: list(labels)}, *arrays)
 
     def __repr__(self) -> str:
-        """Name, axes, and the values with their intervals as a table, of which long ones show the first rows."""
+        """The name, the axes, and a table of the values with their intervals; a long table shows its first rows."""
         from lab.probing.charts import table
 
         shown = table(self)
@@ -114,7 +114,8 @@ class Measured(NamedTuple):
         return pandas.DataFrame(rows, columns=names).assign(**arrays) if names else pandas.DataFrame(arrays)
 
     def plot(self) -> "plotly.graph_objects.Figure":
-        """The last two axes as a heat map, a single one as points with intervals; a menu chooses among the others."""
+        """The last two axes as a heat map, or a single axis as points with intervals; a menu chooses among the
+        others."""
         from plotly.graph_objects import Figure
 
         from lab.probing.charts import figure
@@ -123,13 +124,13 @@ class Measured(NamedTuple):
         return Figure(drawn["data"], {**drawn["layout"], "title": {"text": self.name}})
 
     def to_json(self) -> dict[str, Any]:
-        """Nested lists, None for nan, so that any language reads it."""
+        """Nested lists, with None for nan, which any language can read."""
         arrays = {key: _listed(getattr(self, key)) for key in ("value", "low", "high", "n")}
         return {"name": self.name, "axes": self.axes, **arrays}
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> "Measured":
-        """Raises RunError when it is not what `to_json` makes."""
+        """Reads what `to_json` made. Raises RunError for anything else."""
         try:
             value, low, high = (np.array(read[key], dtype=float) for key in ("value", "low", "high"))
             found = cls(read["name"], dict(read["axes"]), value, low, high, np.array(read["n"]))
@@ -147,7 +148,7 @@ def nanmean(values: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
-    """Measured arrays of the same axes as one, by label; `axis` becomes the last."""
+    """Joins measured arrays with the same axes, by label; `axis` becomes the last axis."""
     first = next(iter(parts.values()))
     arrays = (np.stack([getattr(part, name) for part in parts.values()], -1) for name in ("value", "low", "high", "n"))
     return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)

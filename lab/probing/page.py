@@ -1,8 +1,8 @@
 """What the instruments of lab/probing measured, on one page that opens offline: what was found in sentences, the
 circuit as a drawing, then a section for each instrument, whose first figure is open and whose others are folded.
 
-plotly draws the figures and CircuitsVis the attention patterns; the page holds the scripts of both, so it needs no
-network, and text from a model's vocabulary is data to it, never markup.
+plotly draws the figures, and CircuitsVis the attention patterns. The page contains the scripts of both, so it needs no
+network. Text from a model's vocabulary is treated as data, never as markup.
 """
 
 import itertools
@@ -20,11 +20,11 @@ from lab.probing.diagram import svg
 from lab.probing.measured import Measured
 
 _ROWS = 200
-"""The largest number of rows in a table on the page; the whole array is in the run directory."""
+"""The most rows of a table on the page; the whole array is in the run directory."""
 
 
 class Attention(NamedTuple):
-    """Where some heads look in one text."""
+    """The attention patterns of some heads in one text."""
 
     title: str
     tokens: list[str]
@@ -37,11 +37,11 @@ class Section(NamedTuple):
 
     name: str
     look_for: str
-    """What to see in its figures."""
+    """What to look for in its figures."""
     measured: Sequence[Measured]
     verdicts: Sequence[str]
     failure: str = ""
-    """Why it found nothing."""
+    """Why it could not measure; empty if it could."""
     unable: bool = False
     """Whether the verdicts say that the subject cannot do what is probed."""
 
@@ -55,7 +55,7 @@ class Section(NamedTuple):
 
 
 def page(title: str, facts: Sequence[str], sections: Sequence[Section], attention: Sequence[Attention]) -> str:
-    """One file of HTML with everything that it needs in it."""
+    """The page as one HTML file that contains everything it needs."""
     import circuitsvis
     from jinja2 import Environment
     from plotly.offline import get_plotlyjs
@@ -125,5 +125,5 @@ def _shown(found: Table) -> Shown:
 
 
 def _script(value: Any) -> str:
-    """JSON that cannot end the script that it stands in."""
+    """JSON that cannot end the script element around it."""
     return json.dumps(value).replace("<", "\\u003c")
