@@ -121,6 +121,6 @@ def read(path: Path) -> list[Row]:
             raise TaskError(f"{path}:{number}: {error}") from None
         missing = sorted(Row.__required_keys__ - set(row if isinstance(row, dict) else ()))
         if missing:
-            raise TaskError(f"{path}:{number}: is no row of evalchemy's NUPA: it has no {', '.join(missing)}")
+            raise TaskError(f"{path}:{number}: is not a row of evalchemy's NUPA: it has no {', '.join(missing)}")
         rows.append(row)
     return rows
