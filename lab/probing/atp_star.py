@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lab.probing.bridge import Subject
+from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
 from lab.probing.contrast import WAYS, Contrast, Runs
 from lab.probing.measured import Measured
@@ -105,12 +105,7 @@ def _attributed(
     subject: Subject, runs: Runs, moved: dict[Any, torch.Tensor], names: Sequence[str], cut: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Effects with their signs, (B, L, H, I) and (B, L). `cut`: a layer through which no gradient passes."""
-
-    def stop(activation: torch.Tensor, hook: Any) -> torch.Tensor:
-        return activation.detach()
-
-    ends = () if cut is None else ("hook_attn_out", "hook_mlp_out")
-    slope = runs.slopes(names, hooks=[(f"blocks.{cut}.{end}", stop) for end in ends]).gradients
+    slope = runs.slopes(names, hooks=_cutting(cut)).gradients
     with torch.inference_mode():
         heads, mlps = [], []
         for layer in range(subject.layers):
@@ -126,3 +121,12 @@ def _attributed(
             added = f"blocks.{layer}.hook_mlp_out"
             mlps.append((moved[added] * slope[added]).sum((1, 2)))
         return torch.stack(heads, dim=1), torch.stack(mlps, dim=1)
+
+
+def _cutting(layer: int | None) -> list[Hook]:
+    """Hooks that keep gradients from what a layer adds to the stream; none for None."""
+
+    def stop(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+        return activation.detach()
+
+    return [] if layer is None else [(f"blocks.{layer}.{end}", stop) for end in ("hook_attn_out", "hook_mlp_out")]

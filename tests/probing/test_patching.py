@@ -13,9 +13,9 @@ from lab.probing.benchmark.known import DIGITS, END, PAD, WORDS, FieldSums
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
+from lab.probing.interventions import SITES
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.patching import (
-    SITES,
     Patch,
     margins,
     patch,
