@@ -5,7 +5,7 @@
 Tokens are counted on the lab's own prompts with the models' own tokenizers: the problems of `configs/llama_lora.yaml`
 (all 53 tasks, S and M), in its steps of 64, as prefix trees of the micro-batch that costs least: more of a larger one
 is shared, and more pairs of tokens are attended to. Operations follow from the shape of the model
-(lab/models/shapes.py, `lora_operations`). What a GPU makes of them is its peak rate times a utilisation, which is an
+(experiments/shared/shapes.py). What a GPU makes of them is its peak rate times a utilisation, which is an
 assumption, and stands in every row. Writes cost_at_scale.md to
 checkpoints/results/, or to experiments/results/ with publish=true.
 """
@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from shared.shapes import SHAPES, Shape, lora_operations
+from shared.vocabularies import load_vocabulary
 from transformers import AutoTokenizer
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -21,14 +23,11 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.publishing import take_results
 from lab.errors import exit_cleanly
-from lab.models.shapes import SHAPES, Shape
 from lab.models.sources import locate
-from lab.models.vocabularies import load_vocabulary
 from lab.text.examples import IGNORED
 from lab.text.wording import Wording
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import Rows, Selection, problem_set
-from lab.training.throughput import lora_operations
 
 ROOT = Path(__file__).parents[1]
 PAPER, MANY = 51_200, 50_000_000
@@ -80,8 +79,8 @@ def count_tokens(
     batch, collate = config.training.batch_size, PrefixTreeCollator().of_rows
     found = problem_set(
         Selection(config.data.cells, config.seed), "train", steps * batch, Rows(tokenizer, Wording()), batch
-    ).examples
-    rows = [found[place] for place in range(len(found))]
+    )
+    rows = found.rows(range(steps * batch))
     trees = [collate(rows[start : start + micro_batch]) for start in range(0, len(rows), micro_batch)]
     sizes = [tree["input_ids"].numel() for tree in trees]
     answers = sum(int((tree["shift_labels"] != IGNORED).sum()) for tree in trees)

@@ -23,7 +23,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.benchmarks.length_curves.one_pass import right_tokens
+from shared.one_pass import right_tokens
+
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Shown, Table

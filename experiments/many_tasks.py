@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab.benchmarks.length_curves.one_pass import right_tokens
+from shared.one_pass import right_tokens
+
 from lab.benchmarks.length_curves.scoring import unseen_problems
 from lab.config.schema import chosen
 from lab.drawing.figures import figure_at

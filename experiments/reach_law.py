@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr
+from shared.one_pass import right_tokens
 
-from lab.benchmarks.length_curves.one_pass import right_tokens
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table

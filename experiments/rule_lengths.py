@@ -19,6 +19,7 @@ from statistics import mean, median
 from typing import get_args
 
 import matplotlib.pyplot as plt
+from shared.vocabularies import load_vocabulary
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from lab.config.schema import Detail, RulesConfig
@@ -26,7 +27,6 @@ from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table
 from lab.errors import TaskError, exit_cleanly
 from lab.models.sources import locate
-from lab.models.vocabularies import load_vocabulary
 from lab.numbers.sampling import Cell, Problem, problem
 from lab.numbers.tasks import TASKS, Task
 from lab.progress import quiet_libraries

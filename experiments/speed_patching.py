@@ -50,7 +50,7 @@ def stock_margins(contrast: Contrast, base: Sums, source: Sums, heads: Sequence[
 
 def our_margins(contrast: Contrast, heads: Sequence[tuple[int, int]]) -> np.ndarray:
     """The same."""
-    return margins(contrast, [Patch((Component("head", layer, head),), EVERYWHERE) for layer, head in heads])[0]
+    return margins(contrast, [Patch((Component("head", layer, head),), EVERYWHERE) for layer, head in heads])
 
 
 def main() -> None:

@@ -46,10 +46,10 @@ def main(arguments: list[str]) -> None:
         sets = sequence_sets(config.data, config.training, config.seed, notation, build_tokenizer(notation.vocabulary))
         collate = SequenceCollator(notation.vocabulary, config.data.packing, config.model.positions, config.seed)
         device = pretrained.resolve_device(config.model)
-        size, examples = config.training.micro_batch_size, sets.train.examples
+        size = config.training.micro_batch_size
         batches = []
         for step in range(WARM_UP + steps):
-            inputs = collate([examples[i] for i in range(step * size, (step + 1) * size)])
+            inputs = collate(sets.train.rows(range(step * size, (step + 1) * size)))
             batches.append({key: value.to(device) for key, value in inputs.items()})
         dtype = pretrained.resolve_dtype(config.model)
         rate = matrix_product_rate(device, dtype)

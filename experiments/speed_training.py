@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
+from shared.shapes import lora_operations
 from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 from trl.trainer.sft_config import SFTConfig
@@ -27,10 +28,9 @@ from lab.numbers.sampling import Mixture
 from lab.runs import Run
 from lab.text.examples import IGNORED, encode
 from lab.text.wording import Wording
-from lab.training import trainer
 from lab.training.collation import PrefixTreeCollator
-from lab.training.problem_sets import Rows, Selection
-from lab.training.throughput import lora_operations
+from lab.training.problem_sets import training_sets
+from lab.training.trainer import Method, Training, train
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 OVERRIDES = ["adapter.rank=128", "training.learning_rate=5e-4", "training.log_every=1", "training.warmup_steps=0"]
@@ -94,9 +94,9 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     model = adapters.attach(model, config.adapter, config.seed)
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
-    sets = trainer.training_sets(config.training, Selection(config.data.cells, config.seed), Rows(tokenizer, Wording()))
-    method = trainer.Method(PrefixTreeCollator(config.training.share_prefixes).of_rows, callbacks=[times])
-    trainer.train(model, tokenizer, config.training, sets, method, run, config.seed)
+    sets = training_sets(config, Wording(), tokenizer)
+    method = Method(PrefixTreeCollator(config.training.share_prefixes).of_rows, callbacks=[times])
+    train(Training(model, tokenizer, config.training, sets, method, config.seed), run)
     return times
 
 

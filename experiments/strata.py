@@ -5,7 +5,7 @@
 Each argument is a setting: run directories of `lab.pretrain`, one a seed. Attention's scores are multiplied by the
 sharpness, which is 1 in training. Prints exact match by stratum, mean over the seeds (95 %, the wider of Student's over
 the seeds and Wilson's over their problems), and the lowest seed. Answers are checked in one pass each
-(lab/benchmarks/length_curves/one_pass.py), which finds what generation would.
+(experiments/shared/one_pass.py), which finds what generation would.
 """
 
 import itertools
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from shared.one_pass import right_tokens
 
-from lab.benchmarks.length_curves.one_pass import right_tokens
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
 from lab.models import loading

@@ -132,7 +132,7 @@ def _command(run: Path) -> str | None:
 def _data(source: Path, folder: Path) -> None:
     file = find_config(str(source)) if is_config(str(source)) else source / "config.yaml"
     if not file.is_file() or command_of(keys_of(file)) != "finetune":
-        raise RunError(f"{source}: to=data wants a run or a config of lab finetune")
+        raise RunError(f"{source}: to=data needs a run or a config of lab finetune")
     from lab.training.text_files import write
 
     config = load(FinetuneConfig, file, [])

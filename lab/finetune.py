@@ -8,17 +8,23 @@ a run directory. If a run is killed, resume=true continues it, and it ends with 
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lab import processes
 from lab.command import read_config
-from lab.config.finetuning import AlignmentConfig, FinetuneConfig
-from lab.config.schema import chosen
+from lab.config.finetuning import FinetuneConfig
+from lab.config.schema import ModelConfig, chosen
 from lab.errors import exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.text.rule_following import check_rules
 from lab.training.checkpoints import undamaged
 from lab.training.loggers import check_loggers
+
+if TYPE_CHECKING:
+    from lab.benchmarks.nupa.scoring import Nupa
+    from lab.benchmarks.results import Sample
+    from lab.runs import Run
 
 
 @exit_cleanly
@@ -36,78 +42,65 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def finetune(config: FinetuneConfig) -> None:
+    """Tests the untouched model, trains adapters, tests the tuned model on the same problems, and shows the change."""
     quiet_libraries()
     from lab.benchmarks.benchmark import measure
-    from lab.benchmarks.nupa import figures, in_short
     from lab.benchmarks.nupa.problems import pick_problems
     from lab.benchmarks.nupa.scoring import Nupa
-    from lab.benchmarks.nupa.tables import change_table, changes
-    from lab.benchmarks.results import VERSION, Summary
-    from lab.drawing.lines import end, show
     from lab.inference.local import LocalEngine
-    from lab.models import adapters, pretrained, swaps
+    from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
-    from lab.text.wording import RuleFollowing
-    from lab.training.alignment import AlignedLoss, check_heads
-    from lab.training.collation import PrefixTreeCollator
-    from lab.training.problem_sets import Rows, Selection
-    from lab.training.replay import ReplayLoss
-    from lab.training.trainer import Method, train, training_sets
+    from lab.training.alignment import check_heads
+    from lab.training.problem_sets import training_sets
+    from lab.training.trainer import train
+    from lab.training.tuning import adapter_training
 
-    data, alignment = config.data, config.training.alignment
-    rules = data.rules_followed
-    wording = RuleFollowing(rules) if rules else formats.written(config.format, chosen(data.tasks))
+    wording, tested = formats.tuned(config.format, config.data), config.evaluation
     model, tokenizer = swaps.load(config.model, config.swap)
     adapters.check_targets(model, config.adapter)
-    check_heads(model, alignment)
-    quantized = config.model.quantization != "none"
-    tested = config.evaluation
+    check_heads(model, config.training.alignment)
     engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, wording).within_window(engine)
     requests = benchmark.requests(engine)  # the tuned model has the same tokenizer
-
     trained = config.resume and (config.path / "model").exists()
-    training, seed = config.training, config.seed
-    sets = None
-    if not trained:
-        selection = Selection(data.cells, seed, data.variation, data.curriculum)
-        rows = Rows(tokenizer, wording, alignment != AlignmentConfig())
-        sets = training_sets(training, selection, rows, data.templates == "many")
+    sets = None if trained else training_sets(config, wording, tokenizer)
 
     with config.open_run() as run:
         run.record_environment(device=pretrained.describe(model))
         before = measure(benchmark, engine, run, "samples_before", requests=requests)
         if sets:
-            tuned = adapters.attach(model, config.adapter, seed)
-            beside = {swaps.FILE: config.swap.model_dump_json(indent=2)}
-            method = Method(
-                PrefixTreeCollator(training.share_prefixes, model).of_rows,
-                ReplayLoss(training.replay, tokenizer, AlignedLoss(alignment)),
-                {"same_place": training.bias_learning_rate},
-            )
-            train(tuned, tokenizer, training, sets, method, run, seed, beside)
-            del tuned, model, engine, method  # there may be memory for only one large model
-            model, tokenizer = swaps.load(config.model, config.swap)
+            train(adapter_training(config, model, tokenizer, sets), run)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
-        tuned = adapters.for_inference(adapters.load(model, run.model), quantized)
-        engine = LocalEngine(tuned, tokenizer, tested.batch_size, tested.speculation)
+        del model, engine  # there may be memory for only one large model
+        model, tokenizer = loading.load(ModelConfig(name=str(run.path)))
+        engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
         after = measure(benchmark, engine, run, "samples_after", requests=requests)
-        if not processes.is_main():
-            return
+        if processes.is_main():
+            report(config, run, benchmark, before, after)
 
-        figured = benchmark.summarize(before), benchmark.summarize(after)
-        rows = changes(before, after)
-        title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
-        table = change_table(rows, title)
-        run.write_json("summary", Summary(version=VERSION, before=figured[0], after=figured[1]).to_json())
-        run.write_text("table.md", table.markdown())
-        figures.before_after(rows, title, run.figures / "before_after.png")
-        show([table])
-        if benchmark.note:
-            print(benchmark.note)
-        then = f'lab ask {run.path} "12 + 34"; lab report {run.path} out=report (every answer, before and after)'
-        end(in_short.changed(rows), f"{run.path} (table.md, figures/)", then)
+
+def report(
+    config: FinetuneConfig, run: "Run", benchmark: "Nupa", before: "Sequence[Sample]", after: "Sequence[Sample]"
+) -> None:
+    """Writes the summary, the table and the figure of what tuning changed, and prints them in short."""
+    from lab.benchmarks.nupa import figures, in_short
+    from lab.benchmarks.nupa.tables import change_table, changes
+    from lab.benchmarks.results import VERSION, Summary
+    from lab.drawing.lines import end, show
+
+    summary = Summary(version=VERSION, before=benchmark.summarize(before), after=benchmark.summarize(after))
+    rows = changes(before, after)
+    title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
+    table = change_table(rows, title)
+    run.write_json("summary", summary.to_json())
+    run.write_text("table.md", table.markdown())
+    figures.before_after(rows, title, run.figures / "before_after.png")
+    show([table])
+    if benchmark.note:
+        print(benchmark.note)
+    then = f'lab ask {run.path} "12 + 34"; lab report {run.path} out=report (every answer, before and after)'
+    end(in_short.changed(rows), f"{run.path} (table.md, figures/)", then)
 
 
 if __name__ == "__main__":

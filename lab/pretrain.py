@@ -34,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def pretrain(config: PretrainConfig) -> None:
     quiet_libraries()
+    import torch
+
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves import figures
     from lab.benchmarks.length_curves import tables as length_curves
@@ -45,7 +47,8 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.text.notation import Notation
     from lab.text.scratch_tokenizer import build_tokenizer
     from lab.training.from_scratch import train_from_scratch
-    from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_sets
+    from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
+    from lab.training.trainer import Method, Training
 
     notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
     tokenizer = build_tokenizer(notation.vocabulary)
@@ -69,8 +72,9 @@ def pretrain(config: PretrainConfig) -> None:
             print(f"{config.model.size}: {model.parameters_without_embeddings():,} parameters without embeddings")
             engine = PlainEngine(model, tokenizer, tested.batch_size, by_group=True)
             measured = partial(on_the_way.points, engine) if on_the_way else None
-            dtype = pretrained.resolve_dtype(config.model)
-            train_from_scratch(model, tokenizer, config.training, sets, collate, seed, run, dtype, measured)
+            bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
+            method = Method(collate, sequence_loss, bfloat16=bfloat16, compile=config.training.compile)
+            train_from_scratch(Training(model, tokenizer, config.training, sets, method, seed), run, measured)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
         saved = ModelConfig(name=str(run.model), dtype="float32", device=config.model.device)
         model, tokenizer = pretrained.load(saved)

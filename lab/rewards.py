@@ -10,10 +10,10 @@ A reward depends only on the completion and on the problem's columns, which TRL 
 rows of MarinSkyRL, datasets.load_dataset("parquet", data_files="train.parquet").
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lab.benchmarks.nupa.layouts.skyrl import ground_truth
+from lab.benchmarks.nupa.layouts.skyrl import RewardSpec, ground_truth
 from lab.benchmarks.nupa.layouts.verdicts import verdict
 from lab.numbers.metrics import Score, score
 from lab.numbers.sampling import Cell, Problem, problem, task_of
@@ -71,7 +71,7 @@ def nupa_digits(completions: Sequence[Any], **columns: Any) -> list[float]:
     return [found.digit_match for found in _scores(completions, columns, "strict")]
 
 
-def skyrl(completions: Sequence[Any], reward_spec: Sequence[dict[str, Any]], **columns: Any) -> list[float]:
+def skyrl(completions: Sequence[Any], reward_spec: Sequence[RewardSpec], **columns: Any) -> list[float]:
     """MarinSkyRL's reward: 1 for a right answer in evalchemy's loose reading, otherwise 0.
 
     Args:
@@ -86,7 +86,7 @@ def skyrl(completions: Sequence[Any], reward_spec: Sequence[dict[str, Any]], **c
     return [verdict(text, *truth).exact_match for text, truth in zip(texts, truths, strict=True)]
 
 
-def _scores(completions: Sequence[Any], columns: dict[str, Any], reading: Reading) -> list[Score]:
+def _scores(completions: Sequence[Any], columns: Mapping[str, Sequence[Any]], reading: Reading) -> list[Score]:
     rows = zip(*(columns[name] for name in Problem._fields), strict=True)
     found = []
     for completion, row in zip(completions, rows, strict=True):

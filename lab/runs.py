@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import yaml
 
@@ -47,6 +47,10 @@ PACKAGES = (
     "numpy",
     "pydantic",
 )
+
+
+Record: TypeAlias = dict[str, Any]
+"""A JSON object, such as a line of a file of records."""
 
 
 class Run:
@@ -210,7 +214,7 @@ class Run:
         """The folder of the trained model. It exists only if a model was saved."""
         return self.path / "model"
 
-    def append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+    def append(self, name: str, records: Iterable[Record]) -> None:
         """Append a line for each of `records` to ``<name>.jsonl``; when this returns, they are on disk.
 
         Raises `ValueError` and writes nothing if a number is not finite.
@@ -221,7 +225,7 @@ class Run:
             file.flush()
             os.fsync(file.fileno())
 
-    def read(self, name: str) -> list[dict[str, Any]]:
+    def read(self, name: str) -> list[Record]:
         """The records of ``<name>.jsonl``; an empty list if there is no such file.
 
         A last line that was not written completely is ignored; the next `Run.open` with ``resume`` removes it.
@@ -240,7 +244,7 @@ class Run:
                 raise RunError(f"{path}:{number}: not JSON: {error}") from None
         return records
 
-    def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+    def rewrite(self, name: str, records: Iterable[Record]) -> None:
         """Replace all records of ``<name>.jsonl``, such as when a run goes back to a checkpoint."""
         _replace(self.path / f"{name}.jsonl", _lines(records))
 
@@ -289,10 +293,10 @@ class Run:
 class _Onlooker(Run):
     """The run of a process that is not the main one: it reads, and leaves all writing to the main process."""
 
-    def append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+    def append(self, name: str, records: Iterable[Record]) -> None:
         pass
 
-    def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+    def rewrite(self, name: str, records: Iterable[Record]) -> None:
         pass
 
     def write_text(self, file_name: str, text: str) -> None:
@@ -352,7 +356,7 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _lines(records: Iterable[dict[str, Any]]) -> bytes:
+def _lines(records: Iterable[Record]) -> bytes:
     # Escaped to ASCII: an endpoint may answer with half a surrogate pair, which UTF-8 cannot hold.
     return "".join(json.dumps(record, allow_nan=False) + "\n" for record in records).encode()
 
@@ -389,7 +393,7 @@ def _command() -> str:
     return shlex.join(sys.orig_argv) + "\n"
 
 
-def _environment() -> dict[str, Any]:
+def _environment() -> Record:
     """The software and machine of the run. Versions come from package metadata, as imports would take seconds."""
     versions = {}
     for package in PACKAGES:

@@ -1,6 +1,7 @@
 import ast
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ SMALL += ["evaluation.problems_per_length=2", "evaluation.while_training=[]"]
 
 
 def script(name: str):
+    """A script of experiments/, which finds experiments/shared beside it."""
+    if str(ROOT / "experiments") not in sys.path:
+        sys.path.append(str(ROOT / "experiments"))
     specification = importlib.util.spec_from_file_location(name, ROOT / "experiments" / f"{name}.py")
     assert specification
     assert specification.loader
@@ -196,9 +200,9 @@ def test_a_ladder_of_adders_is_trained_shown_and_compared_with_the_known_circuit
 def test_what_a_sample_costs_on_paper_is_what_its_tokens_cost(toy_model):
     from transformers import AutoTokenizer
 
+    from experiments.shared.shapes import Shape
     from lab.config.finetuning import FinetuneConfig
     from lab.config.loading import load
-    from lab.models.shapes import Shape
 
     cost = script("cost_at_scale")
     config = load(

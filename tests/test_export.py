@@ -142,15 +142,15 @@ def test_what_is_exported_into_a_zoo_is_opened_by_its_name_there(tuned, tmp_path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["{coupled}", "out", "to=merged"], "to=adapter is what it can be"),
-        (["{coupled}", "out", "to=gguf"], "to=adapter is what it can be"),
+        (["{coupled}", "out", "to=merged"], "use to=adapter"),
+        (["{coupled}", "out", "to=gguf"], "use to=adapter"),
         (["{plain}"], "give a run and a new folder"),
         (["{plain}", "."], "is there already"),
         (["nowhere", "out"], "nowhere: not a run of lab finetune, lab pretrain or lab adder train"),
         (["{plain}", "out", "to=onnx"], "to"),
         (["{plain}", "out", "push=adds"], "push"),
-        (["nowhere", "out", "to=data"], "to=data wants a run or a config of lab finetune"),
-        (["packing", "out", "to=data"], "to=data wants a run or a config of lab finetune"),
+        (["nowhere", "out", "to=data"], "to=data needs a run or a config of lab finetune"),
+        (["packing", "out", "to=data"], "to=data needs a run or a config of lab finetune"),
         (["nowhere.json", "out"], "nowhere.json: No such file or directory"),
         (["nowhere.json", "out", "to=data"], "a file of problems is written in all layouts at once"),
         (["{plain}", "out", "to=scratch"], "a model tuned is exported with to=merged, gguf or adapter"),
@@ -196,14 +196,13 @@ def test_the_training_data_of_a_run_is_written_in_the_order_in_which_it_was_trai
     from lab.config.finetuning import FinetuneConfig
     from lab.config.loading import load
     from lab.text.wording import Wording
-    from lab.training.problem_sets import Rows, Selection
-    from lab.training.trainer import training_sets
+    from lab.training.problem_sets import training_sets
 
     main([str(tuned["plain"]), str(tmp_path / "sums"), "to=data"])
     assert "8 samples" in capsys.readouterr().out
     config = load(FinetuneConfig, tuned["plain"] / "config.yaml", [])
     tokenizer = AutoTokenizer.from_pretrained(config.model.name)
-    sets = training_sets(config.training, Selection(config.data.cells, config.seed), Rows(tokenizer, Wording()))
+    sets = training_sets(config, Wording(), tokenizer)
     for row, trained in zip(rows(tmp_path / "sums"), sets.train.examples, strict=True):
         assert row["prompt"] == tokenizer.decode(trained["prompt_ids"])
         assert row["completion"] == tokenizer.decode(trained["completion_ids"][:-1])

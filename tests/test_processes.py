@@ -76,13 +76,11 @@ def test_a_run_is_opened_and_written_by_the_main_process_alone(second_of_two, tm
 
 
 def test_a_step_that_processes_cannot_share_out_is_refused(second_of_two):
-    from lab.training.trainer import accumulated
-
-    assert accumulated(TrainingConfig(batch_size=64, micro_batch_size=8)) == 4
+    assert TrainingConfig(batch_size=64, micro_batch_size=8).passes() == 4
     with pytest.raises(
         ConfigError, match=r"batch_size=64 is not a multiple of 2 processes x training.micro_batch_size=64"
     ):
-        accumulated(TrainingConfig(batch_size=64, micro_batch_size=64))
+        TrainingConfig(batch_size=64, micro_batch_size=64).passes()
 
 
 def test_engines_that_keep_their_own_gpus_or_servers_busy_are_asked_by_one_process(second_of_two):

@@ -21,7 +21,7 @@ from lab.errors import RunError
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_share, wilson
-from lab.runs import Run
+from lab.runs import Record, Run
 from lab.text.answers import READINGS
 
 SUM_READINGS = (*READINGS, "final")
@@ -87,7 +87,7 @@ class Reading(NamedTuple):
     error: str | None = None
     """The class of a wrong integer sum (lab/numbers/taxonomy.py)."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Record:
         if self.digit_match is None:
             return {"given": self.given, "success": self.exact_match}
         return self._asdict()
@@ -143,7 +143,7 @@ class Sample:
         """Whether the strict reading, or the only one, is an exact match."""
         return self.reading.exact_match
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Record:
         readings = {name: reading.to_json() for name, reading in self.readings.items()}
         flat = readings.pop("", {})
         return {
@@ -188,7 +188,7 @@ def task_key(question: Question) -> str:
             return "own"
 
 
-def facts(question: Question) -> dict[str, Any]:
+def facts(question: Question) -> Record:
     """The fields that describe the question in a sample's record."""
     if isinstance(question, Sum):
         return {**question._asdict(), "answer": question.answer, "digits": question.length}
@@ -231,7 +231,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Record:
         return self.model_dump(mode="json", exclude_unset=True)
 
 

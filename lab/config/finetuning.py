@@ -191,6 +191,14 @@ class ReplayConfig(Section):
     weight: float = Field(default=1, gt=0)
     """Weight of the divergence from the untouched model, relative to the mean loss per answer token."""
 
+    @model_validator(mode="after")
+    def _something_to_compare(self) -> Self:
+        if 0 < self.tokens < self.every:
+            raise wrong(
+                "every tokens", f"every={self.every} should be at most tokens={self.tokens}, or nothing is compared"
+            )
+        return self
+
 
 class AdapterTrainingConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()

@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from lab import processes
 from lab.config.loading import dump, renewed
-from lab.errors import TaskError
+from lab.errors import ConfigError, TaskError
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import EASY, HARD, TASKS, Task, task
 from lab.runs import Run
@@ -188,6 +189,16 @@ class TrainingConfig(Section):
             what = f"evaluate_every={self.evaluate_every} should be a multiple of log_every={self.log_every}"
             raise wrong("evaluate_every log_every", f"{what}, so that resumed runs log the same means")
         return self
+
+    def passes(self) -> int:
+        """Forward passes of a step in each process. Raises ConfigError if a step cannot be divided equally between
+        them."""
+        together = self.micro_batch_size * processes.count()
+        if self.batch_size % together:
+            what = f"training.batch_size={self.batch_size} is not a multiple of {processes.count()} processes x"
+            counted = "it counts the problems of a step over all processes"
+            raise ConfigError(f"{what} training.micro_batch_size={self.micro_batch_size}; {counted}")
+        return self.batch_size // together
 
 
 def _a_folder_name(name: str) -> str:

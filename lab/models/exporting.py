@@ -52,9 +52,7 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: 
         what, allowed = ("from scratch", "scratch") if scratch else ("tuned", "merged, gguf or adapter")
         raise ModelError(f"{run}: a model {what} is exported with to={allowed}")
     if to in ("merged", "gguf") and swaps.recorded(run / "model").of_model:
-        raise ModelError(
-            f"{run}: its positions or tokens are swapped, which only the lab computes; to=adapter is what it can be"
-        )
+        raise ModelError(f"{run}: only the lab computes models with swapped positions or tokens: use to=adapter")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
         made = Path(beside) / "made"

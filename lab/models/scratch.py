@@ -11,7 +11,7 @@ with a label, V words of the vocabulary, H heads, D width of the model.
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -67,6 +67,17 @@ class NumberLlamaConfig(LlamaConfig):
     def circle(self) -> int | None:
         """After how many ids coupled ones begin again; others do not."""
         return self.largest if self.position_kind == "coupled" else None
+
+
+class RowIds(NamedTuple):
+    """The ids of the tokens of a forward pass; None for those that are not given, or that the model does not use."""
+
+    positions: torch.Tensor | None
+    """(B, T)."""
+    keys: torch.Tensor | None
+    """(B, K): the position ids of all tokens of the rows, including those in the cache."""
+    segments: torch.Tensor | None
+    """(B, T)."""
 
 
 class NumberLlama(LlamaForCausalLM):
@@ -139,51 +150,110 @@ class NumberLlama(LlamaForCausalLM):
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache(config=self.config)
         seen = past_key_values.get_seq_length() if past_key_values is not None else 0
-        if seen and (position_ids is None or (self.segment_embeddings is not None and segment_ids is None)):
-            raise ModelError("tokens after a cache need position_ids (and segment_ids): ids follow from the whole row")
-        if position_ids is None:
-            position_ids = self.positions(input_ids, attention_mask, row_length)
-        keys = position_ids if key_position_ids is None else key_position_ids
-        needed = self.position_bias is not None or self.relative_keys is not None
-        looked_at = needed or key_position_ids is not None
-        if looked_at and keys.shape[1] != seen + input_ids.shape[1]:
-            raise ModelError(
-                f"key_position_ids are for {keys.shape[1]} tokens, but the cache has {seen} and input_ids "
-                f"{input_ids.shape[1]} more: give those of the whole row, and give whole rows to `generate`"
-            )
+        given = RowIds(position_ids, key_position_ids, segment_ids)
+        ids = self._all_ids(given, input_ids, attention_mask, seen, row_length)
 
-        hidden_BTD = self.model.embed_tokens(input_ids)
-        if self.position_embeddings is not None:
-            hidden_BTD = hidden_BTD + self.position_embeddings(position_ids)
-        if self.segment_embeddings is not None:
-            segment_ids = self.segments(input_ids) if segment_ids is None else segment_ids
-            hidden_BTD = hidden_BTD + self.segment_embeddings(segment_ids)
-        mask = self._mask(input_ids.shape[1], seen, attention_mask, position_ids, keys)
-        # LlamaModel's own loop would treat a jump of ids as the start of another packed row, and mask attention there
-        rotation = self.model.rotary_emb(hidden_BTD, position_ids)
-        given: dict[str, Any] = {"attention_mask": mask, "position_ids": position_ids, "position_embeddings": rotation}
-        given |= {"past_key_values": past_key_values, "use_cache": use_cache}
-        if self.relative_keys is not None:
-            given["relative_LHCD"] = self.relative_keys.keys
-            given["distances_BQKC"] = self.relative_keys(position_ids, keys)
+        hidden_BTD = self._embedded(input_ids, ids)
+        arguments = self._layer_arguments(hidden_BTD, ids, attention_mask, seen)
+        arguments |= {"past_key_values": past_key_values, "use_cache": use_cache}
         *layers, last = cast(Any, self.model.layers)
         for layer in layers:
-            hidden_BTD = layer(hidden_BTD, **given)
+            hidden_BTD = layer(hidden_BTD, **arguments)
 
         if shift_labels is not None:
             counts_BT = shift_labels != IGNORED
-            labels_A = shift_labels[counts_BT]
-            # The last feed-forward is needed only at labels; this saves up to two thirds of a one-layer model.
-            attended_BTD, _ = last.self_attn(hidden_states=last.input_layernorm(hidden_BTD), **given)
-            hidden_AD = (hidden_BTD + attended_BTD)[counts_BT]
-            hidden_AD = hidden_AD + last.mlp(last.post_attention_layernorm(hidden_AD))
-            logits_AV = self.lm_head(self.model.norm(hidden_AD))
+            labels_A, logits_AV = shift_labels[counts_BT], self._logits_at(last, hidden_BTD, counts_BT, arguments)
             items = len(labels_A) if num_items_in_batch is None else num_items_in_batch
             loss = cross_entropy(logits_AV.float(), labels_A, reduction="sum") / items
             return CausalLMOutputWithPast(loss=loss, logits=logits_AV, past_key_values=past_key_values)
-        hidden_BTD = self.model.norm(last(hidden_BTD, **given))
+        hidden_BTD = self.model.norm(last(hidden_BTD, **arguments))
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         return CausalLMOutputWithPast(logits=self.lm_head(hidden_BTD[:, kept]), past_key_values=past_key_values)
+
+    def _all_ids(
+        self,
+        given: RowIds,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        seen: int,
+        row_length: int | None,
+    ) -> RowIds:
+        """The given ids; those that are not given are computed from the tokens. Raises ModelError as `forward` does."""
+        wants_segments = self.segment_embeddings is not None
+        if seen and (given.positions is None or (wants_segments and given.segments is None)):
+            raise ModelError("tokens after a cache need position_ids (and segment_ids): ids follow from the whole row")
+        positions_BT = given.positions
+        if positions_BT is None:
+            positions_BT = self.positions(input_ids, attention_mask, row_length)
+        keys_BK = positions_BT if given.keys is None else given.keys
+        needed = self.position_bias is not None or self.relative_keys is not None
+        if (needed or given.keys is not None) and keys_BK.shape[1] != seen + input_ids.shape[1]:
+            raise ModelError(
+                f"key_position_ids are for {keys_BK.shape[1]} tokens, but the cache has {seen} and input_ids "
+                f"{input_ids.shape[1]} more: give those of the whole row, and give whole rows to `generate`"
+            )
+        segments_BT = given.segments
+        if wants_segments and segments_BT is None:
+            segments_BT = self.segments(input_ids)
+        return RowIds(positions_BT, keys_BK, segments_BT)
+
+    def _embedded(self, input_ids: torch.Tensor, ids: RowIds) -> torch.Tensor:
+        """The inputs of the first layer, (B, T, D): tokens, and what is added for positions and segments."""
+        hidden_BTD = self.model.embed_tokens(input_ids)
+        if self.position_embeddings is not None:
+            hidden_BTD = hidden_BTD + self.position_embeddings(ids.positions)
+        if self.segment_embeddings is not None:
+            hidden_BTD = hidden_BTD + self.segment_embeddings(ids.segments)
+        return hidden_BTD
+
+    def _layer_arguments(
+        self, hidden_BTD: torch.Tensor, ids: RowIds, attention_mask: torch.Tensor | None, seen: int
+    ) -> dict[str, Any]:
+        """What every layer gets besides its inputs. `LlamaModel`'s own loop would treat a jump of ids as the start of
+        another packed row, and mask attention there."""
+        arguments = {
+            "attention_mask": self._mask(hidden_BTD.shape[1], seen, attention_mask, ids),
+            "position_ids": ids.positions,
+            "position_embeddings": self.model.rotary_emb(hidden_BTD, ids.positions),
+        }
+        if self.relative_keys is not None:
+            distances_BQKC = self.relative_keys(ids.positions, ids.keys)
+            arguments |= {"relative_LHCD": self.relative_keys.keys, "distances_BQKC": distances_BQKC}
+        return arguments
+
+    def _mask(self, tokens: int, seen: int, attention_mask: torch.Tensor | None, ids: RowIds) -> torch.Tensor | None:
+        """The attention mask (B or 1, H or 1, T, K): True for visible keys, or what is added to the scores.
+
+        None if SDPA's causal attention, or a single query that sees all keys, is equivalent, because this is faster.
+        """
+        plain = self.position_bias is None and attention_mask is None and not self.config.has_own_attention
+        sdpa = self.config._attn_implementation == "sdpa"
+        if plain and (tokens == 1 or (sdpa and not seen)):
+            return None
+        device = cast(torch.Tensor, ids.positions).device
+        queries_T1 = torch.arange(seen, seen + tokens, device=device)[:, None]
+        keys_K = torch.arange(seen + tokens, device=device)
+        visible = (keys_K <= queries_T1)[None, None]
+        if attention_mask is not None:
+            # padding sees itself: if all scores of a query were -inf, it would become NaN and so would all that follows
+            visible = visible & (attention_mask[:, None, None].bool() | (keys_K == queries_T1))
+        if self.position_bias is None and sdpa:
+            return visible
+        dtype = self.model.embed_tokens.weight.dtype
+        bias = torch.zeros((), dtype=dtype, device=device)
+        if self.position_bias is not None:
+            bias = self.position_bias(ids.positions, ids.keys, visible[:, 0]).to(dtype)
+        return torch.where(visible, bias, float("-inf"))
+
+    def _logits_at(
+        self, last: Any, hidden_BTD: torch.Tensor, counts_BT: torch.Tensor, arguments: dict[str, Any]
+    ) -> torch.Tensor:
+        """The logits (A, V) at the tokens that count. The feed-forward of the last layer is computed only for these,
+        which saves up to two thirds of a one-layer model."""
+        attended_BTD, _ = last.self_attn(hidden_states=last.input_layernorm(hidden_BTD), **arguments)
+        hidden_AD = (hidden_BTD + attended_BTD)[counts_BT]
+        hidden_AD = hidden_AD + last.mlp(last.post_attention_layernorm(hidden_AD))
+        return self.lm_head(self.model.norm(hidden_AD))
 
     def positions(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, row_length: int | None = None
@@ -256,36 +326,6 @@ class NumberLlama(LlamaForCausalLM):
         embeddings = [module for module in self.modules() if isinstance(module, nn.Embedding)]
         left_out = {id(module.weight) for module in [*embeddings, self.lm_head]}
         return sum(weight.numel() for weight in self.parameters() if id(weight) not in left_out)
-
-    def _mask(
-        self,
-        tokens: int,
-        seen: int,
-        attention_mask: torch.Tensor | None,
-        positions_BT: torch.Tensor,
-        positions_BK: torch.Tensor,
-    ) -> torch.Tensor | None:
-        """The attention mask (B or 1, H or 1, T, K): True for visible keys, or what is added to the scores.
-
-        None if SDPA's causal attention, or a single query that sees all keys, is equivalent, because this is faster.
-        """
-        plain = self.position_bias is None and attention_mask is None and not self.config.has_own_attention
-        sdpa = self.config._attn_implementation == "sdpa"
-        if plain and (tokens == 1 or (sdpa and not seen)):
-            return None
-        queries_T1 = torch.arange(seen, seen + tokens, device=positions_BT.device)[:, None]
-        keys_K = torch.arange(seen + tokens, device=positions_BT.device)
-        visible = (keys_K <= queries_T1)[None, None]
-        if attention_mask is not None:
-            # padding sees itself: if all scores of a query were -inf, it would become NaN and so would all that follows
-            visible = visible & (attention_mask[:, None, None].bool() | (keys_K == queries_T1))
-        if self.position_bias is None and sdpa:
-            return visible
-        dtype = self.model.embed_tokens.weight.dtype
-        bias = torch.zeros((), dtype=dtype, device=visible.device)
-        if self.position_bias is not None:
-            bias = self.position_bias(positions_BT, positions_BK, visible[:, 0]).to(dtype)
-        return torch.where(visible, bias, float("-inf"))
 
 
 def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | None:

@@ -1,1 +1,1 @@
-"""What a model's activations hold of a sum, and what changing them does."""
+"""What the activations of a model say about a sum, and what changing them does."""

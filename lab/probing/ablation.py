@@ -1,17 +1,19 @@
-"""What a model loses when a head or an MLP says nothing of the sum at hand.
+"""What a model loses if the output of a head or an MLP no longer depends on the sum.
 
-Its output is replaced by the mean over all sums (mean ablation) or by that of another sum (resample ablation; Chan et
-al. 2022, causal scrubbing), token by token: so what is put in its place still depends on the token, and no longer on
-the sum. Zeros would be an input that the rest has never seen. Losses are told apart by column, by what the carry has
-come through (`lab.numbers.columns`) and by how many nines it has: a head of carries hurts columns with a carry alone.
+The output is replaced, token by token, by its mean over all sums (mean ablation) or by the output for another sum
+(resample ablation; Chan et al. 2022, causal scrubbing). What replaces it still depends on the token, but not on the
+sum. Zeros would be an input that the rest of the model has never seen. Losses are measured by column, by the stratum of
+the carry (`lab.numbers.columns`) and by the number of nines below the column: without a head that fetches carries, only
+columns with a carry are wrong.
 
-Two heads may stand in for each other, and then neither is missed: ablate pairs, beside random ones (`random_groups`).
+If two heads can stand in for each other, removing one of them changes nothing. Ablate them together, and compare with
+random pairs (`random_groups`).
 
 Shapes: B sums, G groups of components, T tokens, K columns, H heads, Z width of a head, D width of the model.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,10 +21,10 @@ import torch
 
 from lab.errors import ModelError, TaskError
 from lab.numbers.columns import STRATA, Columns
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
-from lab.probing.measured import Measured
-from lab.probing.positions import NOWHERE, Sums
+from lab.probing.measured import Measured, nanmean
+from lab.probing.positions import NOWHERE, Sums, batches
 
 Replacement: TypeAlias = Literal["mean", "resample"]
 Where: TypeAlias = Literal["queries", "everywhere"]
@@ -36,7 +38,7 @@ Group: TypeAlias = tuple[Component, ...]
 class Ablation(NamedTuple):
     """Changes of accuracy, negative for losses, by group: names of components joined with "+".
 
-    A sum is one sample: the mean over its digits of that kind. Digits are each given the right ones before.
+    A sum is one sample: the mean over its digits of that kind. Each digit is predicted after the right digits.
     """
 
     exact: Measured
@@ -46,7 +48,7 @@ class Ablation(NamedTuple):
     stratum: Measured
     """Axes: group, stratum (`STRATA`)."""
     chain: Measured
-    """Axes: group, chain: how many columns of 9 lie right below."""
+    """Axes: group, chain: how many columns with digit sum 9 are directly below."""
     intact: Measured
     """Accuracy of the model as it is. Axes: column."""
 
@@ -61,11 +63,11 @@ def ablate(
     batch_size: int = 256,
     seed: int = 0,
 ) -> Ablation:
-    """Each group is ablated in all sums; as many groups at once as `batch_size` rows allow.
+    """Ablates each group in all sums. One pass holds as many groups as fit into `batch_size` rows.
 
-    `seed` draws whose output a sum gets when it is resampled. Raises TaskError unless there are two sums at least, all
-    of the same numbers of digits, since tokens are compared by where they stand; ModelError for components that the
-    model does not have.
+    `seed` decides from which other sum an output is taken in resample ablation. Raises TaskError unless there are at
+    least two sums, all with the same numbers of digits, because tokens are compared by their position; ModelError for
+    components that the model does not have.
     """
     _check(subject, sums, groups)
     points = sorted({component.hook_point for group in groups for component in group})
@@ -76,14 +78,14 @@ def ablate(
     means = _means(subject, sums, points, batch_size) if replacement == "mean" else {}
 
     intact, exact, digits = [], [], []
-    for start in range(0, len(sums), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
         here_BT = _queried(part) if where == "queries" else torch.ones_like(part.tokens_BT, dtype=torch.bool)
         given = means or subject.activations(others.part(rows), points)[1]
         reading = part.read(subject.logits(part))
         exact_G, digits_G = [], []
-        for some in _slices(groups, max(1, batch_size // len(part))):
+        for few in batches(len(groups), max(1, batch_size // len(part))):
+            some = groups[few]
             many = _repeated(part, len(some))
             changed = many.read(subject.logits(many, _replace(some, given, here_BT)))
             exact_G.append(changed.exact_B.unflatten(0, (len(some), -1)).float() - reading.exact_B.float())
@@ -98,10 +100,10 @@ def ablate(
 
 @torch.inference_mode()
 def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256) -> list[Hook]:
-    """Hooks that ablate a group by its means over these sums wherever they predict, for batches of any size whose
-    tokens stand where those of `sums` stand: to let a model answer without the group.
+    """Hooks that replace a group's output by its mean over these sums at every token that predicts, so that a model can
+    be asked without the group. They fit batches of any size whose tokens have the positions of those in `sums`.
 
-    Raises what `ablate` raises.
+    Raises the same errors as `ablate`.
     """
     _check(subject, sums, [group])
     means = _means(subject, sums, sorted({component.hook_point for component in group}), batch_size)
@@ -115,9 +117,9 @@ def components(subject: Subject) -> list[Group]:
 
 
 def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list[Group]:
-    """Controls: up to `count` other groups with as many heads in the same layers, none of them of the group.
+    """Controls: up to `count` groups of as many other heads in the same layers.
 
-    Raises ModelError when there are none, as for an MLP, of which a layer has one.
+    Raises ModelError if there are none, as for an MLP, because a layer has only one.
     """
     choices = []
     for layer in sorted({component.layer for component in group}):
@@ -134,7 +136,7 @@ def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list
 
 
 def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: torch.Tensor) -> list[Hook]:
-    """Rows hold the sums once for each group; `given` is what is said instead, (B or 1, T, ...)."""
+    """Rows hold the sums once for each group; `given` are the outputs to put in place, (B or 1, T, ...)."""
 
     def hook(point: str) -> Hook:
         def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
@@ -157,8 +159,8 @@ def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: t
 def _means(subject: Subject, sums: Sums, points: list[str], batch_size: int) -> dict[str, torch.Tensor]:
     """Mean activation at each token (1, T, ...), over the sums that have this token."""
     totals: dict[str, torch.Tensor] = {}
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         there_BT = torch.arange(part.tokens_BT.shape[1]) <= part.end_at_B[:, None]
         _, found = subject.activations(part, points)
         for point, activation in found.items():
@@ -197,14 +199,12 @@ def _measured(
 
 
 def _mean_where(digits_BGK: np.ndarray, wanted_BK: np.ndarray) -> np.ndarray:
-    """Over the wanted columns that there are, (B, G); nan where there are none."""
-    there_BGK = wanted_BK[:, None] & ~np.isnan(digits_BGK)
-    with np.errstate(invalid="ignore"):
-        return np.where(there_BGK, digits_BGK, 0).sum(-1) / there_BGK.sum(-1)
+    """The mean over the wanted columns of each sum, (B, G); nan if it has none."""
+    return nanmean(np.where(wanted_BK[:, None], digits_BGK, np.nan))
 
 
 def _repeated(sums: Sums, times: int) -> Sums:
-    """All sums once more and once more."""
+    """The sums `times` times, one copy after another."""
     tensors = {
         name: value.repeat(times, *[1] * (value.ndim - 1))
         for name, value in vars(sums).items()
@@ -214,18 +214,11 @@ def _repeated(sums: Sums, times: int) -> Sums:
     return Sums(sums.numbers * times, columns, **tensors)
 
 
-def _slices(groups: Sequence[Group], size: int) -> Iterator[Sequence[Group]]:
-    return (groups[start : start + size] for start in range(0, len(groups), size))
-
-
 def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
     for component in itertools.chain(*groups):
         if component.kind not in ("head", "mlp"):
             raise ModelError(f"{component} is no head and no MLP: a stream is not taken away")
-        if not (0 <= component.layer < subject.layers and 0 <= component.head < subject.heads):
-            raise ModelError(
-                f"{subject.name} has no {component}: it has {subject.layers} layers of {subject.heads} heads"
-            )
+    check_components(subject, itertools.chain(*groups))
     if not groups or not all(groups):
         raise TaskError("nothing to ablate: give groups of one component at least")
     kinds = {(len(str(a)), len(str(b))) for a, b in sums.numbers}

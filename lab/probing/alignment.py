@@ -1,15 +1,17 @@
-"""Which digit a head looks at when it predicts a digit, and how much of its attention goes astray.
+"""Which digit a head attends to when a digit is predicted, and how much of its attention goes to digits that do not
+matter.
 
-alpha[layer, head, number, offset] is the mean attention from q_k, where s_k is predicted, to the digit of place
-k + offset of a number: 0 is the digit to be added, -1 the one that a carry comes from, -2 what decides on chains. A
-head may know the place of a digit, or only how many digits it is from the left, which is the same unless numbers
+alpha[layer, head, number, offset] is the mean attention from q_k, the token that predicts s_k, to the digit of a number
+at place k + offset: 0 is the digit to add, -1 the one that a carry comes from, -2 one that matters in chains of
+carries. A head may find a digit by its place value, or by its distance from the left. These differ only if the numbers
 differ in length:
 
     indexing      3 5 7 8 + 4 2 6 = 4 0 0 4                       the digit of b that goes with s_2 = 0
     "place"                 4                                     equal place value
     "left"                    2                                   equal distance from the most significant digit
 
-Alignment is not evidence of use: a head may look at a digit and write nothing that is read (lab/probing/ablation.py).
+Alignment does not show that a head is used: it may attend to a digit and write nothing that is read
+(lab/probing/ablation.py).
 
 Shapes: B sums, L layers, H heads, T tokens, K columns, Q columns and the end, M numbers (a, b, sum), O offsets.
 """
@@ -22,14 +24,14 @@ import torch
 
 from lab.probing.bridge import Subject
 from lab.probing.interventions import take
-from lab.probing.measured import Measured, joined
-from lab.probing.positions import NOWHERE, Sums
+from lab.probing.measured import Measured, joined, nanmean
+from lab.probing.positions import NOWHERE, Sums, batches
 
 NUMBERS = ("a", "b", "sum")
 OFFSETS = (-2, -1, 0, 1, 2)
-"""Offsets in places: -1 is the digit worth a tenth, whatever the order of writing and the indexing."""
+"""Offsets in places: -1 is the digit that is worth a tenth, in whatever order the digits are written."""
 TARGETS = ("place k", "place k-1", "other places", "earlier answer", "itself", "other tokens")
-"""Operand digits by their place; digits of the answer before the last one written; the token that predicts."""
+"""Digits of the operands by their place; digits of the answer before the latest one; the token that predicts."""
 
 Indexing: TypeAlias = Literal["place", "left"]
 Lengths: TypeAlias = Mapping[int | str, Sums]
@@ -37,26 +39,27 @@ Lengths: TypeAlias = Mapping[int | str, Sums]
 
 
 class Alignment(NamedTuple):
-    """Axes: layer, head, number, offset, and length or column; nan where no number has such a digit before q_k."""
+    """Axes: layer, head, number, offset, length; nan where no number has such a digit before q_k."""
 
     attention: Measured
     uniform: Measured
-    """Control: what the digit would get if the head spread what it gives to the number evenly over its digits."""
+    """Control: what the digit would get if the head's attention to the number were spread evenly over its digits."""
     permuted: Measured
-    """Control: what the digit gets from another column's query, drawn at random; a head that looks at a fixed digit,
-    or at the same for all columns, has as much here."""
+    """Control: the attention that the digit gets from the query of another column, drawn at random. It is just as large
+    if a head attends to the same digit from all columns."""
 
 
 class Destinations(NamedTuple):
     attention: Measured
     """Axes: layer, head, target (`TARGETS`, which sum to one), length."""
     leak: Measured
-    """Axes: layer, head, length. Attention on digits that s_k does not need while carries are at hand, as they are in
-    sums written ones first: those of other places than k and k - 1, and those of the earlier answer."""
+    """Axes: layer, head, length. Attention to digits that are not needed for s_k if the carry can be told from the
+    digit written before, as in sums written ones first: operand digits at places other than k and k - 1, and earlier
+    digits of the answer."""
 
 
 class Aligned(NamedTuple):
-    """A head and a digit that it looks at from every q_k."""
+    """A head, and a digit that it attends to from every q_k."""
 
     layer: int
     head: int
@@ -64,36 +67,27 @@ class Aligned(NamedTuple):
     """One of `NUMBERS`."""
     offset: int
     weight: float = 1.0
-    """How much of its attention."""
+    """The share of its attention."""
 
 
 @torch.inference_mode()
 def alignment(
     subject: Subject, lengths: Lengths, indexing: Indexing = "place", batch_size: int = 32, seed: int = 0
 ) -> Alignment:
-    """By length. A sum is one sample: the mean over its columns. `seed` draws the control."""
+    """The alignment of all heads, by length. A sum is one sample: the mean over its columns. `seed` draws the columns
+    of the control."""
     found = {}
     for length, sums in lengths.items():
         arrays = _samples(subject, sums, indexing, batch_size, seed)
-        found[length] = [_measured(subject, name, _mean(array)) for name, array in arrays.items()]
+        found[length] = [_measured(subject, name, nanmean(array)) for name, array in arrays.items()]
     return Alignment(
         *(joined("length", dict(zip(found, parts, strict=True))) for parts in zip(*found.values(), strict=True))
     )
 
 
 @torch.inference_mode()
-def alignment_by_column(
-    subject: Subject, sums: Sums, indexing: Indexing = "place", batch_size: int = 32, seed: int = 0
-) -> Alignment:
-    """What `alignment` measures, for each column, over all sums that have it."""
-    arrays = _samples(subject, sums, indexing, batch_size, seed)
-    columns = {"column": list(range(sums.query_at_BK.shape[1]))}
-    return Alignment(*(_measured(subject, name, array, columns) for name, array in arrays.items()))
-
-
-@torch.inference_mode()
 def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> Destinations:
-    """Where the attention from q_k goes in all, by length. A sum is one sample: the mean over its columns."""
+    """Where all of the attention from q_k goes, by length. A sum is one sample: the mean over its columns."""
     attention, leak = {}, {}
     heads = _heads(subject)
     for length, sums in lengths.items():
@@ -105,7 +99,7 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
             split_BLHMK = torch.stack(split, -1).permute(1, 0, 3, 4, 2)
             there_BK = part.has_digit_BK[:, None, None, None]
             parts.append(torch.where(there_BK, split_BLHMK, torch.nan).numpy())
-        samples_BLHM = _mean(np.concatenate(parts))
+        samples_BLHM = nanmean(np.concatenate(parts))
         attention[length] = Measured.mean("attention from q_k", {**heads, "target": TARGETS}, samples_BLHM)
         astray = samples_BLHM[..., TARGETS.index("other places")] + samples_BLHM[..., TARGETS.index("earlier answer")]
         leak[length] = Measured.mean("attention on foreign digits", heads, astray)
@@ -113,14 +107,14 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
 
 
 def aligned_heads(measured: Alignment, threshold: float = 0.2) -> list[Aligned]:
-    """The heads whose attention to a digit, in the mean over all lengths, is above that from another column's query by
-    `threshold`, and above chance. Weights are that attention.
+    """The heads that attend to a digit of one place more than a query of another column does, by at least `threshold`,
+    and more than by chance (means over all lengths). Their weights are that attention.
 
-    Measure by length, inside training. The first condition keeps out heads that look at the first token from
-    everywhere, as many heads do that find nothing else. The prompt should still not begin with a digit.
+    Measure at lengths inside training. The first condition leaves out heads that attend to the first token from
+    everywhere, as many heads do if they find nothing else. Even so, the prompt should not begin with a digit.
     """
-    attention, low = _mean(measured.attention.value), _mean(measured.attention.low)
-    permuted, uniform = _mean(measured.permuted.value), _mean(measured.uniform.high)
+    attention, low = nanmean(measured.attention.value), nanmean(measured.attention.low)
+    permuted, uniform = nanmean(measured.permuted.value), nanmean(measured.uniform.high)
     looked_at = (attention - permuted >= threshold) & (low > uniform)
     return [
         Aligned(int(layer), int(head), NUMBERS[m], OFFSETS[o], float(attention[layer, head, m, o]))
@@ -129,7 +123,7 @@ def aligned_heads(measured: Alignment, threshold: float = 0.2) -> list[Aligned]:
 
 
 def one_hot(aligned: Sequence[Aligned]) -> list[Aligned]:
-    """The aligned heads as if they looked at nothing else: the weights of each head are scaled to sum to one."""
+    """The aligned heads as if they attended to nothing else: the weights of each head sum to one."""
     totals: dict[tuple[int, int], float] = {}
     for layer, head, _, _, weight in aligned:
         totals[layer, head] = totals.get((layer, head), 0.0) + weight
@@ -139,7 +133,7 @@ def one_hot(aligned: Sequence[Aligned]) -> list[Aligned]:
 def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place") -> torch.Tensor:
     """The token (B, Q) that has digit k + offset of a number, for each column k and the end (`queries`).
 
-    NOWHERE where there is none, and where it is not written before the query.
+    NOWHERE if there is none, or if it is written after the query.
     """
     at_BK = _digits_at(sums)[number]
     at_BQ = torch.cat([at_BK, torch.full_like(at_BK[:, :1], NOWHERE)], 1)
@@ -155,9 +149,8 @@ def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place"
 
 
 def queries(sums: Sums) -> torch.Tensor:
-    """q_k for each column (B, Q), and in the column after the last digit the query of the end, NOWHERE if it has none.
-
-    With the ones first, the end is predicted where one more digit would stand, by the same comparison of places.
+    """q_k for each column (B, Q). In numbers written ones first, the column after the last digit has the token that
+    predicts the end, because one more digit would be predicted there; in others it has NOWHERE.
     """
     at_BQ = torch.cat([sums.query_at_BK, torch.full_like(sums.query_at_BK[:, :1], NOWHERE)], 1)
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
@@ -168,7 +161,7 @@ def queries(sums: Sums) -> torch.Tensor:
 
 
 def foreign_digits(sums: Sums) -> torch.Tensor:
-    """Whether a token (B, Q, T) is a digit that is foreign to the query: `Destinations.leak` says which are."""
+    """Whether each token is a digit that the query does not need, (B, Q, T); see `Destinations.leak`."""
     masks = _targets(sums, queries(sums))
     return masks["other places"] | masks["earlier answer"]
 
@@ -203,16 +196,16 @@ def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int, 
 
 
 def _seen(subject: Subject, sums: Sums, batch_size: int) -> Iterator[tuple[Sums, torch.Tensor]]:
-    """Parts of the sums, and what the queries of their columns attend to, (L, B, K, H, T)."""
+    """Batches of the sums, and the attention of the queries of their columns, (L, B, K, H, T)."""
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         _, found = subject.activations(part, names)
         yield part, torch.stack([take(found[name].transpose(1, 2), part.query_at_BK).float().cpu() for name in names])
 
 
 def _targets(sums: Sums, query_at_BQ: torch.Tensor) -> dict[str, torch.Tensor]:
-    """For each query the tokens (B, Q, T) of each of `TARGETS`; no token is of two."""
+    """For each query, which tokens belong to each of `TARGETS`, (B, Q, T); each token belongs to one."""
     tokens = sums.tokens_BT.shape[1]
     operands = [_digits_at(sums)[name] for name in ("a", "b")]
     is_operand_B1T = torch.stack([_one_hot(at_BK, tokens).any(1) for at_BK in operands]).any(0)[:, None]
@@ -237,7 +230,7 @@ def _digits_at(sums: Sums) -> dict[str, torch.Tensor]:
 
 
 def _one_hot(at_BQ: torch.Tensor, tokens: int) -> torch.Tensor:
-    """(B, Q, T); nothing for NOWHERE."""
+    """(B, Q, T); all False for NOWHERE."""
     return at_BQ[..., None] == torch.arange(tokens)
 
 
@@ -246,7 +239,8 @@ def _up_to(at_BQ: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 def _other_columns(sums: Sums, generator: torch.Generator) -> torch.Tensor:
-    """For each column another one that the sum has, (B, K): all moved round by the same number. Itself if alone."""
+    """For each column another column of the sum, (B, K): all are moved round by the same number. Sums of one digit keep
+    their column."""
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
     draw_B1 = torch.rand(digits_B1.shape, generator=generator)
     step_B1 = 1 + (draw_B1 * (digits_B1 - 1)).long()
@@ -255,24 +249,14 @@ def _other_columns(sums: Sums, generator: torch.Generator) -> torch.Tensor:
 
 
 def _read(seen_LBKHT: torch.Tensor, target_BK: torch.Tensor, there_BK: torch.Tensor) -> torch.Tensor:
-    """Attention on the targets (L, B, K, H); nan where they are not there."""
+    """The attention to the targets (L, B, K, H); nan if there is no target."""
     index = target_BK.clamp(min=0)[None, :, :, None, None].expand(*seen_LBKHT.shape[:-1], 1)
     return torch.where(there_BK[None, :, :, None], seen_LBKHT.gather(-1, index)[..., 0], torch.nan)
 
 
-def _measured(
-    subject: Subject, name: str, samples: np.ndarray, last: Mapping[str, Sequence[int]] | None = None
-) -> Measured:
-    axes = {**_heads(subject), "number": NUMBERS, "offset": OFFSETS, **(last or {})}
-    return Measured.mean(f"alignment: {name}", axes, samples)
+def _measured(subject: Subject, name: str, samples: np.ndarray) -> Measured:
+    return Measured.mean(f"alignment: {name}", {**_heads(subject), "number": NUMBERS, "offset": OFFSETS}, samples)
 
 
 def _heads(subject: Subject) -> dict[str, Sequence[int]]:
     return {"layer": range(subject.layers), "head": range(subject.heads)}
-
-
-def _mean(values: np.ndarray) -> np.ndarray:
-    """Over the last dimension, of what is not nan; nan where there is nothing."""
-    there = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(there, values, 0).sum(-1) / there.sum(-1)

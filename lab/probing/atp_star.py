@@ -1,13 +1,13 @@
-"""AtP*: attribution patching with two of its blind spots mended (Kramár et al. 2024, arXiv 2403.00745).
+"""AtP*: attribution patching without two of its blind spots (Kramár et al. 2024, arXiv 2403.00745).
 
-    saturated attention   what a head's queries or keys do is not guessed through the slope of a softmax, which is flat
-                          where attention is sure: the softmax is computed anew with the source's queries or keys, and
-                          only what follows is linear,  sum of (new pattern - pattern) dm/dpattern
-    cancelling paths      effects by two ways may be opposite and cancel in a gradient. The gradient is taken once
-                          more for each layer with that layer's own paths cut, and sizes are averaged (GradDrop)
+    saturated attention   Where attention is certain, the slope of the softmax is close to zero and says nothing about
+                          queries and keys. So the softmax is computed again with the source's queries or keys, and only
+                          what follows is linear:  sum of (new pattern - pattern) dm/dpattern
+    cancelling paths      Effects along two paths may cancel in a gradient. So the gradient is also computed without the
+                          paths through each layer in turn, and the sizes are averaged (GradDrop)
 
-A head's score is the largest of its output's, queries', keys' and values'. Like all attribution it is a screen: signs
-are lost, and what matters is the order.
+The score of a head is the largest of those of its output, queries, keys and values. Like every attribution, it only
+ranks components: signs are lost.
 
 Shapes: B pairs (each both ways), T tokens, H heads, G key-value heads, I inputs of a head, L layers.
 """
@@ -23,32 +23,26 @@ from lab.probing.components import Component
 from lab.probing.contrast import WAYS, Contrast, Runs
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
+from lab.probing.positions import batches
 
 INPUTS = ("output", "q", "k", "v")
 
 
 def atp_star(subject: Subject, pairs: Pairs, batch_size: int = 64) -> tuple[Measured, Measured]:
-    """Sizes of the attributed effects of heads (axes carry, layer, head, input) and of MLPs (axes carry, layer).
+    """The sizes of the attributed effects of heads (axes carry, layer, head, input) and of MLPs (axes carry, layer).
 
-    One pass with gradients for each layer and one more, and two short ones a layer for its patterns.
-    Raises what `Contrast` raises, and ModelError for a subject that cannot add.
+    Takes one pass with gradients, another for each layer, and two short passes a layer for its patterns.
+    Raises the same errors as `Contrast`, and ModelError for a subject that cannot add.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
-    heads, mlps, gap = [], [], []
-    for start in range(0, len(contrast), batch_size):
-        of_heads, of_mlps, gap_B = _sizes(contrast, slice(start, start + batch_size))
-        heads.append(of_heads)
-        mlps.append(of_mlps)
-        gap.append(gap_B)
-    corrupt_B, clean_B = np.zeros(len(contrast)), torch.cat(gap).numpy()
-    layers = list(range(subject.layers))
-    axes: dict[str, list[Any]] = {"layer": layers, "head": list(range(subject.heads)), "input": list(INPUTS)}
-    head_BLHI, mlp_BL = torch.cat(heads).numpy(), torch.cat(mlps).numpy()
-    name = "attributed size of effect"
+    sizes = [_sizes(contrast, rows) for rows in batches(len(contrast), batch_size)]
+    head_BLHI, mlp_BL = (torch.cat(parts).numpy() for parts in zip(*sizes, strict=True))
+    layers, name = range(subject.layers), "attributed size of effect"
+    axes = {"layer": layers, "head": range(subject.heads), "input": INPUTS}
     return (
-        contrast.effects(f"{name} of a head", axes, head_BLHI, corrupt_B, clean_B).effect,
-        contrast.effects(f"{name} of an MLP", {"layer": layers}, mlp_BL, corrupt_B, clean_B).effect,
+        contrast.effects_of_moves(f"{name} of a head", axes, head_BLHI).effect,
+        contrast.effects_of_moves(f"{name} of an MLP", {"layer": layers}, mlp_BL).effect,
     )
 
 
@@ -63,8 +57,8 @@ def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
     return found | {Component("mlp", layer): float(value) for layer, value in enumerate(by_mlp)}
 
 
-def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Sizes (B, L, H, I) and (B, L) in logits, and how far the source's margin is from the base's (B,)."""
+def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sizes (B, L, H, I) and (B, L) in logits."""
     layers = range(contrast.subject.layers)
     points = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_pattern")
     names = [*(f"blocks.{layer}.attn.{end}" for layer in layers for end in points),
@@ -84,11 +78,11 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor,
             if others:
                 mean = torch.stack(others).mean(0)
                 sized[place][:, layer] = torch.maximum(sized[place][:, layer], mean)
-    return sized[0].cpu(), sized[1].cpu(), (runs.clean_B - runs.corrupt_B).cpu()
+    return sized[0].cpu(), sized[1].cpu()
 
 
 def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
-    """What a layer's attention becomes with the source's queries or keys, less what it is, (B, H, T, T)."""
+    """The change of a layer's attention pattern with the source's queries or keys, (B, H, T, T)."""
     point, pattern = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.attn.hook_pattern"
     kept: list[torch.Tensor] = []
 
@@ -101,7 +95,7 @@ def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
 
 
 def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:
-    """What each head's output would move by with the source's values and its own attention, (B, T, H, Z)."""
+    """The change of each head's output with the source's values and its own attention, (B, T, H, Z)."""
     pattern_BHTT = runs.base[f"blocks.{layer}.attn.hook_pattern"].float()
     moved_BTHZ = moved_BTGZ.repeat_interleave(pattern_BHTT.shape[1] // moved_BTGZ.shape[2], dim=2)
     return torch.einsum("bhqt,bthz->bqhz", pattern_BHTT, moved_BTHZ)
@@ -110,8 +104,8 @@ def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:
 def _attributed(
     subject: Subject, runs: Runs, moved: dict[Any, torch.Tensor], names: Sequence[str], cut: int | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Signed, (B, L, H, I) and (B, L); `cut`: a layer whose own paths gradients do not take."""
-    slope = _slopes(subject, runs, names, cut)
+    """Effects with their signs, (B, L, H, I) and (B, L). `cut`: a layer through which no gradient passes."""
+    slope = runs.slopes(names, hooks=_cutting(cut)).gradients
     with torch.inference_mode():
         heads, mlps = [], []
         for layer in range(subject.layers):
@@ -129,27 +123,10 @@ def _attributed(
         return torch.stack(heads, dim=1), torch.stack(mlps, dim=1)
 
 
-def _slopes(subject: Subject, runs: Runs, names: Sequence[str], cut: int | None) -> dict[str, torch.Tensor]:
-    """dm/da of each activation of the base; zeros where the cut leaves no path."""
-    kept: dict[str, torch.Tensor] = {}
-
-    def begin(stream: torch.Tensor, hook: Any) -> torch.Tensor:
-        return stream.detach().clone().requires_grad_()
-
-    def keep(name: str) -> Hook:
-        return name, lambda activation, hook: kept.setdefault(name, activation)
+def _cutting(layer: int | None) -> list[Hook]:
+    """Hooks that keep gradients from what a layer adds to the stream; none for None."""
 
     def stop(activation: torch.Tensor, hook: Any) -> torch.Tensor:
         return activation.detach()
 
-    stopped: list[Hook] = []
-    if cut is not None:
-        stopped = [(f"blocks.{cut}.hook_attn_out", stop), (f"blocks.{cut}.hook_mlp_out", stop)]
-    with torch.inference_mode(False), torch.enable_grad():
-        hooks = [("blocks.0.hook_resid_pre", begin), *map(keep, names), *stopped]
-        margin = runs.again(range(subject.layers), hooks).sum()
-        found = torch.autograd.grad(margin, [kept[name] for name in names], allow_unused=True)
-    return {
-        name: torch.zeros_like(kept[name]) if one is None else one.float()
-        for name, one in zip(names, found, strict=True)
-    }
+    return [] if layer is None else [(f"blocks.{layer}.{end}", stop) for end in ("hook_attn_out", "hook_mlp_out")]

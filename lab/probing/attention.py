@@ -1,6 +1,7 @@
-"""Which digit each head looks at while it writes the digits of one sum: `lab ask MODEL "12 + 34" attention=true`.
+"""Which digit each head attends to while a model writes the answer of one sum: `lab ask MODEL "12 + 34"
+attention=true`.
 
-Instruments (lab/probing/alignment.py) average over many sums; this shows a single one, to look at.
+The instrument in lab/probing/alignment.py averages over many sums; this shows a single one.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,32 +1,34 @@
-"""Attribution patching: all patches of a model guessed from one gradient (Nanda 2023; Syed et al. 2023, arXiv
+"""Attribution patching: estimates all patches of a model from one gradient (Nanda 2023; Syed et al. 2023, arXiv
 2310.10348).
 
     effect of a place ~ sum over its tokens and width of (source - base) dm/da,  a the base's activation
 
-which is what the patch would do if the model were linear from there on. For a carry the guess is often wrong, in size
-and in the parts that it names: a switch that is far from where it turns has no slope. So it is a screen and no more:
-`screen` patches what it ranks first, and says how well the two agree.
+This is the effect of the patch if the model is linear from there on. For a carry the estimate is often wrong, in size
+and in which components it names, because a switch has no slope far from the point where it turns. So it only ranks:
+`screen` patches the components that it ranks first, and measures how well both agree.
 
 Shapes: B pairs (each both ways), T tokens, H heads, N attributions, R resamples.
 """
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import PLACES, WAYS, Contrast, Effects, Runs
-from lab.probing.measured import Measured
+from lab.probing.measured import Axes, Measured, nanmean
 from lab.probing.pairs import Pairs
 from lab.probing.patching import BATCH, Patch, margins
+from lab.probing.positions import batches
 
 _RESAMPLES = 1000
 _TIES = 6
-"""Decimals of a logit within which two effects are the same."""
+"""Effects that agree in so many decimals of a logit count as equal."""
 
 
 class Screen(NamedTuple):
@@ -35,11 +37,11 @@ class Screen(NamedTuple):
     mlps: Measured
     """The same; axes carry, layer, place."""
     attributed: Measured
-    """Those with the largest attributions of either way, largest first; axes carry, patch."""
+    """The largest attributed effects in either direction, largest first; axes carry, patch."""
     exact: Measured
-    """Their patches; axes carry, patch."""
+    """The effects of these patches; axes carry, patch."""
     agreement: Measured
-    """Spearman's rank correlation of the two, by carry; intervals by bootstrap over the pairs."""
+    """Spearman's rank correlation of both, by carry, with intervals by bootstrap over the pairs."""
     gap: Measured
 
 
@@ -51,23 +53,20 @@ def screen(
     gradient_batch_size: int = 64,
     batch_size: int = BATCH,
 ) -> Screen:
-    """Attributions of all heads and MLPs at the places, and exact patches of the `top` largest.
+    """Attributed effects of all heads and MLPs at the places, and exact effects of the `top` largest.
 
-    `gradient_batch_size`: rows of a pass with gradients, which needs much memory. Raises what
-    `patching.patch` raises.
+    `gradient_batch_size`: rows of a pass with gradients, which needs much memory. Raises the same errors as
+    `patching.patch`.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(gradient_batch_size)
     layers, heads = range(subject.layers), range(subject.heads)
     patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]
     patches += [Patch((Component("mlp", layer),), place) for layer, place in product(layers, places)]
-    guessed_BN, corrupt_B, clean_B = attributions(contrast, places, gradient_batch_size)
+    guessed_BN = attributions(contrast, places, gradient_batch_size)
 
-    def effects(name: str, axes: dict[str, Any], changes: np.ndarray) -> Effects:
-        shape = [len(labels) for labels in axes.values()]
-        return contrast.effects(
-            name, axes, corrupt_B[:, *[None] * len(shape)] + changes.reshape(-1, *shape), corrupt_B, clean_B
-        )
+    def effects(name: str, axes: Axes, moved: np.ndarray) -> Effects:
+        return contrast.effects_of_moves(name, axes, moved.reshape(-1, *map(len, axes.values())))
 
     count = len(layers) * len(heads) * len(places)
     by_head, gap = effects(
@@ -75,11 +74,11 @@ def screen(
     )
     by_mlp, _ = effects("attributed effect of an MLP", {"layer": layers, "place": places}, guessed_BN[:, count:])
 
-    size_N = np.max([np.abs(_means(guessed_BN[contrast.way_B == way])) for way in range(len(WAYS))], axis=0)
+    size_N = np.max([np.abs(nanmean(guessed_BN[contrast.way_B == way], 0)) for way in range(len(WAYS))], axis=0)
     chosen = np.argsort(-np.nan_to_num(size_N), kind="stable")[:top]
-    exact_BN, corrupt_B, clean_B = margins(contrast, [patches[n] for n in chosen], batch_size)
+    exact_BN = margins(contrast, [patches[n] for n in chosen], batch_size)
     axes = {"patch": [str(patches[n]) for n in chosen]}
-    moved_BN = exact_BN - corrupt_B[:, None]
+    moved_BN = exact_BN - contrast.corrupt_B[:, None]
     return Screen(
         by_head,
         by_mlp,
@@ -90,55 +89,34 @@ def screen(
     )
 
 
-def attributions(
-    contrast: Contrast, places: Sequence[str], batch_size: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What each patch is guessed to add to the margin, in logits, (B, N): heads (layer, head, place), then MLPs (layer,
-    place); nan where a pair has no such place. And the margins of base and source (B,)."""
+def attributions(contrast: Contrast, places: Sequence[str], batch_size: int) -> np.ndarray:
+    """What each patch adds to the margin by estimate, in logits, (B, N): heads (layer, head, place), then MLPs (layer,
+    place); nan if a pair has no such place."""
     subject = contrast.subject
     components = [Component(kind, layer) for kind in ("head", "mlp") for layer in range(subject.layers)]
     names = [component.hook_point for component in components]
     at_PBT = torch.stack([contrast.at_BT(place) for place in places])
-    guessed, corrupt, clean = [], [], []
-    for start in range(0, len(contrast), batch_size):
-        rows = slice(start, start + batch_size)
+    guessed = []
+    for rows in batches(len(contrast), batch_size):
         with torch.inference_mode():
             runs = Runs(contrast, rows, names, names)
-        slopes = _slopes(runs, subject.layers, names)
-        at = at_PBT[:, rows].to(slopes[0].device)
+        slopes = runs.slopes(names).gradients
+        at = at_PBT[:, rows].to(subject.device)
         found = []
         with torch.inference_mode():
-            for name, slope in zip(names, slopes, strict=True):
-                by_token = ((runs.source[name] - runs.base[name]).float() * slope.float()).sum(-1)
+            for name, slope in slopes.items():
+                by_token = ((runs.source[name] - runs.base[name]).float() * slope).sum(-1)
                 by_head = by_token if by_token.ndim == 3 else by_token[..., None]
                 found.append(torch.einsum("bth,pbt->bhp", by_head, at.float()).flatten(1))
             there_BP = at.any(2).T
             width = sum(part.shape[1] for part in found) // len(places)
             all_BN = torch.cat(found, dim=1)
             guessed.append(torch.where(there_BP.repeat(1, width), all_BN, float("nan")).cpu())
-        corrupt.append(runs.corrupt_B.cpu())
-        clean.append(runs.clean_B.cpu())
-    return torch.cat(guessed).numpy(), torch.cat(corrupt).numpy(), torch.cat(clean).numpy()
-
-
-def _slopes(runs: Runs, layers: int, names: Sequence[str]) -> list[torch.Tensor]:
-    """dm/da of each activation of the base."""
-    kept: dict[str, torch.Tensor] = {}
-
-    def begin(stream_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
-        return stream_BTD.detach().requires_grad_()  # whether or not the weights want gradients
-
-    def keep(name: str) -> Hook:
-        # returned, it is what the model goes on with; what hooks are shown may be a view that it does not use
-        return name, lambda activation, hook: kept.setdefault(name, activation)
-
-    with torch.inference_mode(False), torch.enable_grad():
-        margins_1B = runs.again(range(layers), [("blocks.0.hook_resid_pre", begin), *map(keep, names)])
-        return list(torch.autograd.grad(margins_1B.sum(), [kept[name] for name in names]))
+    return torch.cat(guessed).numpy()
 
 
 def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray, gap: Measured) -> Measured:
-    """Rank correlation of guesses and exact effects; nan where effects are nan, and where all guesses or all effects
+    """The rank correlation of estimated and exact effects; nan if effects are nan, or if all estimates or all effects
     are equal."""
     value, low, high = (np.full(len(WAYS), np.nan) for _ in range(3))
     n = np.zeros(len(WAYS), int)
@@ -147,29 +125,19 @@ def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray,
         there_N = ~np.isnan(guessed_BN[of_way] + exact_BN[of_way]).all(0)
         guessed, exact = (samples[of_way][:, there_N] for samples in (guessed_BN, exact_BN))
         n[way] = there_N.sum()
-        value[way] = spearman(_means(guessed), _means(exact))
+        value[way] = spearman(nanmean(guessed, 0), nanmean(exact, 0))
         rows_RB = np.random.default_rng(0).integers(len(guessed), size=(_RESAMPLES, len(guessed)))
-        drawn_R = spearman(_means(guessed[rows_RB]), _means(exact[rows_RB]))
+        drawn_R = spearman(nanmean(guessed[rows_RB], 1), nanmean(exact[rows_RB], 1))
         if not np.isnan(drawn_R).all():
             low[way], high[way] = np.nanquantile(drawn_R, [0.025, 0.975])
     return Measured("rank correlation of attributed and exact effects", {"carry": list(WAYS)}, value, low, high, n)
 
 
 def spearman(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Rank correlation (Spearman 1904) along the last dimension, ties sharing their mean rank; nan where all of either
-    are the same. What differs by less than a millionth is tied: passes of several rows round otherwise than others."""
-    left, right = (ranks - ranks.mean(-1, keepdims=True) for ranks in map(_ranks, (left, right)))
+    """Rank correlation (Spearman 1904) along the last dimension; ties share their mean rank. nan if all values of
+    either side are equal. Values that differ by less than a millionth are ties, because batches of other sizes are
+    rounded differently."""
+    ranked = (rankdata(np.round(values, _TIES), axis=-1) for values in (left, right))
+    left, right = (ranks - ranks.mean(-1, keepdims=True) for ranks in ranked)
     with np.errstate(invalid="ignore"):
         return (left * right).sum(-1) / np.sqrt((left**2).sum(-1) * (right**2).sum(-1))
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    one, other = (np.expand_dims(np.round(values, _TIES), axis) for axis in (-1, -2))
-    return (one > other).sum(-1) + (one == other).sum(-1) / 2
-
-
-def _means(samples: np.ndarray) -> np.ndarray:
-    """(..., N) of (..., B, N), nan being no sample."""
-    there = ~np.isnan(samples)
-    with np.errstate(invalid="ignore"):
-        return np.where(there, samples, 0).sum(-2) / there.sum(-2)

@@ -1,13 +1,13 @@
 """Any model of the lab, opened in TransformerLens (`TransformerBridge`, version 4).
 
-A subject is a bridge and the way its model is asked for sums. Hooks have TransformerLens' names, such as
-blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width), blocks.3.hook_resid_pre (B, T, D);
-caches hold only what is named, since all activations of a small model for 64 prompts are gigabytes.
+A subject is a bridge, and the way in which its model is asked for sums. Hook points have TransformerLens' names, such
+as blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width), blocks.3.hook_resid_pre (B, T,
+D). Only activations that are asked for are kept: those of a small model for 64 prompts would already take gigabytes.
 
 Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the model.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,17 +23,18 @@ from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
+from lab.probing.components import Component
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
-"""A hook point's name, and what becomes of its activation: called as change(activation, hook=point)."""
+"""The name of a hook point, and a function that replaces its activation: change(activation, hook=point)."""
 
 _EXAMPLES = ((12, 9), (358, 426), (95, 5))
-"""Sums that a bridge is tried on; of several lengths, so that rows have padding."""
+"""Sums with which a bridge is checked; they have several lengths, so that rows have padding."""
 
 
 class Subject:
-    """A model opened up, and how it is asked for sums."""
+    """An opened model, and how it is asked for sums."""
 
     def __init__(self, name: str, bridge: TransformerBridge, writer: SumWriter) -> None:
         self.name, self.bridge, self.writer = name, bridge, writer
@@ -47,7 +48,7 @@ class Subject:
 
         `prompt`: a text with {a} and {b} in this order; the answer follows it as it stands, so a model that expects a
         space before its answer should be given one at the end.
-        Raises ModelError for a bridge without a tokenizer, and TaskError for a prompt that cannot be.
+        Raises ModelError for a bridge without a tokenizer, and TaskError for a prompt with other fields.
         """
         tokenizer: Any = opened.tokenizer
         if tokenizer is None:
@@ -58,7 +59,7 @@ class Subject:
 
     @classmethod
     def from_name(cls, name: str, prompt: str = "") -> "Subject":
-        """`open_model`: a run directory, or any causal model of Hugging Face by its name or folder."""
+        """See `open_model`: a run directory, or any causal model of Hugging Face by its name or folder."""
         return open_model(name, prompt)
 
     @property
@@ -69,13 +70,14 @@ class Subject:
         return Sums.of(self.writer, numbers)
 
     def logits(self, sums: Sums, hooks: Sequence[Hook] = ()) -> torch.Tensor:
-        """(B, T, V); hooks are gone afterwards, whatever happens. With gradients where torch records them."""
+        """(B, T, V). The hooks are removed afterwards, even after an error. Gradients are recorded if torch records
+        them."""
         return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
 
     def activations(
         self, sums: Sums, names: Sequence[str], hooks: Sequence[Hook] = ()
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Logits (B, T, V), and the activations of that name. Raises ModelError for a name that is no hook point."""
+        """Logits (B, T, V), and the activations by name. Raises ModelError if a name is not that of a hook point."""
         if unknown := [name for name in names if name not in self.bridge.hook_dict]:
             raise ModelError(f"{self.name}: there is no hook point {unknown[0]}")
         found: dict[str, torch.Tensor] = {}
@@ -93,11 +95,11 @@ def open_model(name: str, template: str = "") -> Subject:
     """A run directory of lab.pretrain or lab.finetune, a folder of adapters, or a pretrained model's name or folder.
 
     `template`: how a pretrained model is asked (`TextSums`); models from scratch are asked in their notation.
-    Raises ModelError when the model cannot be had, or when the bridge does not compute what the model computes, and
-    TaskError for a template that cannot be.
+    Raises ModelError if the model is not available, or if the bridge does not compute what the model computes, and
+    TaskError for a template with other fields.
     """
     folder = Path(sources.resolve(name))
-    if _is_from_scratch(folder):
+    if loading.is_scratch(folder):
         run = loading.load_scratch(folder)
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
     model, tokenizer = loading.load(ModelConfig(name=name, dtype="float32"))
@@ -107,12 +109,12 @@ def open_model(name: str, template: str = "") -> Subject:
 def bridge(
     name: str, model: PreTrainedModel, writer: SumWriter, tokenizer: PreTrainedTokenizerBase | None = None
 ) -> Subject:
-    """A model in memory as a subject; from then on it belongs to the bridge.
+    """A subject from a model in memory, which the bridge changes: do not use the model itself afterwards.
 
-    Adapters that could not be merged (of bfloat16 or quantized weights) stay beside the weights: activations are
+    Adapters that could not be merged (into bfloat16 or quantized weights) stay beside the weights: activations are
     exact, but weights that the bridge shows, such as W_Q, are those of the base model.
-    Raises ModelError when the bridge cannot take the model, when its logits are not the model's, and when attention
-    does not sum to one.
+    Raises ModelError if the bridge does not support the model, if its logits are not the model's, or if attention does
+    not sum to one.
     """
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
@@ -140,7 +142,7 @@ def bridge(
 
 @torch.inference_mode()
 def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
-    """Raises ModelError unless the subject has these logits, and attention that sums to one everywhere."""
+    """Raises ModelError unless the subject has these logits, and all its attention sums to one."""
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     logits_BTV, found = subject.activations(sums, patterns)
     scale = expected_BTV.masked_fill(expected_BTV.isinf(), 0).float().abs().max()  # -inf: forbidden tokens
@@ -153,6 +155,8 @@ def check(subject: Subject, sums: Sums, expected_BTV: torch.Tensor) -> None:
             raise ModelError(f"{subject.name}: {name} does not sum to one: {float(sums_BHT.min()):.3g}")
 
 
-def _is_from_scratch(folder: Path) -> bool:
-    config = folder / "model" / "config.json"
-    return config.is_file() and "number_llama" in config.read_text()
+def check_components(subject: Subject, components: Iterable[Component]) -> None:
+    """Raises ModelError for a component that the subject does not have."""
+    for one in components:
+        if not (0 <= one.layer < subject.layers and 0 <= one.head < subject.heads):
+            raise ModelError(f"{subject.name} has no {one}, but {subject.layers} layers of {subject.heads} heads")

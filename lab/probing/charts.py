@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _GROWING = ((0, "#ffffff"), (1, "#0a6ebd"))
 _LARGER = 10
-"""Times another array's size, at which the two no longer share a scale."""
+"""Arrays whose sizes differ by a larger factor do not share a scale."""
 _DIVERGING = ((0, "#c0392b"), (0.5, "#ffffff"), (1, "#0a6ebd"))
 
 
@@ -34,12 +34,12 @@ def table(measured: "Measured") -> Table:
 
 
 def figure(*beside: "Measured") -> dict[str, Any]:
-    """A plotly figure of arrays with the same axes: a map of layers and heads where there are both, or of the last two
-    axes; points with intervals where there is a single one.
+    """A plotly figure of arrays with the same axes: a heat map of layers and heads, or else of the last two axes;
+    points with intervals if there is only one axis.
 
-    Several arrays, such as an effect and its control, stand beside each other on one scale. Every combination of the
-    other axes is a choice of a menu, which begins with that of the largest value.
-    Raises ValueError for arrays of different axes.
+    Several arrays, such as an effect and its control, are drawn beside each other on one scale. A menu chooses among
+    the combinations of the other axes; at first it shows the one with the largest value. Raises ValueError for arrays
+    with different axes.
     """
     arrays = [_with_an_axis(one) for one in beside]
     axes = arrays[0].axes
@@ -71,8 +71,8 @@ def figure(*beside: "Measured") -> dict[str, Any]:
 
 
 def groups(measured: Sequence["Measured"]) -> list[list["Measured"]]:
-    """Arrays that follow one another and have the same axes stand beside each other in a figure, unless a later one is
-    so large that nothing of the first would be seen on its scale."""
+    """Groups successive arrays with the same axes, which share a figure. An array that is so large that the first one
+    could not be seen on its scale begins a new group."""
     found: list[list[Measured]] = []
     for one in measured:
         before = found[-1][0] if found else None
@@ -84,13 +84,13 @@ def groups(measured: Sequence["Measured"]) -> list[list["Measured"]]:
 
 
 def _size(measured: "Measured") -> float:
-    """The largest value, either way."""
+    """The largest absolute value."""
     known = measured.value[np.isfinite(measured.value)]
     return float(np.abs(known).max()) if known.size else 0.0
 
 
 Updates: TypeAlias = list[dict[str, Any]]
-"""For each choice, what it sets in each trace."""
+"""What each choice of the menu sets in each trace."""
 
 
 def _maps(arrays: Sequence["Measured"], shown: Sequence[str], values: Sequence[np.ndarray]) -> tuple[Any, Any, Updates]:
@@ -164,7 +164,7 @@ def _largest(values: np.ndarray) -> int:
 
 
 def _with_an_axis(measured: "Measured") -> "Measured":
-    """A single figure as the only one of an axis without a name."""
+    """A single value as an array with one axis, which has no name."""
     if measured.axes:
         return measured
     arrays = {name: getattr(measured, name).reshape(1) for name in ("value", "low", "high", "n")}
@@ -172,7 +172,7 @@ def _with_an_axis(measured: "Measured") -> "Measured":
 
 
 def _points(value: Any, low: Any, high: Any) -> dict[str, Any]:
-    """Points of a line with error bars; where there is no value there is no bar."""
+    """The points of a line, with error bars where there is a value."""
     above = [None if v is None or h is None else h - v for v, h in zip(value, high, strict=True)]
     below = [None if v is None or lo is None else v - lo for v, lo in zip(value, low, strict=True)]
     return {"y": value, "error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below}}

@@ -1,8 +1,8 @@
-"""What the instruments found together, as one circuit: which head looks at which digit, what brings the carry about,
-and what tells what.
+"""What several instruments found, as one circuit: which head attends to which digit, which components bring the carry
+about, and which component passes it to which.
 
 Arrows between components are paths of the carry (lab/probing/path_patching.py). A head that fetches a digit of the
-column itself has none, because the pairs of sums differ in nothing but the carry.
+column itself has no such arrow, because the two sums of a pair differ only in the carry.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class Arrow(NamedTuple):
 class Circuit(NamedTuple):
     parts: Sequence[Component]
     effects: Mapping[Component, float]
-    """How much of a carry a component brings about when it is patched, of those above the threshold."""
+    """The share of a carry that a component brings about if it is patched, for components above the threshold."""
     arrows: Sequence[Arrow]
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class Circuit(NamedTuple):
 
 
 def circuit(found: Found) -> Circuit:
-    """The circuit that the measured instruments show; it has no parts where none of them names one."""
+    """The circuit that the measured instruments show. It has no parts if none of them found any."""
     looking, effects, paths = _looking(found), _effects(found), _paths(found)
     weights: dict[Component, float] = dict(effects)
     for one in looking:
@@ -91,8 +91,8 @@ def _digit(one: Aligned) -> str:
 
 
 def able(found: Found) -> list[int | str]:
-    """The lengths at which the subject gets half of the digits right: what it looks at elsewhere is no part of how it
-    adds. All known lengths if competence was not measured."""
+    """The lengths at which the subject gets at least half of the digits right. What it attends to at other lengths does
+    not show how it adds. Empty if competence was not measured."""
     if not found.get("competence"):
         return []
     digits = found["competence"][1]
@@ -100,7 +100,7 @@ def able(found: Found) -> list[int | str]:
 
 
 def _looking(found: Found) -> list[Aligned]:
-    """Heads and the operand digits that they look at."""
+    """Heads, and the digits of the operands that they attend to."""
     if not found.get("alignment"):
         return []
     measured = found["alignment"][:3]
@@ -110,7 +110,7 @@ def _looking(found: Found) -> list[Aligned]:
 
 
 def _effects(found: Found) -> dict[Component, float]:
-    """The effect of each head and MLP that is patched at all tokens: the larger of the two directions."""
+    """The effect of patching each head and MLP at all tokens; the larger one of the two directions of the carry."""
     known: dict[Component, float] = {}
     for measured in found.get("patching", ()):
         if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
@@ -123,7 +123,8 @@ def _effects(found: Found) -> dict[Component, float]:
 
 
 def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
-    """Sender, receiver (None: the logits) and the larger effect of both ways, over a receiver's inputs."""
+    """The effect of the path from each sender to each receiver (None: the logits): the largest one over both directions
+    of the carry and the inputs of the receiver."""
     if not found.get("path_patching"):
         return {}
     measured = found["path_patching"][0]
@@ -141,7 +142,7 @@ def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
 
 
 def _receiving(name: str, heads: Mapping[str, int]) -> list[Component | None]:
-    """All heads of the group where heads share their keys and values; None for the logits."""
+    """The heads that a receiver belongs to: several if they share keys and values. None stands for the logits."""
     if name == "logits":
         return [None]
     part, _, input = name.partition(".")

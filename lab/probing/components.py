@@ -1,4 +1,4 @@
-"""The parts of a model that instruments replace or take away."""
+"""The parts of a model that instruments replace or remove."""
 
 import re
 from typing import Literal, NamedTuple, TypeAlias
@@ -9,7 +9,8 @@ Kind: TypeAlias = Literal["head", "mlp", "pre", "mid", "post"]
 
 
 class Component(NamedTuple):
-    """A head's output before the output projection, what an MLP adds, or the stream before, within, after a layer."""
+    """The output of a head before the output projection, what an MLP adds, or the stream before, within or after a
+    layer."""
 
     kind: Kind
     layer: int

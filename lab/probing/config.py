@@ -1,4 +1,4 @@
-"""What a config of `lab.probe` may say: a model, the sums that it is asked, and the instruments. No torch."""
+"""The config of `lab.probe`: a model, the sums that it is asked, and the instruments. Does not import torch."""
 
 from typing import Literal, Self
 
@@ -26,26 +26,26 @@ Instrument = Literal[
 
 
 class SumsConfig(Section):
-    """Integer additions, written as the model writes them. Both numbers have the same number of digits."""
+    """Integer additions, in the format of the model. Both numbers have the same number of digits."""
 
     template: str = ""
     """How a pretrained model is asked, such as "{a}+{b}="; the NUPA prompt if empty. Models from scratch are asked in
     their own notation."""
     lengths: list[int] = Field(default=[2, 3, 4, 5])
-    """Digits at which alignment, destinations, surgery and remap are measured."""
+    """Numbers of digits at which alignment, destinations, surgery and remap are measured."""
     trained: int = Field(default=4, ge=2, le=LONGEST)
-    """Digits that the model can add: other instruments look at sums of this length, and surgery takes from it what it
-    gives the model at other lengths."""
+    """A number of digits that the model can add. The other instruments use sums of this length, and what surgery gives
+    the model at other lengths is measured at this one."""
     column: int = Field(default=2, ge=1)
-    """The column whose digit and incoming carry are asked about; 0 is that of the ones."""
+    """The column whose digit and incoming carry are studied; 0 is the column of the ones."""
     stratum: Literal["uniform", "carries", "nines_short", "nines"] = "uniform"
-    """The stratum that the sums of each length come from (lab/numbers/additions.py)."""
+    """The stratum from which the sums of each length are drawn (lab/numbers/additions.py)."""
     per_length: int = Field(default=100, ge=8)
     probed: int = Field(default=2000, ge=8)
-    """Sums that probes are trained and tested on: many more than the stream is wide, and than there are pairs of
-    digits, or the control on operands alone looks worse than it is."""
+    """Sums that probes are trained and tested on. There should be many more than the stream is wide, and many more than
+    there are pairs of digits; with fewer, the control that reads only the operands looks worse than it is."""
     pairs: int = Field(default=100, ge=8)
-    """Pairs of sums that differ in the carry into `column`."""
+    """Number of pairs of sums that differ only in the carry into `column`."""
 
     @field_validator("lengths")
     @classmethod
@@ -73,7 +73,7 @@ class ProbeConfig(RunConfig):
     subject: str
     """The model: a run directory, a folder of adapters, a hub name or an embedded model."""
     instruments: list[Instrument] = Field(default=["alignment", "destinations", "interchange", "illusion", "surgery"])
-    """What is measured, in this order."""
+    """The instruments, in the order in which they measure."""
     sums: SumsConfig = SumsConfig()
     batch_size: int = Field(default=64, ge=1)
     """Sums of a forward pass."""
@@ -89,7 +89,7 @@ class ProbeConfig(RunConfig):
 
 
 class BenchmarkConfig(RunConfig):
-    """What a config of `lab.probe benchmark` may say."""
+    """The config of `lab.probe benchmark`."""
 
     COMMAND = "probe benchmark"
     SMOKE = ("adders=[ones first]", "pairs=4", "steps=2", "das_steps=2")
@@ -97,11 +97,11 @@ class BenchmarkConfig(RunConfig):
     adders: list[str] = Field(default=[])
     """Names of the adders (lab/probing/benchmark/families); all of them if empty."""
     seeds: list[int] = Field(default=[1], min_length=1)
-    """Seeds of the adders: each turns the stream and shuffles the heads.
-    The lab's instruments were written with 0 in sight."""
+    """Seeds of the adders: each rotates the stream and shuffles the heads. The lab's instruments were developed with
+    seed 0, so do not report it."""
     pairs: int = Field(default=16, ge=4)
-    """Pairs that differ in nothing but the carry; of those with other digits there are four times as many for testing,
-    and eight times as many to learn directions from."""
+    """Number of pairs that differ only in the carry. Pairs whose digits differ too: four times as many for tests, and
+    eight times as many to learn directions from."""
     steps: int = Field(default=10, ge=2)
-    """Points of integrated gradients."""
+    """Number of points of integrated gradients."""
     das_steps: int = Field(default=30, ge=1)

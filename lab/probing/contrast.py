@@ -1,20 +1,20 @@
-"""What patching measures: how far a change of the base's run brings the source's digit about.
+"""What patching measures: how far a change in the base's run produces the source's digit.
 
     m       logit of the source's digit - logit of the base's digit, at q_k
     effect  (m of the changed base - m of the base) / (m of the source - m of the base)
 
-0 where nothing happens, 1 where the base answers as the source does (Wang et al. 2022, arXiv 2211.00593; Heimersheim
-and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off. So pairs are run both
-ways, and effects stand apart by what becomes of the carry into k.
+An effect is 0 if nothing changes, and 1 if the base is answered like the source (Wang et al. 2022, arXiv 2211.00593;
+Heimersheim and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off. So each
+pair is run in both directions, and effects are reported for each direction of the carry into k.
 
-The denominator is the mean of all pairs of that way, not each pair's own, which may be near 0: effects are ratios of
-means, and intervals are those of the numerator. Where a model does not tell sources from bases, there is nothing to
-bring about: effects of such a way are nan, and a model that tells them apart neither way is refused before the sweep.
+The denominator is the mean over all pairs of a direction, because that of a single pair may be near 0. So effects are
+ratios of means, and their intervals are those of the numerator. If a model does not distinguish sources from bases in
+one direction, effects in this direction are nan; a model that does so in neither direction is refused at once.
 
 Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, V words.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,29 +25,29 @@ import torch
 from lab.errors import ModelError, TaskError
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import take
-from lab.probing.measured import Measured
+from lab.probing.measured import Axes, Measured
 from lab.probing.pairs import Pairs
-from lab.probing.positions import NOWHERE
+from lab.probing.positions import NOWHERE, batches
 
 WAYS = ("0 to 1", "1 to 0")
-"""What becomes of the carry into column k."""
+"""The directions of the carry into column k."""
 EVERYWHERE = "everywhere"
 PLACES = ("a_k", "a_k-1", "b_k", "b_k-1", "operator", "equals", "q_k-1", "q_k")
-"""Tokens by what they are to column k. The first digit of an answer is asked for at "equals"."""
+"""Tokens by their role for column k. The first digit of an answer is predicted at "equals"."""
 
 
 class Effects(NamedTuple):
     effect: Measured
     gap: Measured
-    """What an effect of 1 is, in logits: m of the source - m of the base, by carry."""
+    """The size of an effect of 1, in logits: m of the source - m of the base, by carry."""
 
 
 class Contrast:
-    """Pairs both ways, as sums of one subject, whose rows end where the last of them is asked for its digit."""
+    """Pairs in both directions, as sums of one subject. Rows end at the last token that predicts the digit."""
 
     def __init__(self, subject: Subject, pairs: Pairs) -> None:
         """Raises TaskError unless base and source have their digits at the same tokens and differ in the carry into
-        the pairs' column, and ModelError for a tokenizer of several digits a token."""
+        the pairs' column, and ModelError for a tokenizer with several digits a token."""
         self.subject, self.column = subject, pairs.column
         self.base, self.source = subject.sums([*pairs.base, *pairs.source]), subject.sums([*pairs.source, *pairs.base])
         k, base, source = pairs.column, self.base, self.source
@@ -64,13 +64,15 @@ class Contrast:
         self.base_id_B, self.source_id_B = (ids[torch.from_numpy(sums.columns.sum[:, k])] for sums in (base, source))
         self.way_B: np.ndarray = carries_B
         """Index into `WAYS`."""
+        self.corrupt_B, self.clean_B = np.full((2, len(carries_B)), np.nan)
+        """The margins of bases and of sources, once they have been run (`Runs`)."""
         self._cut_after_query()
 
     def __len__(self) -> int:
         return len(self.base)
 
     def at_BT(self, place: str) -> torch.Tensor:
-        """Which tokens a place is; none where a row has no such place up to q_k, beyond which nothing matters.
+        """Which tokens have a role, (B, T); none if a row has no such token up to q_k. Later tokens have no influence.
 
         Raises TaskError for a name that is neither EVERYWHERE nor in PLACES.
         """
@@ -89,30 +91,30 @@ class Contrast:
             at_B = sums.operator_at_B if name == "operator" else sums.equals_at_B
         return (tokens_T == at_B[:, None]) & (tokens_T <= query_B1)
 
-    def effects(
-        self,
-        name: str,
-        axes: Mapping[str, Sequence[Any]],
-        changed: np.ndarray,
-        corrupt_B: np.ndarray,
-        clean_B: np.ndarray,
-    ) -> Effects:
-        """Effects from the margins (B, *axes) after a change, nan where there was none, and those of base and
-        source; the axis "carry" comes first."""
-        gap = self._gap(corrupt_B, clean_B)
+    def effects(self, name: str, axes: Axes, changed: np.ndarray) -> Effects:
+        """The effects of a change, for pairs that have been run.
+
+        Args:
+            name: what is measured.
+            axes: what was changed; the axis "carry" is put before these.
+            changed: margins (B, *axes) after the change, nan where there was none.
+        """
+        return self.effects_of_moves(name, axes, changed - self.corrupt_B[:, *[None] * len(axes)])
+
+    def effects_of_moves(self, name: str, axes: Axes, moved: np.ndarray) -> Effects:
+        """Like `effects`, from what a change adds to the margins, (B, *axes)."""
+        gap = self._gap()
         scale_W = np.where(gap.low > 0, gap.value, np.nan)
-        wide = (slice(None), *[None] * len(axes))
-        samples = self._apart((changed - corrupt_B[wide]) / scale_W[self.way_B][wide])
+        samples = self._apart(moved / scale_W[self.way_B][:, *[None] * len(axes)])
         return Effects(Measured.mean(name, {"carry": WAYS, **axes}, samples), gap)
 
     @torch.inference_mode()
     def check_competence(self, batch_size: int) -> None:
-        """Raises ModelError when neither way of the carry changes what the subject says, since there is then nothing
-        that a patch could bring about: two passes, before the many of a sweep."""
-        starts = range(0, len(self), batch_size)
-        runs = (Runs(self, slice(start, start + batch_size), [], []) for start in starts)
-        margins = [(run.corrupt_B, run.clean_B) for run in runs]
-        gap = self._gap(*(torch.cat(parts).cpu().numpy() for parts in zip(*margins, strict=True)))
+        """Raises ModelError if the subject's answer changes in neither direction of the carry, so that no patch could
+        have an effect. It takes two passes, which is little compared with a sweep."""
+        for rows in batches(len(self), batch_size):
+            Runs(self, rows, [], [])
+        gap = self._gap()
         if not (gap.low > 0).any():
             shown = ", ".join(
                 f"{way}: {value:.2g} ({low:.2g} to {high:.2g})"
@@ -123,14 +125,14 @@ class Contrast:
                 f"(logits, {shown}), so no patch can; it should be a model that can add these numbers"
             )
 
-    def _gap(self, corrupt_B: np.ndarray, clean_B: np.ndarray) -> Measured:
+    def _gap(self) -> Measured:
         name = "margin of the source - margin of the base"
-        return Measured.mean(name, {"carry": WAYS}, self._apart(clean_B - corrupt_B))
+        return Measured.mean(name, {"carry": WAYS}, self._apart(self.clean_B - self.corrupt_B))
 
     @torch.inference_mode()
     def _cut_after_query(self) -> None:
-        """Leave out the tokens after the last q_k, which no causal model looks at; unless its position ids depend on
-        how long a row is, as randomised ones do."""
+        """Leaves out the tokens after the last q_k, which a causal model does not attend to, unless the model's
+        position ids depend on the length of a row, as randomised ones do."""
         at, row = self.base.query_at_BK[:, self.column], slice(0, 1)
         base, source = (
             replace(sums, tokens_BT=sums.tokens_BT[:, : int(at.max()) + 1]) for sums in (self.base, self.source)
@@ -140,16 +142,29 @@ class Contrast:
             self.base, self.source = base, source
 
     def _apart(self, values: np.ndarray) -> np.ndarray:
-        """(B, ways, ...) of (B, ...), nan in the other way."""
+        """(B, ways, ...) from (B, ...), with nan for the other direction."""
         is_way_BW = self.way_B[:, None] == np.arange(len(WAYS))
         return np.where(is_way_BW.reshape(*is_way_BW.shape, *[1] * (values.ndim - 1)), values[:, None], np.nan)
 
 
+class Slopes(NamedTuple):
+    """By hook point."""
+
+    activations: dict[str, torch.Tensor]
+    gradients: dict[str, torch.Tensor]
+
+
 class Runs:
-    """Base and source of some of the pairs, run once; and the base again with changes, from the first of them on."""
+    """Runs the base and the source of some of the pairs once, and then the base again with changes."""
 
     def __init__(self, contrast: Contrast, rows: slice, base: Sequence[str], source: Sequence[str]) -> None:
-        """`base`, `source`: the hook points whose activations are kept of either.
+        """Also tells the contrast the margins of these pairs.
+
+        Args:
+            contrast: the pairs.
+            rows: which of them.
+            base: the hook points whose activations are kept of the base.
+            source: the same of the source.
 
         Raises ModelError for a hook point that does not exist, and when the model is not one layer after another.
         """
@@ -169,6 +184,7 @@ class Runs:
         self.corrupt_B = self._margin(logits_B1V)
         logits_B1V, self.source = self._subject.activations(contrast.source.part(rows), source, [self._only_query()])
         self.clean_B = self._margin(logits_B1V)
+        contrast.corrupt_B[rows], contrast.clean_B[rows] = (part.cpu() for part in (self.corrupt_B, self.clean_B))
         again_B = self.again(range(len(self._blocks) - 1, len(self._blocks)), [])[0]
         if not torch.allclose(again_B, self.corrupt_B, atol=1e-3 * float(self.corrupt_B.abs().max())):
             raise ModelError(f"{self._subject.name}: its last layer does not depend on the layer before it alone")
@@ -177,10 +193,10 @@ class Runs:
         return len(self._sums)
 
     def again(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
-        """Margins (C, B) of `copies` of the base's run, one after another in a batch (C B, T), with hooks.
+        """The margins (C, B) of `copies` of the base's run with hooks, which form one batch (C B, T).
 
-        Layers outside of `layers` are left out: those before would only repeat what they did, and those after are for
-        callers that look at activations alone.
+        Only `layers` are computed. Earlier layers would only repeat what they did; callers that need no margins, but
+        activations, leave out later ones.
         """
         stream_BTD = self._streams[layers.start]
 
@@ -193,9 +209,34 @@ class Runs:
             logits = self._subject.bridge.run_with_hooks(tokens, fwd_hooks=[entering, *hooks, self._only_query(copies)])
         return self._margin(logits, copies).reshape(copies, -1)
 
+    def slopes(self, names: Sequence[str], start_BTD: torch.Tensor | None = None, hooks: Sequence[Hook] = ()) -> Slopes:
+        """The gradients of the base's margins in its activations, each row's in its own; zeros where no path leads on.
+
+        Args:
+            names: the hook points of the activations.
+            start_BTD: the stream before the first layer, if not the base's.
+            hooks: further hooks of the run.
+        """
+        first_BTD = self._streams[0] if start_BTD is None else start_BTD
+        kept: dict[str, torch.Tensor] = {}
+
+        def begin(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+            return first_BTD.detach().clone().requires_grad_()  # whether or not the weights want gradients
+
+        def keep(name: str) -> Hook:
+            # returned, it is what the model goes on with; what hooks are shown may be a view that it does not use
+            return name, lambda activation, hook: kept.setdefault(name, activation)
+
+        with torch.inference_mode(False), torch.enable_grad():
+            beginning = [("blocks.0.hook_resid_pre", begin), *map(keep, names)]
+            margin_1B = self.again(range(len(self._blocks)), [*beginning, *hooks])
+            found = torch.autograd.grad(margin_1B.sum(), [kept[name] for name in names], allow_unused=True)
+        slopes = [torch.zeros_like(kept[name]) if one is None else one for name, one in zip(names, found, strict=True)]
+        return Slopes(kept, {name: one.float() for name, one in zip(names, slopes, strict=True)})
+
     @contextmanager
     def _leaving_out(self, layers: range) -> Iterator[None]:
-        """Blocks outside of `layers` hand on what they are given."""
+        """Makes blocks outside of `layers` return their input."""
 
         def hand_on(*given: Any, **named: Any) -> Any:
             stream = given[0] if given else named["hidden_states"]
@@ -211,7 +252,7 @@ class Runs:
                 del vars(block)["forward"]
 
     def _only_query(self, copies: int = 1) -> Hook:
-        """Logits at q_k alone: those of all tokens are often the largest tensor of a run."""
+        """Computes logits only at q_k, because those of all tokens are often the largest tensor of a run."""
         at = self._at_B1.repeat(copies, 1)
         return "unembed.hook_in", lambda stream, hook: take(stream, at)
 

@@ -1,4 +1,4 @@
-"""Where the parts of a circuit stand in a drawing: digits on the left, a column for each layer, the answer."""
+"""The layout of a circuit's drawing: digits on the left, a column for each layer, and the answer on the right."""
 
 from importlib.resources import files
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Box(NamedTuple):
     y: float
     name: str
     lines: list[str]
-    """What is said of it."""
+    """The text below the name."""
     kind: str
     """"digit", "head", "mlp" or "answer"."""
 
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     thickness: float
     label: str
     looks: bool
-    """Whether it says where a head looks, and not what is told."""
+    """Whether it shows what a head attends to, and not what a component passes on."""
 
 
 class Diagram(NamedTuple):
@@ -43,7 +43,7 @@ class Diagram(NamedTuple):
 
 
 def svg(circuit: Circuit) -> str:
-    """The drawing, in the colours of the page that it stands on; "" for a circuit without parts."""
+    """The drawing, in the colours of the page around it; "" for a circuit without parts."""
     from jinja2 import Environment
 
     if not circuit.parts:
@@ -53,7 +53,7 @@ def svg(circuit: Circuit) -> str:
 
 
 def diagram(circuit: Circuit) -> Diagram:
-    """Layers without a part have no column."""
+    """The boxes and lines of a circuit. Layers without a part have no column."""
     steps = sorted({(part.layer, part.kind != "head") for part in circuit.parts})
     columns = [
         [Box(0, 0, digit, [], "digit") for digit in circuit.digits],

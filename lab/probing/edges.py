@@ -1,19 +1,20 @@
-"""Which edges of a model carry an answer: attribution of every edge, and what a circuit of some of them does alone.
+"""Which edges of a model carry an answer: the attributed effect of every edge, and what a circuit of a few edges does.
 
-The stream is a sum of writes (`writes`), so a model is a graph: senders (embedding, heads, MLPs) write, receivers (the
-queries, keys and values of heads, MLPs, the logits) read. To patch the edge u -> r is to add to what r reads
+The stream is a sum of writes (`writes`), so a model is a graph: senders (embedding, heads, MLPs) write, and receivers
+(the queries, keys and values of heads, MLPs, the logits) read. To patch the edge u -> r means to add
 
     source's write of u - base's write of u
 
-and nowhere else (`path_patching` does it, one edge a pass). Attribution guesses all edges from gradients:
+to what r reads, and nowhere else (`path_patching` does so, one edge in each pass). Attribution estimates the effects of
+all edges from gradients:
 
     EAP      sum over tokens of (difference of u's writes) . (gradient of the margin in r's input at the base)
              (edge attribution patching; Syed et al. 2023, arXiv 2310.10348)
-    EAP-IG   the mean of that gradient over `steps` points on the way from the base's embeddings to the source's: a
-             switch that is flat at either end has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806)
+    EAP-IG   the same with the mean gradient over `steps` points between the base's embeddings and the source's: a
+             switch that is flat at both ends has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806)
 
-A guess is worth what its circuit does: `faithfulness` keeps some edges, gives all others what the base's run (resample
-ablation) or the mean run (mean ablation) has there, and asks how much of the margin is left.
+An estimate is as good as its circuit: `faithfulness` keeps some edges, gives all others what they carry in the base's
+run (resample ablation) or in the mean run (mean ablation), and measures how much of the margin is left.
 
 Shapes: B pairs (each both ways), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
 """
@@ -32,24 +33,23 @@ from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
-from lab.probing.path_patching import Receiver, receivers
+from lab.probing.path_patching import receivers
+from lab.probing.positions import batches
 from lab.probing.writes import EMBEDDING
 
 Ablation: TypeAlias = Literal["resample", "mean"]
 ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
 SIZES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Shares of all edges at which faithfulness is taken (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
+"""Shares of all edges at which faithfulness is measured (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
 _PROJECTIONS = ("q", "k", "v")
 
 
 class Graph:
-    """Senders, receivers, and which of them may be an edge."""
+    """Senders, receivers, and which pairs of them are edges."""
 
     def __init__(self, subject: Subject) -> None:
         self.senders = writes.writers(subject, subject.layers - 1, "post")
         self.receivers = receivers(subject)
-        groups = 1 + max(one.head for one in self.receivers if one.input == "k")
-        self._serves = [_served(subject, one, groups) for one in self.receivers]
         self.is_edge_UR = np.array([[other.is_after(one) for other in self.receivers] for one in self.senders])
 
     @property
@@ -60,73 +60,47 @@ class Graph:
         return {"sender": list(map(str, self.senders)), "receiver": list(map(str, self.receivers))}
 
     def largest(self, scores_UR: np.ndarray, count: int) -> np.ndarray:
-        """The edges with the largest scores by size, (U, R) of booleans; ties go to the first."""
+        """The edges with the largest absolute scores, (U, R), booleans; of equal scores, the first ones."""
         size_UR = np.where(self.is_edge_UR, np.abs(np.nan_to_num(scores_UR)), -1.0)
         chosen = np.zeros(size_UR.size, dtype=bool)
         chosen[np.argsort(-size_UR, axis=None, kind="stable")[:count]] = True
         return chosen.reshape(size_UR.shape) & self.is_edge_UR
 
-    def pruned(self, scores_UR: np.ndarray, threshold: float) -> np.ndarray:
-        """Edges whose score is at least `threshold` by size, without those that begin or end nowhere: every edge that
-        is kept lies on a way from the embedding to the logits."""
-        kept_UR = self.is_edge_UR & (np.abs(np.nan_to_num(scores_UR)) >= threshold)
-        while True:
-            heard = set().union(*(self._serves[r] for r in np.flatnonzero(kept_UR.any(0))))
-            told = {self.senders[u] for u in np.flatnonzero(kept_UR.any(1))}
-            alive_U = np.array([one == EMBEDDING or one in heard for one in self.senders])
-            alive_R = np.array([one.input == "logits" or bool(told & self._serves[r])
-                                for r, one in enumerate(self.receivers)])  # fmt: skip
-            left_UR = kept_UR & alive_U[:, None] & alive_R
-            if (left_UR == kept_UR).all():
-                return kept_UR
-            kept_UR = left_UR
-
-
-def _served(subject: Subject, receiver: Receiver, groups: int) -> set[Component]:
-    """The senders that a receiver is an input of: keys and values of a group are those of several heads."""
-    if receiver.input == "logits":
-        return set()
-    if receiver.input == "mlp":
-        return {Component("mlp", receiver.layer)}
-    shared = 1 if receiver.input == "q" else subject.heads // groups
-    heads = range(receiver.head * shared, (receiver.head + 1) * shared)
-    return {Component("head", receiver.layer, head) for head in heads}
-
 
 def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 32) -> Measured:
-    """Attributed effect of every edge, as a share of the margin between base and source: axes carry, sender, receiver;
-    nan where there is no edge.
+    """The attributed effect of every edge, as a share of the margin between base and source: axes carry, sender,
+    receiver; nan if there is no edge.
 
-    `steps`: 1 is EAP, more is EAP-IG; `batch_size`: rows of a pass, of which all writes and gradients are kept.
-    Raises what `Contrast` raises, and ModelError for a subject that cannot add or whose weights the bridge does not
-    show.
+    Args:
+        subject: a model that can add, with merged adapters.
+        pairs: the pairs that it is run on, in both directions.
+        steps: 1 is EAP; more is EAP-IG with so many points.
+        batch_size: rows of a pass; all their writes and gradients are kept.
+
+    Raises the same errors as `Contrast`, and ModelError if the subject cannot add or its weights are hidden.
     """
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(batch_size)
-    found, corrupt, clean = [], [], []
-    for start in range(0, len(contrast), batch_size):
-        run = _Wired(contrast, graph, slice(start, start + batch_size))
+    found = []
+    for rows in batches(len(contrast), batch_size):
+        run = _Wired(contrast, graph, rows)
         total_BUR = torch.zeros(len(run.runs), len(graph.senders), len(graph.receivers))
         for step in range(steps):
             share = 0.0 if steps == 1 else (step + 0.5) / steps
             total_BUR += run.attributed(share).cpu()
         found.append(torch.where(torch.from_numpy(graph.is_edge_UR), total_BUR / steps, torch.nan))
-        corrupt.append(run.runs.corrupt_B.cpu())
-        clean.append(run.runs.clean_B.cpu())
-    corrupt_B, clean_B = (torch.cat(parts).numpy() for parts in (corrupt, clean))
-    changed_BUR = corrupt_B[:, None, None] + torch.cat(found).numpy()
-    return contrast.effects("attributed effect of an edge", graph.names(), changed_BUR, corrupt_B, clean_B).effect
+    return contrast.effects_of_moves("attributed effect of an edge", graph.names(), torch.cat(found).numpy()).effect
 
 
 class Curve(NamedTuple):
-    """How faithful circuits are that grow edge by edge, best scores first."""
+    """The faithfulness of circuits that grow edge by edge, the best scores first."""
 
     faithfulness: Measured
-    """Axes ablation, share of edges: the margin that is left, 1 that of the whole model, 0 that of no edge at all."""
+    """Axes ablation, share of edges. The margin that is left: 1 is that of the whole model, 0 that without any edge."""
     cpr: dict[str, float]
-    """Circuit performance ratio, by ablation: area under faithfulness; the more the better."""
+    """Circuit performance ratio, by ablation: the area under faithfulness. Higher is better."""
     cmd: dict[str, float]
-    """Circuit-model distance: area between faithfulness and 1; the less the better."""
+    """Circuit-model distance: the area between faithfulness and 1. Lower is better."""
 
 
 def curve(
@@ -137,7 +111,7 @@ def curve(
     ablations: Sequence[Ablation] = ABLATIONS,
     batch_size: int = 32,
 ) -> Curve:
-    """Faithfulness of the largest edges by score, at each share of all edges."""
+    """The faithfulness of the edges with the largest scores, for each share of all edges."""
     graph = Graph(subject)
     circuits = [graph.largest(scores_UR, round(size * graph.count)) for size in sizes]
     left = {ablation: faithfulness(subject, pairs, circuits, ablation, batch_size) for ablation in ablations}
@@ -161,30 +135,29 @@ def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, f
 def faithfulness(
     subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = 32
 ) -> Measured:
-    """Share of the margin that each circuit, (U, R) of booleans, has alone: axis circuit. Means over pairs both ways.
+    """The share of the margin that each circuit, (U, R), booleans, has alone: axis circuit. Means over both directions.
 
-    Raises what `attribute` raises, and TaskError for an unknown ablation.
+    Raises the same errors as `attribute`, and TaskError for an unknown ablation.
     """
     if ablation not in ABLATIONS:
         raise TaskError(f"ablation {ablation!r}: should be one of {', '.join(ABLATIONS)}")
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(batch_size)
     nothing = np.zeros_like(graph.is_edge_UR)
-    kept, clean, empty = [], [], []
+    kept, empty = [], []
     means = _mean_run(contrast, batch_size) if ablation == "mean" else None
-    for start in range(0, len(contrast), batch_size):
-        run = _Wired(contrast, graph, slice(start, start + batch_size))
+    for rows in batches(len(contrast), batch_size):
+        run = _Wired(contrast, graph, rows)
         off = means or run.runs.base
         kept.append(torch.stack([run.margin(circuit, off) for circuit in circuits], 1).cpu())
         empty.append(run.margin(nothing, off).cpu())
-        clean.append(run.runs.clean_B.cpu())
-    kept_BC, empty_B, clean_B = (torch.cat(parts).numpy() for parts in (kept, empty, clean))
-    shares_BC = (kept_BC - empty_B[:, None]) / (clean_B - empty_B).mean()
+    kept_BC, empty_B = (torch.cat(parts).numpy() for parts in (kept, empty))
+    shares_BC = (kept_BC - empty_B[:, None]) / (contrast.clean_B - empty_B).mean()
     return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, shares_BC)
 
 
 class _Wired:
-    """Some of the pairs, run, with all that edges need."""
+    """The runs of some of the pairs, with everything that edges need."""
 
     def __init__(self, contrast: Contrast, graph: Graph, rows: slice) -> None:
         self._subject, self._graph = contrast.subject, graph
@@ -205,7 +178,7 @@ class _Wired:
 
     @torch.inference_mode()
     def attributed(self, share: float) -> torch.Tensor:
-        """(B, U, R), gradients being taken at this share of the way from base to source."""
+        """(B, U, R), with gradients at this share of the way from base to source."""
         gradient_RBTD = self._gradients(share)
         return torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, gradient_RBTD)
 
@@ -217,24 +190,13 @@ class _Wired:
     def _gradients(self, share: float) -> torch.Tensor:
         """Gradients of the margin in each receiver's input, (R, B, T, D)."""
         base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
-        kept: dict[str, torch.Tensor] = {}
-
-        def begin(stream_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
-            return (base_BTD + share * (source_BTD - base_BTD)).detach().clone().requires_grad_()
-
-        def keep(name: str) -> Hook:
-            return name, lambda activation, hook: kept.setdefault(name, activation)
-
         # where the MLP reads: what is changed there goes nowhere else (see `interventions`)
         mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
         heads = {(name, layer): f"blocks.{layer}.attn.hook_{name}" for layer in self._layers for name in _PROJECTIONS}
         last = f"blocks.{self._layers[-1]}.hook_resid_post"
-        wanted = [*mlps.values(), *heads.values(), last]
         entering = [f"blocks.{layer}.hook_resid_pre" for layer in self._layers]
-        with torch.inference_mode(False), torch.enable_grad():
-            hooks = [(EMBEDDING.hook_point, begin), *map(keep, [*wanted, *entering])]
-            margin_1B = self.runs.again(self._layers, hooks)
-            slopes = dict(zip(wanted, torch.autograd.grad(margin_1B.sum(), [kept[one] for one in wanted]), strict=True))
+        names = [*mlps.values(), *heads.values(), last, *entering]
+        kept, slopes = self.runs.slopes(names, base_BTD + share * (source_BTD - base_BTD))
         found = []
         for layer in self._layers:
             pulled = {
@@ -244,11 +206,12 @@ class _Wired:
             for one in self._graph.receivers:
                 if one.layer == layer and one.input != "logits":
                     found.append(slopes[mlps[layer]] if one.input == "mlp" else pulled[one.input][one.head])
-        return torch.stack([*found, slopes[last]]).float()
+        return torch.stack([*found, slopes[last]])
 
 
 class _Circuit:
-    """One run in which each receiver reads its own stream: `off`, but live where its edges are in the circuit."""
+    """A run in which each receiver reads its own stream: writes of senders are live along edges of the circuit, and
+    those of `off` along all others."""
 
     def __init__(
         self,
@@ -317,7 +280,7 @@ class _Circuit:
 
 
 def _names(subject: Subject) -> list[str]:
-    """Hook points that edges need of a run."""
+    """The hook points whose activations edges need."""
     ends = ("hook_resid_pre", "hook_resid_mid", "hook_resid_post", *(f"attn.hook_{name}" for name in _PROJECTIONS))
     every = [
         *writes.hook_points(subject),
@@ -364,8 +327,8 @@ def _mean_run(contrast: Contrast, batch_size: int) -> dict[str, torch.Tensor]:
     """Means over all bases and sources, token by token: (1, T, ...) for each name."""
     names = _names(contrast.subject)
     totals: dict[str, torch.Tensor] = {}
-    for start in range(0, len(contrast), batch_size):
-        _, run = contrast.subject.activations(contrast.base.part(slice(start, start + batch_size)), names)
+    for rows in batches(len(contrast), batch_size):
+        _, run = contrast.subject.activations(contrast.base.part(rows), names)
         for name, activation in run.items():
             totals[name] = totals.get(name, 0) + activation.float().sum(0, keepdim=True)
     # pairs are there both ways, so bases are sources too

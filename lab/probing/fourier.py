@@ -1,21 +1,21 @@
-"""Are numbers kept as waves, and does the model need them?
+"""Are numbers represented as waves, and does the model need these waves?
 
-Models that read numbers of two or three digits as one token have been found to embed number n on circles, as
-cos(2 pi n / T) and sin(2 pi n / T) of periods T = 2, 2.5, 5, 10 and 100 (Zhou et al. 2024, arXiv 2406.03445; Kantamneni
-and Tegmark 2025, arXiv 2502.00873). `embedding_power` takes the vectors e_n of number tokens 0..M-1 apart into waves
-over n: a period's power is the share of their variance about the mean that is
+Models in which numbers of two or three digits are one token embed number n on circles, as cos(2 pi n / T) and
+sin(2 pi n / T) with periods T = 2, 2.5, 5, 10 and 100 (Zhou et al. 2024, arXiv 2406.03445; Kantamneni and Tegmark 2025,
+arXiv 2502.00873). `embedding_power` decomposes the vectors e_n of the number tokens 0..M-1 into waves over n. The power
+of a period is its share of their variance about the mean,
 
     ||sum_n e_n exp(-2 pi i n / T)||^2 / (M / 2 * sum_n ||e_n - mean||^2)      (M instead of M / 2 for T = 2)
 
-of all periods M, M/2, M/3, ..., 2, which sum to one. Numbers of one digit have M = 10 and periods 10, 5, 3.33, 2.5, 2.
-`residual_power` does the same with what the stream at operands' tokens has for each number.
+for the periods M, M/2, M/3, ..., 2; these shares sum to one. Numbers of one digit have M = 10 and periods 10, 5, 3.33,
+2.5, 2. `residual_power` does the same with the vector that the stream at the operands' tokens has for each number.
 
-Power says what can be found, and by itself it finds waves where there are none: a plain ramp, e_n = n, has 63 % of its
-power at the longest period. So beside the numbers as they are (`ORDERS`) stand their power without what is linear in n,
-a plain ramp, the same vectors in permuted order, and random vectors.
+Power shows what is there, but also finds waves where there are none: a plain ramp, e_n = n, has 63 % of its power at
+the longest period. So the controls (`ORDERS`) are the power without the part that is linear in n, the power of a plain
+ramp, of the same vectors in permuted order, and of random vectors.
 
-`remove_periods` says what is used: the wave of a period is projected out of the embeddings of the operands' tokens, and
-the sums are read again. Its control is the removal of as many random patterns over the numbers.
+`remove_periods` shows what is used: it projects the wave of a period out of the embeddings of the operands' tokens, and
+asks the sums again. Its control is to remove as many random patterns over the numbers.
 
 Shapes: M numbers, D width, F periods, B sums, T tokens, K columns, R random draws, N operand tokens, V words.
 """
@@ -30,7 +30,7 @@ from lab.errors import LabError, ModelError, TaskError
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import Site, read_residuals
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 
 ORDERS = ("as numbers", "without a ramp", "a ramp", "permuted", "random vectors")
 REMOVED = ("nothing", "period", "random patterns")
@@ -52,7 +52,10 @@ def periods(numbers: int) -> list[float]:
 
 
 def waves(numbers: int, period: float) -> np.ndarray:
-    """Orthonormal columns over the numbers, (M, 2), of period 2 (M, 1). Raises TaskError for one they cannot carry."""
+    """The waves of a period as orthonormal columns over the numbers, (M, 2), or (M, 1) for period 2.
+
+    Raises TaskError for a period that M numbers cannot have.
+    """
     if not any(np.isclose(period, known) for known in periods(numbers)):
         shown = ", ".join(f"{known:.3g}" for known in periods(numbers)[:12])
         raise TaskError(f"period {period:g}: {numbers} numbers carry waves of periods {shown}, ...")
@@ -64,7 +67,7 @@ def waves(numbers: int, period: float) -> np.ndarray:
 
 
 def spectrum(vectors_MD: np.ndarray) -> np.ndarray:
-    """Share of the vectors' variance at each of `periods`, (F,); zeros where they do not vary."""
+    """The share of the vectors' variance at each of `periods`, (F,); zeros if they do not vary."""
     centred_MD = vectors_MD - vectors_MD.mean(0)
     power_F = (np.abs(np.fft.rfft(centred_MD, axis=0)) ** 2).sum(1)[1:]
     if len(vectors_MD) % 2 == 0:
@@ -76,8 +79,8 @@ def spectrum(vectors_MD: np.ndarray) -> np.ndarray:
 def number_tokens(subject: Subject) -> list[int]:
     """The tokens of the numbers with as many digits as a token can have, such as 000 to 999.
 
-    They are found by writing numbers that end in them. Raises ModelError where groups of digits are not cut
-    evenly, so that some number has no token, or not one of its own.
+    They are found by writing numbers that end in them. Raises ModelError if digits are not cut into groups of equal
+    length, so that some number has no token of its own.
     """
     for digits in range(_MOST_DIGITS, 0, -1):
         first = 10 ** (2 * digits - 1)  # groups then begin at the same digits, counted from either side
@@ -98,10 +101,10 @@ def number_tokens(subject: Subject) -> list[int]:
 
 @torch.inference_mode()
 def embedding_power(subject: Subject, *, seed: int = 0) -> Measured:
-    """Power of the number tokens' embeddings: axes (order, period).
+    """The power of the number tokens' embeddings: axes (order, period).
 
-    Embeddings are not a sample, so the interval of the numbers as they are is the value itself; that of the random
-    nulls holds 95 % of the draws. Raises what `number_tokens` raises.
+    Embeddings are not a sample, so their interval is the value itself; that of the random controls contains 95 % of the
+    draws. Raises the same errors as `number_tokens`.
     """
     vectors_MD = _embeddings(subject, number_tokens(subject))
     value_F = spectrum(vectors_MD)
@@ -118,12 +121,13 @@ def residual_power(
     batch_size: int = 64,
     seed: int = 0,
 ) -> Measured:
-    """Power of what the stream at operands' tokens has for each number: axes (layer, site, order, period).
+    """The power of the vectors that the stream at the operands' tokens has for the numbers: axes (layer, site, order,
+    period).
 
-    The vectors are those of a least-squares fit with one vector for each position and one for each number. A plain mean
-    for each number would also hold positions, because no number begins with 0. Intervals by bootstrap over tokens; n:
-    the tokens. With few tokens for each number there is power at all periods by chance alone, in the permuted order
-    too. Raises TaskError when some number is nowhere in the sums.
+    The vectors come from a least-squares fit with one vector for each position and one for each number. A plain mean
+    for each number would also contain positions, because no number begins with 0. Intervals are bootstrapped over
+    tokens, and n counts tokens. With few tokens for each number there is power at all periods by chance, in the
+    permuted order too. Raises TaskError if a number does not occur in the sums.
     """
     layers = range(subject.layers) if layers is None else layers
     ids = number_tokens(subject)
@@ -136,8 +140,7 @@ def residual_power(
         missing = int(counts_M.argmin())
         raise TaskError(f"number {missing} is no operand's token in these {len(sums)} sums; means need all {len(ids)}")
     found: list[list[torch.Tensor]] = [[] for _ in places]
-    for start in range(0, len(sums), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(sums), batch_size):
         read = read_residuals(subject, sums.part(rows), places)
         for streams, place in zip(found, places, strict=True):
             streams.append(read[place][there_BT[rows].to(subject.device)].float().cpu())
@@ -160,12 +163,12 @@ def remove_periods(
     batch_size: int = 64,
     seed: int = 0,
 ) -> Removal:
-    """Exact match and right digits without one period's wave in the embeddings of the operands' tokens.
+    """Exact match and right digits without the wave of one period in the embeddings of the operands' tokens.
 
-    The wave is projected out over the numbers, so all other periods stay as they are. There are as many random
-    patterns, orthonormal and without a mean, drawn anew for each batch. Tokens of fewer digits, as at the front of a
-    number, are left alone. Raises TaskError for a period that the numbers cannot carry, and what `number_tokens`
-    raises.
+    The wave is projected out over the numbers, so all other periods stay as they are. The random patterns of the
+    control are as many, orthonormal and without a mean, and drawn anew for each batch. Tokens of fewer digits, such as
+    the first one of a number, are not changed. Raises TaskError for a period that the numbers cannot have, and the same
+    errors as `number_tokens`.
     """
     ids = number_tokens(subject)
     vectors_MD = torch.from_numpy(_embeddings(subject, ids))
@@ -176,8 +179,7 @@ def remove_periods(
     digits = np.full((*exact.shape, width), np.nan)
     for f, period in enumerate(removed):
         waves_MX = waves(len(ids), period)
-        for start in range(0, len(sums), batch_size):
-            rows = slice(start, start + batch_size)
+        for rows in batches(len(sums), batch_size):
             part = sums.part(rows)
             for r, patterns_MX in enumerate((None, waves_MX, _random_patterns(waves_MX, generator))):
                 hooks = [] if patterns_MX is None else [_without(patterns_MX, vectors_MD, number_BT[rows])]
@@ -192,7 +194,7 @@ def remove_periods(
 
 
 def _without(patterns_MX: np.ndarray, vectors_MD: torch.Tensor, number_BT: torch.Tensor) -> Hook:
-    """A hook that takes from each number's embedding what the patterns over the numbers have of it."""
+    """A hook that subtracts from each number's embedding its part along the patterns over the numbers."""
     patterns = torch.from_numpy(patterns_MX).float()
     share_MD = patterns @ (patterns.T @ vectors_MD)
 
@@ -205,7 +207,7 @@ def _without(patterns_MX: np.ndarray, vectors_MD: torch.Tensor, number_BT: torch
 
 
 def _random_patterns(like_MX: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """As many orthonormal columns, orthogonal to the constant too."""
+    """As many orthonormal columns, which are also orthogonal to the constant."""
     drawn_MX = generator.normal(size=like_MX.shape)
     return np.linalg.qr(drawn_MX - drawn_MX.mean(0))[0]
 
@@ -240,7 +242,7 @@ def _effect_power(
 def _effects(
     stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int, weight_N: np.ndarray
 ) -> np.ndarray:
-    """The numbers' vectors (M, D) in a weighted least-squares fit of one for each number and one for each position."""
+    """The vectors of the numbers (M, D), from a weighted least-squares fit that also has one for each position."""
     member_XN = np.concatenate(
         [number_N == np.arange(numbers)[:, None], position_N == np.unique(position_N)[:, None]]
     ).astype(float)
@@ -253,7 +255,7 @@ def _effects(
 def _beside_nulls(
     name: str, value_F: np.ndarray, low_F: np.ndarray, high_F: np.ndarray, vectors_MD: np.ndarray, n: int, seed: int
 ) -> Measured:
-    """Intervals of the two random nulls hold 95 % of the draws; what is drawn once has none."""
+    """The power and its controls. The intervals of the two random controls contain 95 % of the draws."""
     generator = np.random.default_rng(seed)
     ramp_M1 = np.arange(len(vectors_MD), dtype=float)[:, None]
     flat_F = spectrum(_without_ramp(vectors_MD))
@@ -270,7 +272,7 @@ def _beside_nulls(
 
 
 def _without_ramp(vectors_MD: np.ndarray) -> np.ndarray:
-    """Less the least-squares line over the numbers, dimension by dimension; zeros where only rounding is left."""
+    """The vectors minus their least-squares line over the numbers; zeros if only rounding errors are left."""
     line_M = np.arange(len(vectors_MD)) - (len(vectors_MD) - 1) / 2
     centred_MD = vectors_MD - vectors_MD.mean(0)
     left_MD = centred_MD - np.outer(line_M, line_M @ centred_MD) / (line_M @ line_M)
@@ -278,6 +280,6 @@ def _without_ramp(vectors_MD: np.ndarray) -> np.ndarray:
 
 
 def _drawn(draw: Callable[[], np.ndarray]) -> list[np.ndarray]:
-    """Mean, and the bounds of 95 %, of the spectra of many draws."""
+    """The mean spectrum of many draws, and the bounds that contain 95 % of them."""
     power_RF = np.array([spectrum(draw()) for _ in range(_DRAWS)])
     return [power_RF.mean(0), *np.quantile(power_RF, [0.025, 0.975], axis=0)]

@@ -1,22 +1,20 @@
-"""Is a direction that exchanges a carry the carry? Three tests of a subspace beyond its interchange rate.
+"""Is a direction that exchanges a carry really the carry? Three tests of a subspace beyond its interchange rate.
 
-Interchange along v moves the stream by v (v . difference). The rate says what the move does, not what v is: all of v
-but a small part may be what nothing downstream reads, kept there by correlation alone (the illusion of Makelov, Lange
-and Nanda 2023, arXiv 2311.17030). On a hand-made adder DAS finds such a v at 96 %, with |cos| .17 to the carry: most of
-it is a_{k-1} + b_{k-1} - s_{k-1}, which has been read before. The value v . difference tells where it comes from, since
-the difference is a sum of what components wrote (`writes`):
+Interchange along v moves the stream by v (v . difference). The rate shows what this does, not what v is: except for a
+small part, v may be something that no later component reads, and that only correlates with the carry (the illusion of
+Makelov, Lange and Nanda 2023, arXiv 2311.17030). In an adder written by hand, DAS finds such a v with a rate of 96 %
+and |cos| .17 to the carry: most of it is a_{k-1} + b_{k-1} - s_{k-1}, which was read in an earlier layer. Where the
+value v . difference comes from can be told, because the difference is a sum of what components wrote (`writes`):
 
-    effect    of each component's write alone: it is exchanged at this place, all else stays; what does nothing is not
-              read from here on
-    unread    share of the value that was written by components which do nothing even all together
-    computed  share that was written by MLPs, and by heads behind an MLP or whose attention changes with the digits; the
-              rest is digits that were copied. At a site before the carry exists there is only the rest
-    gradient  share of v, squared, within the span of the margin's gradients at the place. Where weights are smooth it
-              is small for an illusion; behind a ReLU that is switched off it is small for the truth too: it is shown,
-              and decides nothing
+    effect    of exchanging the write of one component at this place. A write without an effect is not read later
+    unread    the share of the value written by components that have no effect even together
+    computed  the share written by MLPs, and by heads that come after an MLP or whose attention changes with the digits.
+              The rest are copied digits; before the carry is computed, there is nothing else
+    gradient  the squared share of v within the span of the margin's gradients at the place. It is small for an illusion
+              if weights are smooth, but behind a ReLU that is off it is small for the truth too. So it is only shown
 
-All is measured with pairs that differ in nothing but the carry (`pairs.carry_only`). `mended` is v without what is
-unread: its projection on the span of the other components' writes.
+Everything is measured with pairs that differ only in the carry (`pairs.carry_only`). `mended` is v without its unread
+part: its projection on the span of the other components' writes.
 
 Shapes: N pairs, B pairs both ways, D width, R dimensions of the subspace, U components, S points of a path.
 """
@@ -40,22 +38,22 @@ from lab.probing.pairs import Pairs
 from lab.probing.subspaces import check_basis
 
 NOTHING = 0.1
-"""Effect of a write, as a share of the whole carry's, below which it is not read."""
+"""A write with a smaller effect, as a share of that of the whole carry, counts as not read."""
 _ENERGY = 0.999
-"""The share of the vectors' energy that their span has to keep."""
+"""The share of the vectors' energy that their span must contain."""
 _POINTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""On the way from base to source, where gradients are taken: at either end a switch may be off."""
+"""Points between base and source at which gradients are computed; a switch may be off at either end."""
 
 
 class Writes(NamedTuple):
-    """What was written to the stream of q_k before a place, by carry-only pairs both ways."""
+    """What was written to the stream of q_k before a place, for carry-only pairs in both directions."""
 
     effect: Measured
-    """Axes carry, component: of the component's write, exchanged at the place."""
+    """Axes carry, component: the effect of exchanging the component's write at the place."""
     unread: tuple[Component, ...]
     computed: tuple[Component, ...]
     difference_UBD: torch.Tensor
-    """What each component wrote for the source less what it wrote for the base."""
+    """What each component wrote for the source, minus what it wrote for the base."""
     gradient_XD: torch.Tensor
     """Gradients of the margin, at points between base and source."""
 
@@ -65,14 +63,14 @@ class Writes(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """That a subspace is the carry, and what speaks against it. All figures are shares, from 0 to 1."""
+    """The claim that a subspace is the carry, and the evidence on it. All figures are shares from 0 to 1."""
 
     text: str
     """Which subspace, and where."""
     rate: float
-    """The share of cross-digit pairs, none of which it was learned from, whose carry it exchanges."""
+    """The share of cross-digit pairs whose carry it exchanges; it was learned from other pairs."""
     low: float
-    """The lower bound of that, 95 %."""
+    """The lower bound of the rate's 95 % interval."""
     other_neighbour: float
     best_random: float
     """The best rate of 20 random subspaces with as many dimensions."""
@@ -87,7 +85,7 @@ class Claim(NamedTuple):
 
     @property
     def doubts(self) -> list[str]:
-        """Nothing where it holds."""
+        """What speaks against the claim; empty if it holds."""
         found = []
         if self.low <= self.best_random:
             random = f"{100 * self.best_random:.0f} %"
@@ -109,19 +107,19 @@ class Claim(NamedTuple):
 class Evidence(NamedTuple):
     claim: Claim
     cosines: dict[str, float]
-    """|cos| to other subspaces by name: of the closest of their directions."""
+    """|cos| of the smallest angle to other subspaces, by name."""
     mended_DR: torch.Tensor
 
 
 def as_measured(claims: Sequence[Claim], n: int) -> Measured:
-    """Axes claim and measure; only the rate has an upper bound of its own, the others are what they are."""
+    """Axes claim and measure. These figures have no intervals."""
     value = np.array([claim[1:] for claim in claims], dtype=float)
     axes = {"claim": [claim.text for claim in claims], "measure": list(Claim._fields[1:])}
     return Measured("is it the carry?", axes, value, value, value, np.full(value.shape, n))
 
 
 def claims_of(measured: Measured) -> list[Claim]:
-    """What `as_measured` was made of."""
+    """The claims in an array that `as_measured` made."""
     return [Claim(text, *row) for text, row in zip(measured.axes["claim"], measured.value.tolist(), strict=True)]
 
 
@@ -137,10 +135,20 @@ def examine(
     batch_size: int = 64,
     seed: int = 0,
 ) -> Evidence:
-    """Evidence for a subspace at a place.
+    """The evidence on a subspace at a place.
 
-    `test`: cross-digit pairs that it was not learned from; `wrote`: `read_writes` of the place; `compared`: other bases
-    by name. Raises ModelError when the basis is not orthonormal.
+    Args:
+        subject: the model.
+        name: of the subspace.
+        basis_DR: orthonormal columns.
+        place: where it exchanges the carry.
+        test: cross-digit pairs from which it was not learned.
+        wrote: what `read_writes` found at the place.
+        compared: other bases by name.
+        batch_size: pairs of a forward pass.
+        seed: of the random subspaces.
+
+    Raises ModelError if the basis is not orthonormal.
     """
     check_basis(basis_DR, subject.width)
     mended_DR = _mended(basis_DR, wrote)
@@ -165,10 +173,11 @@ def examine(
 
 @torch.inference_mode()
 def read_writes(subject: Subject, pairs: Pairs, place: Place, batch_size: int = 512) -> Writes:
-    """What components wrote before a place, and which of it is read. `pairs`: carry-only, into the place's column; all
-    of them are run at once, and some dozens are enough.
+    """What components wrote before a place, and which of it is read later.
 
-    Raises what `Contrast` raises, and ModelError for a subject that cannot add or whose layers do not add up.
+    `pairs`: carry-only, into the place's column. All of them are run at once; a few dozen are enough.
+    Raises the same errors as `Contrast`, and ModelError for a subject that cannot add or whose stream is not the sum of
+    its writes.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
@@ -195,7 +204,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place, batch_size: int = 
 
 
 class _Here:
-    """The base's run with something added to the stream of q_k at one place."""
+    """Runs the base with something added to the stream of q_k at one place."""
 
     def __init__(self, subject: Subject, contrast: Contrast, runs: Runs, place: Place, at_once: int) -> None:
         self._subject, self._contrast, self._runs, self._place = subject, contrast, runs, place
@@ -204,19 +213,17 @@ class _Here:
         self._at_once = at_once
 
     def difference(self, component: Component) -> torch.Tensor:
-        """(B, D) at q_k, of the source's write less the base's."""
+        """The source's write minus the base's at q_k, (B, D)."""
         source, base = (writes.written(self._subject, component, run) for run in (self._runs.source, self._runs.base))
         return take(source - base, self._at_B1)[:, 0]
 
     def effect(self, added_UBD: torch.Tensor, axes: dict[str, list[object]]) -> Measured:
         parts = added_UBD.split(self._at_once)
         margin_UB = torch.cat([self._margins(part) for part in parts])
-        corrupt_B, clean_B = (margin.cpu().numpy() for margin in (self._runs.corrupt_B, self._runs.clean_B))
-        name = "effect of what a component wrote"
-        return self._contrast.effects(name, axes, margin_UB.T.cpu().numpy(), corrupt_B, clean_B).effect
+        return self._contrast.effects("effect of what a component wrote", axes, margin_UB.T.cpu().numpy()).effect
 
     def computes(self, component: Component) -> bool:
-        """Whether a write may be more than a sum of copied digits."""
+        """Whether what the component writes may be more than a sum of copied digits."""
         if component.kind != "head":
             return component.kind == "mlp"
         name = f"blocks.{component.layer}.attn.hook_pattern"
@@ -226,7 +233,7 @@ class _Here:
         return component.layer > 0 or float((source_BT - base_BT).abs().sum(-1).mean()) > NOTHING
 
     def gradients(self, total_BD: torch.Tensor) -> torch.Tensor:
-        """(S B, D) of the margin, on the way from base to source."""
+        """The gradients of the margin at points between base and source, (S B, D)."""
         added_SBD = torch.tensor(_POINTS, device=total_BD.device)[:, None, None] * total_BD
         with torch.inference_mode(False), torch.enable_grad():
             added_SBD = added_SBD.clone().requires_grad_()
@@ -246,7 +253,7 @@ class _Here:
 
 
 def span(vectors_XD: torch.Tensor) -> torch.Tensor:
-    """Orthonormal columns (D, R) that hold nearly all of the vectors; none where all are zero."""
+    """Orthonormal columns (D, R) that span nearly all of the vectors; none if all are zero."""
     _, size_R, rows_RD = torch.linalg.svd(vectors_XD.float().cpu(), full_matrices=False)
     energy_R = size_R.square().cumsum(0)
     if not float(energy_R[-1]):
@@ -260,7 +267,7 @@ def cosine(one_DR: torch.Tensor, other_DR: torch.Tensor) -> float:
 
 
 def _mended(basis_DR: torch.Tensor, wrote: Writes) -> torch.Tensor:
-    """The basis projected on what other components than the unread ones wrote; none of it where they wrote nothing."""
+    """The basis, projected on what the components that are read wrote; empty if there are none."""
     named = {str(one) for one in wrote.unread}
     read = [u for u, name in enumerate(wrote.components) if name not in named]
     if not read:

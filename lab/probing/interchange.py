@@ -1,29 +1,30 @@
-"""Interchange of a carry: is this direction of the stream the carry that the model computes with?
+"""Interchange of a carry: is a direction of the stream the carry with which the model computes?
 
-Two sums are read, a base and a source whose carries into column k differ (`pairs.cross_digit`). At q_k and one place
-of the stream x, what the source has inside of a subspace takes the place of what the base has there:
+A model reads two sums, a base and a source whose carries into column k differ (`pairs.cross_digit`). At q_k and one
+place of the stream x, the part of the base's stream in a subspace is replaced by that of the source:
 
     x' = x_base + V V^T (x_source - x_base)             V (D, r) orthonormal
 
 If the subspace is the carry, digit k of the base becomes (a_k + b_k of the base + carry of the source) mod 10
-(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). Source and base share no digits, and
-the rate of the source's own digit stands beside the target's: a subspace that takes over the answer has that one.
+(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). Source and base share no digits on
+purpose, and the rate of the source's own digit is reported too: it is high if a subspace exchanges the whole answer.
 
-Subspaces, of which only the last two are learned from the model's own behaviour:
+Subspaces:
 
     difference of means     from the mean of streams without a carry to that of streams with one
-    probe                   the weights of a softmax regression for the carry (`probes.fit`); reads, and need not write
-    das                     distributed alignment search: V learned by gradient so that pairs for training give their
-                            target (Geiger et al. 2023, arXiv 2303.02536)
+    probe                   the weights of a softmax regression that reads the carry (`probes.fit`)
+    das                     distributed alignment search: V is learned by gradient descent, so that training pairs give
+                            their targets (Geiger et al. 2023, arXiv 2303.02536)
 
-Controls: `nothing` exchanged (how often the model is right at all), the `whole` stream (should swap the answer),
-`random` subspaces (20, each for a twentieth of the pairs); for each the `placebo`, a change of the same size in a
-direction drawn for each pair; and all of it on a model of the same shape that has learned nothing (`untrained`).
-A rate above all of these does not make a direction the carry: see `illusion`.
+Controls: exchange `nothing` (how often the model is right), the `whole` stream (should swap the answers), or `random`
+subspaces (20, each for a twentieth of the pairs); for each of them the `placebo`, a change of the same size in a random
+direction; and all of this on a model of the same shape that has learned nothing (`untrained`).
+Even a rate above all controls does not make a direction the carry: see `illusion`.
 
 Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,21 +37,21 @@ from lab.errors import ModelError, TaskError
 from lab.probing import bridge as bridges
 from lab.probing import probes
 from lab.probing.bridge import Subject
-from lab.probing.interventions import Change, Site, put, residual, take
+from lab.probing.interventions import SITES, Change, Site, put, residual, take
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, cross_digit
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 from lab.probing.subspaces import Subspace, difference_of_means, probe_direction, random_basis
 
 OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
-"""Which digit is the likeliest token: the one that the carry alone would make, the source's own (of pairs whose sums
-have different digits there), the base's own, and the one as far from it as the target, on the other side. A change
-without a direction makes neighbours of both sides, and so "target" is worth what it has above "other neighbour"."""
+"""Which digit is the most likely token: the one that follows if only the carry is exchanged, the source's own (if it
+differs from the base's), the base's own, or the neighbour on its other side. An arbitrary change produces both
+neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
 DIRECTIONS = ("both", "0 to 1", "1 to 0")
-"""The ways of a change, from the base's carry to the source's."""
+"""From the base's carry to the source's."""
 CHANGES = ("interchange", "placebo")
 DRAWS = 20
-"""Random subspaces."""
+"""Number of random subspaces."""
 LEARNED = ("difference of means", "probe", "das")
 SUBSPACES = ("nothing", "whole", "random", *LEARNED)
 
@@ -67,7 +68,7 @@ class Interchanged(NamedTuple):
     rates: Measured
     """Axes (layer, site, column, subspace, change, direction, outcome)."""
     subspaces: dict[tuple[Place, str], Subspace]
-    """The subspaces that are learned, by their place and name."""
+    """The learned subspaces, by place and name."""
 
 
 def interchange_all(
@@ -75,7 +76,7 @@ def interchange_all(
     length: int,
     *,
     layers: Sequence[int] | None = None,
-    sites: Sequence[Site] = probes.SITES,
+    sites: Sequence[Site] = SITES,
     columns: Sequence[int] | None = None,
     subspaces: Sequence[str] = SUBSPACES,
     rank: int = 1,
@@ -85,13 +86,28 @@ def interchange_all(
     batch_size: int = 64,
     seed: int = 0,
 ) -> Interchanged:
-    """Each subspace at each layer, site and column, on numbers of `length` digits. Pairs for training are others.
+    """Exchanges each subspace at each layer, site and column, on numbers of `length` digits.
 
-    `columns`: all but the ones and the last if not given. Pairs of the last column are not a fair sample: their sums
-    may not grow by a digit, so a_k + b_k is smaller where there is a carry, and a difference of means finds that
-    instead. `rank`: of das and of random; a probe for a carry and a difference of means have one direction. For each
-    place there are two forward passes over the test pairs a subspace, and for das `das_steps` with gradients over a
-    batch. Raises TaskError for columns that have no carry into them, and for an unknown subspace.
+    For each place and subspace there are two forward passes over the test pairs, and for das `das_steps` passes with
+    gradients over a batch.
+
+    Args:
+        subject: the model.
+        length: digits of both numbers.
+        layers: all layers if not given.
+        sites: sites of the stream in each layer.
+        columns: if not given, all but the first and the last. Pairs of the last column are not a fair sample: their
+            sums must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds
+            that instead of the carry.
+        subspaces: some of `SUBSPACES`.
+        rank: dimensions of das and of random subspaces; the others have one.
+        train_pairs: pairs from which subspaces are learned.
+        test_pairs: other pairs, on which they are tested.
+        das_steps: steps of gradient descent.
+        batch_size: pairs of a forward pass.
+        seed: of all draws.
+
+    Raises TaskError for a column without a carry into it, and for an unknown subspace.
     """
     layers = range(subject.layers) if layers is None else layers
     columns = range(1, max(2, length - 1)) if columns is None else columns
@@ -141,7 +157,7 @@ def interchange_all(
 
 
 def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
-    """Cross-digit pairs to learn from, and others to test on. Raises what `cross_digit` raises."""
+    """Cross-digit pairs to learn from, and others to test on. Raises the same errors as `cross_digit`."""
     base, source, _ = cross_digit(length, column, train_pairs + test_pairs, seed)
     first, rest = slice(train_pairs), slice(train_pairs, None)
     return Pairs(base[first], source[first], column), Pairs(base[rest], source[rest], column)
@@ -160,8 +176,8 @@ def interchange(
 def random_rates(
     subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *, batch_size: int = 64, seed: int = 0
 ) -> Measured:
-    """Interchange of each of `DRAWS` random subspaces with all pairs: axes (draw, direction, outcome). What a learned
-    subspace has to beat is the best of them."""
+    """Interchange of each of `DRAWS` random subspaces with all pairs: axes (draw, direction, outcome). A learned
+    subspace should have a better rate than the best of them."""
     asked = _Asked.of(subject, pairs)
     source_ND = _streams(subject, asked.source, place, batch_size)
     drawn = (random_basis(subject.width, rank, seed + draw) for draw in range(DRAWS))
@@ -173,7 +189,7 @@ def random_rates(
 def _randomly(
     subject: Subject, asked: "_Asked", place: Place, source_ND: torch.Tensor, rank: int, batch_size: int, seed: int
 ) -> np.ndarray:
-    """`_outcomes` of random subspaces, each of which has every twentieth pair."""
+    """Like `_outcomes`, for random subspaces, each with every twentieth pair."""
     hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for draw in range(min(DRAWS, len(hits))):
         some = slice(draw, None, DRAWS)
@@ -186,7 +202,7 @@ _OUTCOME_AXES = {"change": list(CHANGES), "direction": list(DIRECTIONS), "outcom
 
 
 class _Asked(NamedTuple):
-    """Pairs as tokens; what each row could answer, (N, O); and whether it counts for a direction, (N, 3)."""
+    """Pairs as tokens, the token of each outcome (N, O), and whether a pair counts for a direction, (N, 3)."""
 
     base: Sums
     source: Sums
@@ -222,11 +238,10 @@ def _outcomes(
     batch_size: int,
     seed: int,
 ) -> np.ndarray:
-    """Whether each pair had each outcome, (N, change, direction, outcome); nan where it does not count."""
+    """Whether each pair had each outcome, (N, change, direction, outcome); nan if it does not count."""
     generator = torch.Generator().manual_seed(seed)
     found_CN: list[list[int]] = [[], []]
-    for start in range(0, len(asked.base), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(asked.base), batch_size):
         exchange = _exchange(source_ND[rows], basis_DR.to(subject.device))
         for found_N, change in zip(found_CN, (exchange, _placebo(exchange, generator)), strict=True):
             found_N += _logits_with(subject, asked.base.part(rows), place, change).argmax(-1).tolist()
@@ -247,11 +262,11 @@ def das(
     batch_size: int = 64,
     seed: int = 0,
 ) -> torch.Tensor:
-    """Orthonormal columns (D, R) whose interchange gives the pairs' targets: Adam on the target's cross-entropy.
+    """Orthonormal columns (D, R) whose interchange gives the pairs' targets, found with Adam on the cross-entropy.
 
     The basis is the Q of a QR decomposition, through which gradients pass. Its first column starts as the difference of
-    means, the others at random: from a random start, a circuit as sharp as a hand-written one is found half the time.
-    Each step is one batch of pairs. The model's weights stay as they are.
+    means, the others are random. From a random start, a switch as sharp as those written by hand is found only half the
+    time. Each step uses one batch of pairs. The model's weights do not change.
     """
     base, source = subject.sums(pairs.base), subject.sums(pairs.source)
     here_ND, there_ND = (_streams(subject, side, place, batch_size) for side in (base, source))
@@ -263,9 +278,7 @@ def das(
     # the entries of a unit vector are of the size of 1 / sqrt(D), and so should steps be
     optimizer = torch.optim.Adam([matrix_DR], lr=learning_rate / subject.width**0.5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    starts = range(0, len(base), batch_size)
-    for step in range(steps):
-        rows = slice(starts[step % len(starts)], starts[step % len(starts)] + batch_size)
+    for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
         with torch.enable_grad():
             basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
             logits_NV = _logits_with(subject, base.part(rows), place, _exchange(there_ND[rows], basis_DR))
@@ -278,9 +291,9 @@ def das(
 
 
 def untrained(subject: Subject, seed: int = 0) -> Subject:
-    """A model of the same shape whose weights are drawn at random: whatever holds for it too is no finding.
+    """A model of the same shape with random weights: what also holds for this model is not a finding.
 
-    Raises ModelError for a model that did not come from transformers, since it is not known how its weights were drawn.
+    Raises ModelError for a model that is not from transformers, because it is not known how its weights were drawn.
     """
     model = subject.bridge.original_model
     if not isinstance(model, PreTrainedModel):
@@ -294,7 +307,7 @@ def untrained(subject: Subject, seed: int = 0) -> Subject:
 
 
 def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> torch.Tensor:
-    """Logits (N, V) at the place's query, where `change` of the stream (N, D) is added to it."""
+    """The logits (N, V) at the place's query if `change` of the stream (N, D) is added to it."""
     at_N1 = base.query_at_BK[:, place.column : place.column + 1]
 
     def changed(stream_NTD: torch.Tensor) -> torch.Tensor:

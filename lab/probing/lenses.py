@@ -1,20 +1,20 @@
-"""What each layer would answer, and which component says which digit.
+"""What each layer would answer, and which component writes which digit.
 
-Logit lens (nostalgebraist 2020, "interpreting GPT: the logit lens"): the stream after a layer, read through the final
-norm and the unembedding as if it were the last. `logit_lens` says how often, at q_k, it has the right digit of the
-answer on top, how likely that digit is, and its rank.
+Logit lens (nostalgebraist 2020, "interpreting GPT: the logit lens"): the stream after a layer is read through the final
+norm and the unembedding, as if the layer were the last. `logit_lens` measures how often the right digit of the answer
+is the most likely token at q_k, how likely it is, and its rank.
 
 Direct logit attribution (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; Wang et al. 2022,
-arXiv 2211.00593): the stream at the end is a sum of what the embedding, each head and each MLP wrote, and with the
-scale s of the final norm kept as it is, so are the logits. The attribution of a component's output x to digit d is
+arXiv 2211.00593): the final stream is the sum of what the embedding, each head and each MLP wrote. If the scale s of
+the final norm is kept fixed, the logits are such a sum too. The attribution of a component's output x to digit d is
 
     (x . w / s) (u_d - mean of u_e over the other nine digits e)
 
-w: weights of the final norm; u: unembedding. (Of a norm that subtracts the mean, x without its mean.) Only the direct
-way to the logits counts: what a head does through later layers is not in it. Both are suggestive, not evidence: what a
-layer would say need not be what later ones read.
+with the weights w of the final norm and the unembedding u. (If the norm subtracts the mean, x is taken without its
+mean.) Only the direct path to the logits counts, not what a head does through later layers. Both instruments suggest,
+and are not evidence: what a layer would answer need not be what later layers read.
 
-The control of both is the digit of another sum: what a digit gets that has nothing to do with the question.
+The control of both is the digit of another sum, which has nothing to do with the question.
 
 Shapes: B sums, K columns, D width of the model, V words, H heads, Z width of a head, C components, G places.
 """
@@ -27,24 +27,24 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing.bridge import Subject
-from lab.probing.interventions import Site, take
+from lab.probing.interventions import SITES, Site, take
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
-from lab.probing.probes import SITES, read_queries
+from lab.probing.positions import Sums, batches
+from lab.probing.probes import read_queries
 
 DIGITS = ("right", "of another sum")
 _TOLERANCE = 1e-3
-"""How far the components' sum may be from the logits, as a share of the largest."""
+"""How far the components' sum may be from the logits, as a share of the largest logit."""
 
 
 class Lens(NamedTuple):
     """Axes (layer, site, column, digit)."""
 
     accuracy: Measured
-    """How often the digit is the likeliest of all tokens."""
+    """How often the digit is the most likely of all tokens."""
     probability: Measured
     rank: Measured
-    """Tokens that are likelier; 0 at best."""
+    """How many tokens are more likely."""
 
 
 def logit_lens(
@@ -56,7 +56,7 @@ def logit_lens(
     batch_size: int = 64,
     seed: int = 0,
 ) -> Lens:
-    """The answer's digits read off each place of the stream; the site post of the last layer is the model itself.
+    """Reads the answer's digits at each place of the stream; the site post of the last layer is the model itself.
 
     Raises ModelError for a model that writes several digits a token.
     """
@@ -66,8 +66,7 @@ def logit_lens(
     columns = range(sums.columns.sum.shape[1])
     shape = (len(sums), len(places), len(columns), len(DIGITS))
     top, probability, rank = (np.full(shape, np.nan) for _ in range(3))
-    for start in range(0, len(sums), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(sums), batch_size):
         stream_GBKD = read_queries(subject, sums.part(rows), places, columns, batch_size)
         token_BKX_here = token_BKX[rows].to(subject.device)
         for g, stream_BKD in enumerate(stream_GBKD):
@@ -93,12 +92,11 @@ def logit_lens(
 
 @torch.inference_mode()
 def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64, seed: int = 0) -> Measured:
-    """Mean attribution to a digit's logit, less the mean of the other digits': axes (component, column, digit).
+    """The mean attribution to a digit's logit, minus the mean over the other digits: axes (component, column, digit).
 
-    Components are "embedding" (with positions), "L0H3" for a head, "L0 MLP", and "bias" for all that is the same
-    whatever is asked. They sum to the logits' own difference.
-    Raises ModelError when they do not, as with adapters that are not merged, whose share the bridge's weights lack; and
-    for a model that writes several digits a token.
+    Components are "embedding" (with positions), "L0H3" for a head, "L0 MLP", and "bias" for everything that does not
+    depend on the question. They sum to the difference of the logits. Raises ModelError if they do not, as with adapters
+    that are not merged, or if the model writes several digits a token.
     """
     names = ["embedding"]
     for layer in range(subject.layers):
@@ -106,10 +104,7 @@ def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64, se
     names.append("bias")
     token_BKX, there_BKX = _digits(subject, sums, seed)
     found = np.concatenate(
-        [
-            _attributed(subject, sums.part(slice(start, start + batch_size)), token_BKX[start : start + batch_size])
-            for start in range(0, len(sums), batch_size)
-        ]
+        [_attributed(subject, sums.part(rows), token_BKX[rows]) for rows in batches(len(sums), batch_size)]
     )
     axes = {"component": names, "column": list(range(token_BKX.shape[1])), "digit": list(DIGITS)}
     return Measured.mean("direct logit attribution", axes, np.where(there_BKX[:, None], found, np.nan))
@@ -151,7 +146,7 @@ def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.nda
 
 
 def _contrast(subject: Subject, of_words: torch.Tensor) -> torch.Tensor:
-    """(..., V), a digit's value less the mean of the other nine; words that are no digits keep theirs."""
+    """(..., V): for each digit, its value minus the mean of the other nine; other words keep their value."""
     digit_ids = subject.writer.digit_ids()
     contrast = of_words.clone()
     digits = of_words[..., digit_ids]
@@ -160,7 +155,7 @@ def _contrast(subject: Subject, of_words: torch.Tensor) -> torch.Tensor:
 
 
 def _frozen_norm(subject: Subject, end_BKD: torch.Tensor, wanted_BKXD: torch.Tensor) -> torch.Tensor:
-    """What the stream itself is multiplied with, when the final norm is a linear map of the scale that it has there."""
+    """The vectors whose products with the stream give the wanted products after the final norm, at its fixed scale."""
     norm, config = subject.bridge.ln_final, subject.bridge.cfg
     if config.normalization_type is None:
         return wanted_BKXD
@@ -191,8 +186,7 @@ def _check_sum(
 
 
 def _digits(subject: Subject, sums: Sums, seed: int) -> tuple[torch.Tensor, np.ndarray]:
-    """Tokens of each digit and of the same column's digit of another sum, and whether there is such a digit,
-    (B, K, 2)."""
+    """The tokens of each digit and of the same column's digit of another sum, and whether these exist, (B, K, 2)."""
     token_of_digit = torch.tensor(subject.writer.digit_ids())
     right_BK, there_BK = torch.from_numpy(sums.columns.sum), sums.has_digit_BK
     shift = int(np.random.default_rng(seed).integers(1, max(2, len(sums))))

@@ -1,8 +1,8 @@
-"""What an instrument returns: an array with named axes, its intervals, and how many samples stand behind it."""
+"""What an instrument returns: an array with named axes, its intervals, and the number of samples behind each value."""
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,8 +17,12 @@ _RESAMPLES = 1000
 _SHOWN_ROWS = 20
 
 
+Axes: TypeAlias = Mapping[str, Sequence[Any]]
+"""Names and labels of dimensions, such as {"layer": [0, 1], "head": [0, 1, 2, 3]}."""
+
+
 class Measured(NamedTuple):
-    """Arrays have one dimension for each axis; nan where nothing was measured."""
+    """Arrays have one dimension for each axis. A value is nan if nothing was measured."""
 
     name: str
     axes: dict[str, list[Any]]
@@ -31,10 +35,10 @@ class Measured(NamedTuple):
     """Samples behind each value."""
 
     @classmethod
-    def mean(cls, name: str, axes: Mapping[str, Sequence[Any]], samples: np.ndarray) -> "Measured":
-        """Means over the first dimension of (N, *axes), where nan is no sample; percentile bootstrap over its rows.
+    def mean(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
+        """Means over the rows of `samples` (N, *axes), with percentile bootstrap over the rows. nan is no sample.
 
-        Raises ValueError when the shape is not that of the axes, and when there are no rows.
+        Raises ValueError if the shape does not fit the axes, or if there are no rows.
         """
         samples = np.asarray(samples, dtype=float)
         _check(axes, samples.shape[1:])
@@ -57,10 +61,10 @@ class Measured(NamedTuple):
         return cls(name, {key: list(labels) for key, labels in axes.items()}, *arrays)
 
     @classmethod
-    def share(cls, name: str, axes: Mapping[str, Sequence[Any]], samples: np.ndarray) -> "Measured":
-        """Shares of ones among zeros and ones (N, *axes), where nan is no sample; Wilson's interval.
+    def share(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
+        """Shares of ones among zeros and ones (N, *axes), with Wilson's interval. nan is no sample.
 
-        Raises ValueError when the shape is not that of the axes.
+        Raises ValueError if the shape does not fit the axes.
         """
         samples = np.asarray(samples, dtype=float)
         _check(axes, samples.shape[1:])
@@ -85,13 +89,13 @@ class Measured(NamedTuple):
         return Measured(self.name, axes, self.value[place], self.low[place], self.high[place], self.n[place])
 
     def only(self, axis: str, labels: Sequence[Any]) -> "Measured":
-        """The part with one of these labels, on the same axes. Raises ValueError for one that it does not have."""
+        """The part with these labels of an axis, on the same axes. Raises ValueError for an unknown label."""
         where, chosen = list(self.axes).index(axis), [self.axes[axis].index(label) for label in labels]
         arrays = (np.take(array, chosen, where) for array in (self.value, self.low, self.high, self.n))
         return Measured(self.name, {**self.axes, axis: list(labels)}, *arrays)
 
     def __repr__(self) -> str:
-        """Name, axes, and the values with their intervals as a table, of which long ones show the first rows."""
+        """The name, the axes, and a table of the values with their intervals; a long table shows its first rows."""
         from lab.probing.charts import table
 
         shown = table(self)
@@ -110,7 +114,8 @@ class Measured(NamedTuple):
         return pandas.DataFrame(rows, columns=names).assign(**arrays) if names else pandas.DataFrame(arrays)
 
     def plot(self) -> "plotly.graph_objects.Figure":
-        """The last two axes as a heat map, a single one as points with intervals; a menu chooses among the others."""
+        """The last two axes as a heat map, or a single axis as points with intervals; a menu chooses among the
+        others."""
         from plotly.graph_objects import Figure
 
         from lab.probing.charts import figure
@@ -119,13 +124,13 @@ class Measured(NamedTuple):
         return Figure(drawn["data"], {**drawn["layout"], "title": {"text": self.name}})
 
     def to_json(self) -> dict[str, Any]:
-        """Nested lists, None for nan, so that any language reads it."""
+        """Nested lists, with None for nan, which any language can read."""
         arrays = {key: _listed(getattr(self, key)) for key in ("value", "low", "high", "n")}
         return {"name": self.name, "axes": self.axes, **arrays}
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> "Measured":
-        """Raises RunError when it is not what `to_json` makes."""
+        """Reads what `to_json` made. Raises RunError for anything else."""
         try:
             value, low, high = (np.array(read[key], dtype=float) for key in ("value", "low", "high"))
             found = cls(read["name"], dict(read["axes"]), value, low, high, np.array(read["n"]))
@@ -135,14 +140,21 @@ class Measured(NamedTuple):
         return found
 
 
+def nanmean(values: np.ndarray, axis: int = -1) -> np.ndarray:
+    """The mean over an axis of what is not nan; nan, without a warning, where there is nothing."""
+    there = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(there, values, 0).sum(axis) / there.sum(axis)
+
+
 def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
-    """Measured arrays of the same axes as one, by label; `axis` becomes the last."""
+    """Joins measured arrays with the same axes, by label; `axis` becomes the last axis."""
     first = next(iter(parts.values()))
     arrays = (np.stack([getattr(part, name) for part in parts.values()], -1) for name in ("value", "low", "high", "n"))
     return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)
 
 
-def _check(axes: Mapping[str, Sequence[Any]], shape: tuple[int, ...]) -> None:
+def _check(axes: Axes, shape: tuple[int, ...]) -> None:
     expected = tuple(len(labels) for labels in axes.values())
     if shape != expected:
         raise ValueError(f"an array of shape {shape} for axes {dict(zip(axes, expected, strict=True))}")

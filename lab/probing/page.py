@@ -1,8 +1,8 @@
 """What the instruments of lab/probing measured, on one page that opens offline: what was found in sentences, the
 circuit as a drawing, then a section for each instrument, whose first figure is open and whose others are folded.
 
-plotly draws the figures and CircuitsVis the attention patterns; the page holds the scripts of both, so it needs no
-network, and text from a model's vocabulary is data to it, never markup.
+plotly draws the figures, and CircuitsVis the attention patterns. The page contains the scripts of both, so it needs no
+network. Text from a model's vocabulary is treated as data, never as markup.
 """
 
 import itertools
@@ -20,11 +20,11 @@ from lab.probing.diagram import svg
 from lab.probing.measured import Measured
 
 _ROWS = 200
-"""The largest number of rows in a table on the page; the whole array is in the run directory."""
+"""The most rows of a table on the page; the whole array is in the run directory."""
 
 
 class Attention(NamedTuple):
-    """Where some heads look in one text."""
+    """The attention patterns of some heads in one text."""
 
     title: str
     tokens: list[str]
@@ -37,17 +37,25 @@ class Section(NamedTuple):
 
     name: str
     look_for: str
-    """What to see in its figures."""
+    """What to look for in its figures."""
     measured: Sequence[Measured]
     verdicts: Sequence[str]
     failure: str = ""
-    """Why it found nothing."""
+    """Why it could not measure; empty if it could."""
     unable: bool = False
     """Whether the verdicts say that the subject cannot do what is probed."""
 
+    @property
+    def id(self) -> str:
+        return self.name.replace("_", "-")
+
+    @property
+    def title(self) -> str:
+        return self.name.replace("_", " ").capitalize()
+
 
 def page(title: str, facts: Sequence[str], sections: Sequence[Section], attention: Sequence[Attention]) -> str:
-    """One file of HTML with everything that it needs in it."""
+    """The page as one HTML file that contains everything it needs."""
     import circuitsvis
     from jinja2 import Environment
     from plotly.offline import get_plotlyjs
@@ -61,7 +69,6 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
         }
         for item in attention
     ]
-    drawn = [groups(section.measured) for section in sections]
     number = itertools.count()
     template = Environment(autoescape=True).from_string(files("lab.probing").joinpath("page.html").read_text("utf-8"))
     drawing = files(circuitsvis).joinpath("dist/cdn/iife.js").read_text(encoding="utf-8") if attention else ""
@@ -70,41 +77,53 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
         facts=facts,
         style=files("lab.drawing").joinpath("page.css").read_text(encoding="utf-8"),
         diagram=svg(circuit({section.name: section.measured for section in sections})),
-        sections=[_shown(section, parts, number) for section, parts in zip(sections, drawn, strict=True)],
+        sections=[(section, _parts(section, number)) for section in sections],
         attention=[item.title for item in attention],
-        figures=_script([figure(*together) for parts in drawn for together in parts]),
+        figures=_script([figure(*together) for section in sections for together in groups(section.measured)]),
         patterns=_script(patterns),
         plotly=get_plotlyjs().replace("</script", "<\\/script"),
         circuitsvis=drawing.replace("</script", "<\\/script"),
     )
 
 
-def _shown(section: Section, parts: Sequence[Sequence[Measured]], number: Iterator[int]) -> dict[str, Any]:
-    """`number` counts the figures of the page."""
-    return {
-        "id": section.name.replace("_", "-"),
-        "title": section.name.replace("_", " ").capitalize(),
-        "look_for": section.look_for,
-        "verdicts": section.verdicts,
-        "failure": section.failure,
-        "unable": section.unable,
-        "parts": [
-            {
-                "number": next(number),
-                "title": "; ".join(one.name for one in together),
-                "beside": len(together) > 1 and len(together[0].axes) > 1,
-                "tables": [_part(table(one)) for one in together],
-            }
-            for together in parts
-        ],
-    }
+class Shown(NamedTuple):
+    """A table as the page shows it."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left_out: int
+    """How many further rows it has."""
 
 
-def _part(shown: Table) -> dict[str, Any]:
-    rows = [tuple(map(str, row)) for row in shown.rows[:_ROWS]]
-    return {"title": shown.title, "columns": shown.columns, "rows": rows, "left_out": len(shown.rows) - len(rows)}
+class Part(NamedTuple):
+    """A figure of arrays beside each other, and their tables."""
+
+    number: int
+    """The number of the figure on the page."""
+    title: str
+    beside: bool
+    """Whether several maps stand beside each other."""
+    tables: Sequence[Shown]
+
+
+def _parts(section: Section, number: Iterator[int]) -> list[Part]:
+    return [
+        Part(
+            next(number),
+            "; ".join(one.name for one in together),
+            len(together) > 1 and len(together[0].axes) > 1,
+            [_shown(table(one)) for one in together],
+        )
+        for together in groups(section.measured)
+    ]
+
+
+def _shown(found: Table) -> Shown:
+    rows = [tuple(map(str, row)) for row in found.rows[:_ROWS]]
+    return Shown(found.title, found.columns, rows, len(found.rows) - len(rows))
 
 
 def _script(value: Any) -> str:
-    """JSON that cannot end the script that it stands in."""
+    """JSON that cannot end the script element around it."""
     return json.dumps(value).replace("<", "\\u003c")

@@ -1,12 +1,12 @@
 """Pairs of additions that differ in one carry, for interventions on it.
 
-carry-only (column j)    the source is the base with a_j + b_j moved from t in 0..8 to t + 10. s_j stays, the carry into
-                         column j + 1 turns from 0 to 1, and with it s_{j+1} grows by one; nothing else changes.
-cross-digit (column k)   base and source share no digit on purpose: all columns are drawn anew, only the carry into k
-                         differs. If nothing but the carry is taken over from the source, digit k of the base becomes
-                         (a_k + b_k of the base + carry of the source) mod 10, which is neither sum's own digit.
+carry-only (column j)    The source is the base with a_j + b_j changed from t in 0..8 to t + 10. s_j stays the same, the
+                         carry into column j + 1 turns from 0 to 1, and s_{j+1} grows by one. Nothing else changes.
+cross-digit (column k)   Base and source are drawn independently, except that their carries into k differ. If only the
+                         carry is taken from the source, digit k of the base becomes (a_k + b_k of the base + carry of
+                         the source) mod 10, which is the digit of neither sum.
 
-Pairs that share digits flatter: a change that takes over the whole answer then looks like a carry
+With pairs that share digits, a change that exchanges the whole answer would look like a carry
 (lab/probing/interchange.py).
 All draws are functions of (seed, length, column).
 """
@@ -30,11 +30,7 @@ class Pairs(NamedTuple):
     base: list[tuple[int, int]]
     source: list[tuple[int, int]]
     column: int
-    """Whose digit of the base changes when the source's carry is taken over."""
-
-    def turned(self) -> "Pairs":
-        """The other direction."""
-        return Pairs(self.source, self.base, self.column)
+    """The column whose digit changes if the base gets the source's carry."""
 
     @property
     def target(self) -> np.ndarray:
@@ -44,10 +40,10 @@ class Pairs(NamedTuple):
 
 
 def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
-    """Pairs whose base has no carry out of `column`, and whose source has one; their `column` is the one above.
+    """Pairs whose base has no carry out of `column`, and whose source has one; their own `column` is the next one.
 
-    Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 1: above the last column the sum
-    would grow by a digit.
+    Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 1, because a carry out of the last
+    column would make the sum longer.
     """
     if not 0 <= column < length - 1:
         raise TaskError(f"column {column} of {length} digits: a carry out of it should reach a column below {length}")

@@ -1,12 +1,12 @@
 """Activation patching: one activation of the base's run is replaced by the source's (Vig et al. 2020, arXiv 2004.12265;
-Meng et al. 2022, arXiv 2202.05262). Which places of a model hold what tells the source's answer from the base's?
+Meng et al. 2022, arXiv 2202.05262). Which places of a model distinguish the source's answer from the base's?
 
-Effects are those of `contrast`, both ways. What is patched: a head's output, that of an MLP, or the stream, at tokens
-that are named by what they are to column k, or everywhere; and heads in pairs, since a carry that two digits bring
-about is undone by neither head alone.
+Effects are those of `contrast`, in both directions. What is patched is the output of a head or of an MLP, or the
+stream, at tokens with a role for column k or at all tokens. Heads are also patched in pairs, because a carry that
+follows from two digits may not change if only one head is patched.
 
-Patches share passes: a batch holds the base's rows once for each of several patches, begins at the first layer that
-one of them changes, and ends, in tokens and in logits, at q_k. The numbers are those of one pass a patch
+Patches share passes: a batch contains the base's rows once for each of several patches, begins at the first layer that
+one of them changes, and ends at q_k. The results equal those of one pass for each patch
 (`experiments/speed_patching.py` compares them with TransformerLens' own sweep).
 
 Shapes: B pairs (each both ways), P patches, C patches of one pass, T tokens, H heads, Z width of a head.
@@ -14,26 +14,26 @@ Shapes: B pairs (each both ways), P patches, C patches of one pass, T tokens, H 
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from lab.errors import ModelError
 from lab.probing import interventions
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Effects, Runs
-from lab.probing.interventions import Site
+from lab.probing.interventions import SITES, Site
+from lab.probing.measured import Axes
 from lab.probing.pairs import Pairs
+from lab.probing.positions import batches
 
 BATCH = 512
 """Rows of a pass."""
-SITES: tuple[Site, ...] = ("pre", "mid", "post")
 
 
 class Patch(NamedTuple):
-    """Components that are replaced together, at one place."""
+    """Components that are patched together, at one place."""
 
     components: tuple[Component, ...]
     place: str
@@ -46,7 +46,8 @@ class Patch(NamedTuple):
 def patch_heads(
     subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE,), batch_size: int = BATCH
 ) -> Effects:
-    """Effect of each head at each place (`contrast.PLACES`); axes carry, layer, head, place. Raises as `patch` does."""
+    """The effect of each head at each place (`contrast.PLACES`); axes carry, layer, head, place. Errors: see
+    `patch`."""
     axes = {"layer": range(subject.layers), "head": range(subject.heads), "place": places}
     patches = [Patch((Component("head", layer, head),), place) for layer, head, place in product(*axes.values())]
     return patch(subject, pairs, patches, "effect of a head", axes, batch_size)
@@ -55,7 +56,7 @@ def patch_heads(
 def patch_mlps(
     subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE, *PLACES), batch_size: int = BATCH
 ) -> Effects:
-    """Effect of each MLP at each place; axes carry, layer, place. Raises as `patch` does."""
+    """The effect of each MLP at each place; axes carry, layer, place. Errors: see `patch`."""
     axes = {"layer": range(subject.layers), "place": places}
     patches = [Patch((Component("mlp", layer),), place) for layer, place in product(*axes.values())]
     return patch(subject, pairs, patches, "effect of an MLP", axes, batch_size)
@@ -68,7 +69,7 @@ def patch_residuals(
     sites: Sequence[Site] = SITES,
     batch_size: int = BATCH,
 ) -> Effects:
-    """Effect of the stream at each site and place; axes carry, layer, site, place. Raises as `patch` does."""
+    """The effect of the stream at each site and place; axes carry, layer, site, place. Errors: see `patch`."""
     axes = {"layer": range(subject.layers), "site": sites, "place": places}
     patches = [Patch((Component(site, layer),), place) for layer, site, place in product(*axes.values())]
     return patch(subject, pairs, patches, "effect of the stream", axes, batch_size)
@@ -81,8 +82,8 @@ def patch_head_pairs(
     place: str = EVERYWHERE,
     batch_size: int = BATCH,
 ) -> Effects:
-    """Effect of two heads at once, given as (layer, head); axes carry, first, second, and single heads where first and
-    second are the same. Raises as `patch` does."""
+    """The effect of two heads together, each given as (layer, head); axes carry, first, second. If first and second are
+    the same, it is the effect of this head alone. Errors: see `patch`."""
     components = [Component("head", layer, head) for layer, head in heads]
     axes = {"first": list(map(str, components)), "second": list(map(str, components))}
     patches = [Patch(tuple(sorted({one, other})), place) for one, other in product(components, components)]
@@ -94,39 +95,30 @@ def patch(
     pairs: Pairs,
     patches: Sequence[Patch],
     name: str,
-    axes: dict[str, Any],
+    axes: Axes,
     batch_size: int = BATCH,
 ) -> Effects:
-    """Effects of patches in the order of the axes' product; nan where a pair has no such place.
+    """The effects of patches, which are in the order of the axes' product; nan if a pair has no such place.
 
-    Raises what `Contrast` raises, and ModelError for components that the subject does not have.
+    Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
-    changed_BP, corrupt_B, clean_B = margins(contrast, patches, batch_size)
     shape = [len(labels) for labels in axes.values()]
-    return contrast.effects(name, axes, changed_BP.reshape(-1, *shape), corrupt_B, clean_B)
+    return contrast.effects(name, axes, margins(contrast, patches, batch_size).reshape(-1, *shape))
 
 
 @torch.inference_mode()
-def margins(
-    contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATCH
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Margins after each patch (B, P), nan where a pair has no such place, and those of base and source (B,)."""
+def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATCH) -> np.ndarray:
+    """The margins after each patch (B, P); nan if a pair has no such place."""
     subject = contrast.subject
-    for component in {component for patch in patches for component in patch.components}:
-        if not (0 <= component.layer < subject.layers and 0 <= component.head < subject.heads):
-            raise ModelError(f"{subject.name} has no {component}, but {subject.layers} layers of {subject.heads} heads")
+    check_components(subject, {component for patch in patches for component in patch.components})
     masks = {place: contrast.at_BT(place) for place in {patch.place for patch in patches}}
     names = sorted({component.hook_point for patch in patches for component in patch.components})
     distinct = sorted(set(patches), key=lambda patch: (min(part.layer for part in patch.components), patch))
     found: dict[Patch, list[torch.Tensor]] = {patch: [] for patch in distinct}
-    corrupt, clean = [], []
-    for start in range(0, len(contrast), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(contrast), batch_size):
         runs = Runs(contrast, rows, [], names)
-        corrupt.append(runs.corrupt_B)
-        clean.append(runs.clean_B)
         at_once = max(1, batch_size // len(runs))
         for first in range(0, len(distinct), at_once):
             group = distinct[first : first + at_once]
@@ -136,12 +128,11 @@ def margins(
             for patch, changed_B in zip(group, changed_CB, strict=True):
                 there_B = masks[patch.place][rows].any(1).to(changed_B.device)
                 found[patch].append(torch.where(there_B, changed_B, float("nan")))
-    changed_BP = torch.stack([torch.cat(found[patch]) for patch in patches], dim=1)
-    return changed_BP.cpu().numpy(), torch.cat(corrupt).cpu().numpy(), torch.cat(clean).cpu().numpy()
+    return torch.stack([torch.cat(found[patch]) for patch in patches], dim=1).cpu().numpy()
 
 
 def _replacing(group: Sequence[Patch], source: dict[str, torch.Tensor], masks: dict[str, torch.Tensor]) -> list[Hook]:
-    """Hooks for a batch of one copy a patch."""
+    """Hooks for a batch with one copy of the rows for each patch."""
     order = ("pre", "head", "mid", "mlp", "post")
     touched = {component._replace(head=0) for patch in group for component in patch.components}
     in_order = sorted(touched, key=lambda one: (one.layer, order.index(one.kind)))
@@ -151,7 +142,7 @@ def _replacing(group: Sequence[Patch], source: dict[str, torch.Tensor], masks: d
 def _change(
     group: Sequence[Patch], touched: Component, source: torch.Tensor, masks: dict[str, torch.Tensor]
 ) -> interventions.Change:
-    """`source`: (B, T, H, Z) of heads, (B, T, D) of all else."""
+    """`source`: (B, T, H, Z) for heads, (B, T, D) for everything else."""
     at_CBT = torch.stack([masks[patch.place] for patch in group])
     heads = range(source.shape[2]) if touched.kind == "head" else range(1)
     is_in_CH = torch.tensor([[touched._replace(head=head) in patch.components for head in heads] for patch in group])

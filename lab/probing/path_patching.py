@@ -1,19 +1,20 @@
-"""Path patching: what one component tells another, all else as in the base's run (Wang et al. 2022, arXiv 2211.00593,
-appendix B; Goldowsky-Dill et al. 2023, arXiv 2304.05969).
+"""Path patching: what one component passes directly to another (Wang et al. 2022, arXiv 2211.00593, appendix B;
+Goldowsky-Dill et al. 2023, arXiv 2304.05969).
 
-The stream adds up what components write. So with all others frozen, replacing a sender's output by the source's changes
-what a later receiver reads by exactly the difference of the two writes:
+The stream is the sum of what components write. If all other components are frozen, replacing a sender's output by the
+source's changes what a later receiver reads by exactly the difference of the two writes:
 
-    1. delta     what the sender writes with its output of the source - with that of the base
-    2. receive   the receiver's layer alone, its stream + delta: keep the receiver's query, keys, values or output
-    3. go on     the base's run with what the receiver made of it, and everything after it computed anew
+    1. delta     what the sender writes with the source's output, minus what it writes with the base's
+    2. receive   compute only the receiver's layer, with delta added to its stream: keep the receiver's query, keys,
+                 values or output
+    3. go on     the base's run with this query, key, value or output; everything after it is computed again
 
-A receiver is the query, key or value input of a head, an MLP, or the logits. Under grouped-query attention the heads of
-a group share their keys and values, so k and v receivers are groups there; queries are each head's own. No setting of
-the bridge is touched, and weights are never read: adapters and quantized weights are no obstacle.
+A receiver is the query, key or value input of a head, an MLP, or the logits. In grouped-query attention the heads of a
+group share keys and values, so k and v receivers are groups; each head has its own queries. No setting of the bridge
+changes, and weights are never read, so adapters and quantized weights do not matter.
 
-The control is another head of the sender's layer, chosen at random among those that the caller knows to be outside of
-the circuit, or among those that are no senders: a head of the circuit would be no control.
+The control is another head of the sender's layer, drawn from the heads that the caller knows to be outside of the
+circuit, or from those that are not senders. A head of the circuit would not be a control.
 
 Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, H heads, Z width of one.
 """
@@ -27,13 +28,14 @@ import torch
 from lab.errors import ModelError
 from lab.numbers.sampling import philox
 from lab.probing import interventions
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.interventions import Site
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.patching import BATCH
+from lab.probing.positions import batches
 from lab.probing.writes import EMBEDDING
 
 Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
@@ -43,7 +45,7 @@ class Receiver(NamedTuple):
     input: Input
     layer: int
     head: int = 0
-    """The head for q; for k and v the key-value head, which under grouped-query attention serves several heads."""
+    """The head for q; for k and v the key-value head, which serves several heads in grouped-query attention."""
 
     def __str__(self) -> str:
         if self.input == "logits":
@@ -51,7 +53,8 @@ class Receiver(NamedTuple):
         return f"L{self.layer} mlp" if self.input == "mlp" else f"L{self.layer}H{self.head}.{self.input}"
 
     def is_after(self, sender: Component) -> bool:
-        """An MLP reads what the heads of its own layer write, and everything reads the embedding."""
+        """Whether it reads what the sender writes. MLPs read the heads of their own layer; everything reads the
+        embedding."""
         if sender == EMBEDDING:
             return True
         same_layer = self.input == "logits" or (self.input == "mlp" and sender.kind == "head")
@@ -60,14 +63,14 @@ class Receiver(NamedTuple):
 
 class Paths(NamedTuple):
     effect: Measured
-    """Axes carry, sender, receiver; nan where the receiver is not after the sender."""
+    """Axes carry, sender, receiver; nan if the receiver is not after the sender."""
     control: Measured
-    """The same of heads outside of the circuit, by which its senders are named."""
+    """The same for heads outside of the circuit, which are then the labels of the axis sender."""
     gap: Measured
 
 
 def receivers(subject: Subject, inputs: Sequence[Input] = ("q", "k", "v", "mlp", "logits")) -> list[Receiver]:
-    """All that a subject has of these inputs."""
+    """All receivers of a subject with these inputs."""
     heads = {"q": subject.heads, "k": _groups(subject), "v": _groups(subject), "mlp": 1}
     found = [
         Receiver(name, layer, head)
@@ -88,23 +91,30 @@ def patch_paths(
     seed: int = 0,
     batch_size: int = BATCH,
 ) -> Paths:
-    """Effects of the paths from each sender, a head, an MLP or the embedding, into each receiver; `seed` draws the
-    controls.
+    """The effects of the paths from each sender to each receiver.
 
-    `outside`: heads that controls are drawn from; all heads that are not senders if not given.
-    Raises what `Contrast` raises, and ModelError for senders and receivers that the subject does not have, for a
-    subject that cannot add, and where no sender's layer has a head to compare it with.
+    Args:
+        subject: a model that can add.
+        pairs: the pairs that it is run on, in both directions.
+        senders: heads, MLPs, or the embedding.
+        into: receivers.
+        outside: heads from which controls are drawn; all heads that are not senders if not given.
+        seed: of the draw of controls.
+        batch_size: rows of a pass.
+
+    Raises the same errors as `Contrast`, and ModelError for senders and receivers that the subject does not have, for a
+    subject that cannot add, and if no layer of a sender has a head for a control.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
     _check(subject, senders, into)
     stand_ins = _others(subject, senders, outside, seed)
     distinct = sorted({*senders, *stand_ins})
-    changed, corrupt_B, clean_B = margins(contrast, distinct, into, batch_size)
+    changed = margins(contrast, distinct, into, batch_size)
 
     def effects(name: str, of: Sequence[Component]) -> tuple[Measured, Measured]:
         axes = {"sender": list(map(str, of)), "receiver": list(map(str, into))}
-        return contrast.effects(name, axes, changed[:, [distinct.index(one) for one in of]], corrupt_B, clean_B)
+        return contrast.effects(name, axes, changed[:, [distinct.index(one) for one in of]])
 
     effect, gap = effects("effect of a path", senders)
     return Paths(effect, effects("effect of a path from a random head", stand_ins)[0], gap)
@@ -113,19 +123,14 @@ def patch_paths(
 @torch.inference_mode()
 def margins(
     contrast: Contrast, senders: Sequence[Component], into: Sequence[Receiver], batch_size: int = BATCH
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Margins with each path patched (B, senders, receivers), nan where there is no path, and those of base and source
-    (B,)."""
+) -> np.ndarray:
+    """The margins with each path patched, (B, senders, receivers); nan if there is no path."""
     subject = contrast.subject
     written = [_written(sender) for sender in senders]
     outputs = [sender.hook_point for sender in senders]
     changed = np.full((len(contrast), len(senders), len(into)), np.nan)
-    corrupt, clean = [], []
-    for start in range(0, len(contrast), batch_size):
-        rows = slice(start, start + batch_size)
+    for rows in batches(len(contrast), batch_size):
         runs = Runs(contrast, rows, written, outputs)
-        corrupt.append(runs.corrupt_B.cpu())
-        clean.append(runs.clean_B.cpu())
         at_once = max(1, batch_size // len(runs))
         for s, sender in enumerate(senders):
             delta_BTD = _delta(runs, sender)
@@ -139,11 +144,11 @@ def margins(
                     found_CB = runs.again(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
                     for receiver, found_B in zip(group, found_CB, strict=True):
                         changed[rows, s, into.index(receiver)] = found_B
-    return changed, torch.cat(corrupt).numpy(), torch.cat(clean).numpy()
+    return changed
 
 
 def _delta(runs: Runs, sender: Component) -> torch.Tensor:
-    """(B, T, D). A head's write is measured, not computed from weights, which may be hidden by adapters."""
+    """(B, T, D). The write of a head is measured and not computed from weights, which adapters may hide."""
     name = _written(sender)
     if sender.kind != "head":
         return runs.source[name] - runs.base[name]
@@ -160,8 +165,8 @@ def _delta(runs: Runs, sender: Component) -> torch.Tensor:
 
 
 def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torch.Tensor) -> dict[Input, torch.Tensor]:
-    """What the receivers of a layer make of a stream with delta: queries, keys and values (B, T, H, Z) of all heads,
-    what the MLP adds (B, T, D)."""
+    """What the receivers of a layer compute from a stream with delta: the queries, keys and values of all heads
+    (B, T, H, Z), and what the MLP adds (B, T, D)."""
     found: dict[Input, torch.Tensor] = {}
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
     for site, inputs in sites:
@@ -178,7 +183,7 @@ def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torc
 def _receiving(
     group: Sequence[Receiver], layer: int, received: dict[Input, torch.Tensor], delta_BTD: torch.Tensor
 ) -> list[Hook]:
-    """Hooks for a batch of one copy a receiver."""
+    """Hooks for a batch with one copy of the rows for each receiver."""
 
     def change(name: Input) -> interventions.Change:
         def put(activation: torch.Tensor) -> torch.Tensor:
@@ -216,7 +221,7 @@ def _keeping(name: str, into: list[torch.Tensor]) -> Hook:
 
 
 def _written(sender: Component) -> str:
-    """Where the stream is given what a sender writes: with all heads of its layer, or alone."""
+    """The hook point where a sender's write enters the stream: together with all heads of its layer, or alone."""
     return f"blocks.{sender.layer}.hook_attn_out" if sender.kind == "head" else sender.hook_point
 
 
@@ -228,8 +233,7 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
     for sender in senders:
         if sender.kind not in ("head", "mlp") and sender != EMBEDDING:
             raise ModelError(f"{sender} sends nothing of its own; senders should be heads, MLPs and the embedding")
-        if not (0 <= sender.layer < subject.layers and 0 <= sender.head < subject.heads):
-            raise ModelError(f"{subject.name} has no {sender}, but {subject.layers} layers of {subject.heads} heads")
+    check_components(subject, senders)
     known = set(receivers(subject))
     if unknown := [receiver for receiver in into if receiver not in known]:
         raise ModelError(
@@ -241,7 +245,7 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
 def _others(
     subject: Subject, senders: Sequence[Component], outside: Sequence[Component] | None, seed: int
 ) -> list[Component]:
-    """A head of each sender's layer that may be its control; layers that have none are left out."""
+    """A control for each sender from its layer; senders without one are left out."""
     every = [Component("head", layer, head) for layer in range(subject.layers) for head in range(subject.heads)]
     chosen = []
     for sender in senders:

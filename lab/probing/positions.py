@@ -1,7 +1,7 @@
 """Where the digits of a written addition are, for any tokenizer, number format and prompt.
 
-A sum is written with its answer and read in one pass, which is as good as generating it: greedy decoding is right
-exactly when every token of the answer is the most likely one after those before it.
+A sum is written with its answer and read in one pass instead of being generated: greedy decoding gives the right answer
+exactly if each of its tokens is the most likely one after the right tokens before it.
 
     tokens     Add : 1 2 + 9 = 2 1 <end>      12 + 9 = 21
     a_at             3 2                      of the digit of place k = 0, 1
@@ -10,8 +10,8 @@ exactly when every token of the answer is the most likely one after those before
     query_at                 7 6              where s_k is predicted
     end_at                     8              where the end is predicted
 
-Shapes: B sums, T tokens of the longest, K columns (place values; column 0 is that of the ones). -1 where there is no
-such digit. Padding is on the right, where nothing that comes before it sees it.
+Shapes: B sums, T tokens of the longest, K columns (place values; column 0 is that of the ones). -1 means that there is
+no such digit. Padding is on the right, where earlier tokens do not see it.
 """
 
 import string
@@ -35,7 +35,7 @@ NOWHERE = -1
 
 
 class Written(NamedTuple):
-    """A solved addition as tokens; places of digits are listed from the ones up."""
+    """A solved addition as tokens. The tokens of digits are listed from the ones digit up."""
 
     ids: list[int]
     a_at: list[int]
@@ -47,7 +47,7 @@ class Written(NamedTuple):
 
 
 class SumWriter(Protocol):
-    """How a model is asked for a sum: all that instruments know of a model's prompt and tokens.
+    """How a model is asked for a sum: all that instruments know about its prompt and its tokens.
 
     `TextSums` and `NotatedSums` are writers of text models and of models from scratch; a model with a vocabulary of its
     own takes a class with these four members, as for "12+9=21" with digits 0 to 9, "+" 10, "=" 11, end 12, padding 13:
@@ -74,8 +74,8 @@ class SumWriter(Protocol):
     pad: int
 
     def write(self, a: int, b: int) -> Written:
-        """The question, the answer and the end as tokens. Raises ModelError where a digit has no token to itself or to
-        its own number."""
+        """The question, the answer and the end as tokens. Raises ModelError if a token holds a digit together with
+        something that does not belong to its number."""
         ...
 
     def words(self, ids: Sequence[int]) -> list[str]:
@@ -83,7 +83,7 @@ class SumWriter(Protocol):
         ...
 
     def digit_ids(self) -> list[int]:
-        """Tokens of the answer's digits 0 to 9; raises ModelError when digits are not written one a token."""
+        """The tokens of the digits 0 to 9 in an answer. Raises ModelError if a token may hold several digits."""
         ...
 
 
@@ -95,7 +95,7 @@ class NotatedSums:
         self.pad = int(tokenizer.pad_token_id)  # type: ignore[arg-type]
 
     def write(self, a: int, b: int) -> Written:
-        """See `SumWriter`; raises TaskError when the notation has no sign for additions."""
+        """See `SumWriter`. Raises TaskError if the notation has no sign for additions."""
         problem = _addition(a, b)
         words = [BEGIN, *self._notation.question(problem), *self._notation.answer(problem), END]
         operator, equals = words.index("<add_integer>"), words.index(EQUALS)
@@ -197,7 +197,7 @@ class Sums:
 
     @classmethod
     def of(cls, writer: SumWriter, numbers: Sequence[tuple[int, int]]) -> "Sums":
-        """Raises what the writer raises, and ValueError when there are no numbers."""
+        """The written sums. Raises the writer's errors, and ValueError if there are no numbers."""
         columns = Columns.of(numbers)
         written = [writer.write(a, b) for a, b in numbers]
         width = columns.sum.shape[1]
@@ -223,26 +223,26 @@ class Sums:
         return len(self.numbers)
 
     def part(self, rows: slice) -> "Sums":
-        """Some of the sums, with all columns and padding of the whole."""
+        """Some of the sums, with the columns and the padding of the whole batch."""
         tensors = {name: value[rows] for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
         columns = Columns(*(array[rows] for array in self.columns))
         return Sums(self.numbers[rows], columns, **tensors)
 
     @property
     def has_digit_BK(self) -> torch.Tensor:
-        """Whether the answer has a digit there."""
+        """Whether the answer has a digit in each column."""
         return self.answer_at_BK != NOWHERE
 
     @property
     def next_BT(self) -> torch.Tensor:
-        """At each token that predicts part of the answer or its end, the token that is right; IGNORED elsewhere."""
+        """The right next token at each token that predicts part of the answer or its end; IGNORED elsewhere."""
         after_BT = torch.roll(self.tokens_BT, -1, dims=1)
         places_T = torch.arange(self.tokens_BT.shape[1])
         asked_BT = (places_T >= self.equals_at_B[:, None]) & (places_T <= self.end_at_B[:, None])
         return torch.where(asked_BT, after_BT, IGNORED)
 
     def read(self, logits_BTV: torch.Tensor) -> "Reading":
-        """What a model made of the sums, given every right digit before."""
+        """What a model predicts, each time after the right digits."""
         next_BT = self.next_BT.to(logits_BTV.device)
         right_BT = (logits_BTV.argmax(-1) == next_BT) | (next_BT == IGNORED)
         at_BK = self.query_at_BK.clamp(min=0).to(logits_BTV.device)
@@ -250,12 +250,17 @@ class Sums:
         return Reading(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
 
 
+def batches(count: int, size: int) -> list[slice]:
+    """The slices that cut `count` rows into batches of `size`; the last may be shorter."""
+    return [slice(start, start + size) for start in range(0, count, size)]
+
+
 class Reading(NamedTuple):
     exact_B: torch.Tensor
-    """Whether greedy decoding would give the right answer and then end; of booleans."""
+    """Whether greedy decoding would give the right answer and then end, booleans."""
     digits_BK: torch.Tensor
-    """1 where the digit is the most likely one after the right ones before it, 0 where it is not, nan where there is
-    none."""
+    """1 if the right digit is the most likely token after the right ones before it, 0 if not, nan if there is no
+    digit."""
 
 
 def _addition(a: int, b: int) -> Problem:

@@ -1,4 +1,4 @@
-"""Linear probes: can a carry, a case of the digits' sum, or an answer digit be read off the residual stream?
+"""Linear probes: can a carry, the case of a digit sum, or a digit of the answer be read from the residual stream?
 
 A probe is a softmax regression from the stream at q_k, the token that predicts digit k of the answer. There is one for
 each layer, site and column, and for each of four targets:
@@ -8,16 +8,16 @@ each layer, site and column, and for each of four targets:
     tricase      of a_k + b_k                -1, 0 or 1
     sum          s_k                         0 to 9
 
-A probe alone says little. A carry is a linear threshold of the digits' one-hot vectors, so it can be read at 100 %
-where no model has computed it. A figure means something only above `operands`, the probe on what the model was given,
-and together with a causal effect of what was found (`interchange`). Hence five controls come with every figure:
+A probe alone shows little. A carry is a linear threshold of the digits' one-hot vectors, so a probe can read it with
+100 % accuracy even if no model has computed it. An accuracy means something only if it is above that of `operands`, the
+probe on the model's input, and if what was found has a causal effect (`interchange`). So there are five controls:
 
     majority            the most frequent class of the training part
-    operands            the same regression from one-hot vectors of a_k, b_k, a_{k-1}, b_{k-1} and s_{k-1}
-    shuffled            labels permuted for training: what the regression gets from the labels' frequencies
-    random labels       each digit pair (a_k, b_k) has a label drawn from the target's frequencies: what the regression
-                        learns by heart. Accuracy less this is the selectivity of Hewitt and Liang (arXiv 1909.03368)
-    held-out pairs      no digit pair of the test part has been trained on
+    operands            the same regression on one-hot vectors of a_k, b_k, a_{k-1}, b_{k-1} and s_{k-1}
+    shuffled            labels are permuted for training: what can be told from their frequencies
+    random labels       each digit pair (a_k, b_k) gets a label drawn from the target's frequencies: what can be learned
+                        by heart. Accuracy minus this is the selectivity of Hewitt and Liang (arXiv 1909.03368)
+    held-out pairs      no digit pair of the test part occurs in training
 
 Shapes: B sums, N of them that have a digit in column k, G regressions at once (layers and sites), F features,
 C classes, K columns, D width of the model.
@@ -32,20 +32,19 @@ from torch.nn.functional import cross_entropy
 
 from lab.errors import TaskError
 from lab.probing.bridge import Subject
-from lab.probing.interventions import Site, read_residuals, take
+from lab.probing.interventions import SITES, Site, read_residuals, take
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 
-SITES: tuple[Site, ...] = ("pre", "mid", "post")
 TARGETS = ("carry in", "carry out", "tricase", "sum")
 _TEST = 0.25
-"""Share of the sums, and of the hundred digit pairs, that is kept for testing."""
+"""The share of the sums, and of the hundred digit pairs, that is only tested on."""
 
 
 class Probed(NamedTuple):
-    """Shares of held-out sums whose target is read right; nan where a target has one value only, as c_0 has.
+    """The shares of held-out sums whose target is read right; nan if a target has only one value, as c_0 has.
 
-    Those of the stream have the axes (layer, site, column, target), those of the data (column, target).
+    Probes of the stream have the axes (layer, site, column, target), those of the data (column, target).
     """
 
     accuracy: Measured
@@ -55,7 +54,7 @@ class Probed(NamedTuple):
     majority: Measured
     operands: Measured
     operands_held_out_pairs: Measured
-    """What to compare `held_out_pairs` with."""
+    """The control of `held_out_pairs`."""
 
 
 def probe(
@@ -71,9 +70,19 @@ def probe(
 ) -> Probed:
     """Probes at every layer, site and query position, trained on three quarters of the sums and tested on the rest.
 
-    `layers`, `columns`: all of them where not given; `ridge`: see `fit`; `batch_size`: sums of a forward pass. There
-    should be many more sums than the stream is wide: fewer can be separated whatever their labels.
-    Raises TaskError when fewer than eight sums have one of the columns.
+    There should be many more sums than the stream is wide; fewer can be separated whatever their labels are.
+
+    Args:
+        subject: the model.
+        sums: what it reads.
+        layers: all of them if not given.
+        sites: sites of the stream in each layer.
+        columns: all of them if not given.
+        ridge: see `fit`.
+        batch_size: sums of a forward pass.
+        seed: of the split and of the controls.
+
+    Raises TaskError if fewer than eight sums have one of the columns.
     """
     layers = range(subject.layers) if layers is None else layers
     columns = range(sums.columns.sum.shape[1]) if columns is None else columns
@@ -128,7 +137,7 @@ def _probed(
     ridge: float,
     generator: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """For each field of `Probed`, (G, N): whether a label was read right, nan where it was not asked for."""
+    """For each field of `Probed`, (G, N): whether a label was read right; nan if it was not tested."""
     trained_N = ~is_tested_N
     shuffled_N = label_N.copy()
     shuffled_N[trained_N] = generator.permutation(label_N[trained_N])
@@ -160,16 +169,16 @@ def _probed(
 
 
 def labels(sums: Sums) -> np.ndarray:
-    """What each of `TARGETS` is in each column, (T, B, K)."""
+    """The value of each of `TARGETS` in each column, (T, B, K)."""
     columns = sums.columns
     carry_out_BK = (columns.a + columns.b + columns.carry) // 10
     return np.stack([columns.carry, carry_out_BK, columns.tricase, columns.sum])
 
 
 def one_hot_operands(sums: Sums) -> torch.Tensor:
-    """What a column's digits depend on as one-hot vectors, (B, K, 50): a_k, b_k, a_{k-1}, b_{k-1}, s_{k-1}.
+    """The digits on which a column depends, as one-hot vectors (B, K, 50): a_k, b_k, a_{k-1}, b_{k-1}, s_{k-1}.
 
-    Zeros for the digits below the ones. Where the answer is written from the left, the model does not know s_{k-1} yet.
+    Digits below the ones are zeros. If the answer is written from the left, the model does not know s_{k-1} yet.
     """
     columns = sums.columns
     here_BKC, there_BKC, sum_BKC = (np.eye(10, dtype=np.float32)[digits] for digits in columns[:3])
@@ -183,13 +192,13 @@ def one_hot_operands(sums: Sums) -> torch.Tensor:
 def read_queries(
     subject: Subject, sums: Sums, places: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
 ) -> torch.Tensor:
-    """The stream at q_k of some columns at each place, (G, B, K, D) of float32 on the CPU.
+    """The stream at q_k for some columns at each place, (G, B, K, D), in float32 on the CPU.
 
-    Rows without the digit hold something else; the caller leaves them out.
+    Rows that do not have the digit contain something else, and the caller leaves them out.
     """
     parts: list[torch.Tensor] = []
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         with torch.inference_mode():
             found = read_residuals(subject, part, places)
             queries = [take(found[place], part.query_at_BK[:, list(columns)]).float().cpu() for place in places]
@@ -202,16 +211,16 @@ class Softmax(NamedTuple):
     bias_GC: torch.Tensor
 
     def predict(self, features_GNF: torch.Tensor) -> torch.Tensor:
-        """The likeliest class of each row, (G, N)."""
+        """The most likely class of each row, (G, N)."""
         return (features_GNF @ self.weight_GFC + self.bias_GC[:, None]).argmax(-1)
 
 
 @torch.inference_mode(False)
 def fit(features_GNF: torch.Tensor, class_N: torch.Tensor, classes: int, ridge: float, steps: int = 60) -> Softmax:
-    """G softmax regressions on the same labels 0..C-1, each of features of its own, together by L-BFGS.
+    """Fits G softmax regressions together with L-BFGS: the same labels 0..C-1, and different features.
 
-    Features are standardized, and `ridge` times the sum of the squared weights is added to each mean cross-entropy; the
-    weights that are returned are those of the features as they come.
+    Features are standardized, and `ridge` times the sum of squared weights is added to each mean cross-entropy. The
+    returned weights are for features that are not standardized.
     """
     mean_G1F = features_GNF.mean(1, keepdim=True)
     scale_G1F = features_GNF.std(1, keepdim=True, unbiased=False)

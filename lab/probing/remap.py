@@ -1,13 +1,13 @@
-"""Asks sums again with other position ids: does a model fail at what stands there, or at where it stands?
+"""Asks sums again with other position ids: does a model fail because of the digits, or because of their positions?
 
-- as they are     what the model gives itself
-- shifted         all by the same amount: relative encodings (RoPE, ALiBi) see no change, embeddings of ids do
-- compressed      to the ids that were seen in training, in proportion (position interpolation; Chen et al. 2023,
-                  arXiv 2306.15595, equation 3); integers where ids have embeddings
-- random order    other ids that keep order and equality but not distances: up to twice as far apart, or, where ids have
-                  embeddings, anywhere among those
+- as they are     the model's own ids
+- shifted         all ids plus the same number: relative encodings (RoPE, ALiBi) do not notice, embeddings of ids do
+- compressed      scaled to the ids that were seen in training (position interpolation; Chen et al. 2023, arXiv
+                  2306.15595, equation 3); rounded to integers if ids have embeddings
+- random order    other ids with the same order and equality, but other distances: up to twice as far apart, or
+                  anywhere among the ids that have embeddings
 
-Where a length fails as it is and comes back compressed, the failure is one of positions.
+If sums of some length fail with their own ids but not with compressed ones, the positions are the reason.
 
 Shapes: B sums, T tokens.
 """
@@ -25,7 +25,7 @@ from lab.models.scratch import NumberLlama
 from lab.probing.alignment import Lengths
 from lab.probing.bridge import Subject
 from lab.probing.measured import Measured, joined
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 
 
 class Remapped(NamedTuple):
@@ -33,16 +33,24 @@ class Remapped(NamedTuple):
 
     exact: Measured
     digits: Measured
-    """Share of right digits, each given the right ones before; the mean over sums."""
+    """The share of right digits, each after the right ones before it; the mean over sums."""
 
 
 @torch.inference_mode()
 def remap(
     subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batch_size: int = 32, seed: int = 0
 ) -> Remapped:
-    """`trained`: how many ids, from 0 on, training has shown; `seed` draws the random ones.
+    """Asks sums of each length with all kinds of ids.
 
-    Raises ModelError for a model that takes no position ids, or looks at none, and for ids that have no embedding.
+    Args:
+        subject: the model.
+        lengths: the sums.
+        trained: how many ids, from 0 on, occurred in training.
+        shift: what is added to shifted ids.
+        batch_size: sums of a forward pass.
+        seed: of the random ids.
+
+    Raises ModelError for a model that takes or uses no position ids, and for ids that have no embedding.
     """
     model = _model(subject)
     generator = np.random.default_rng(seed)
@@ -54,7 +62,7 @@ def remap(
     }
     exact, digits = {}, {}
     for length, sums in lengths.items():
-        parts = [sums.part(slice(start, start + batch_size)) for start in range(0, len(sums), batch_size)]
+        parts = [sums.part(rows) for rows in batches(len(sums), batch_size)]
         read = [[part.read(logits(subject, part, way(part))) for part in parts] for way in ways.values()]
         exact_BI = np.stack([torch.cat([one.exact_B for one in readings]).numpy() for readings in read], 1)
         digits_BI = np.stack(
@@ -66,7 +74,7 @@ def remap(
 
 
 def logits(subject: Subject, sums: Sums, ids_BT: torch.Tensor) -> torch.Tensor:
-    """(B, T, V), with these position ids, which may be fractions where they have no embeddings."""
+    """(B, T, V), with these position ids, which may be fractions if ids have no embeddings."""
     tokens_BT = sums.tokens_BT.to(subject.device)
     # without a mask transformers takes ids that jump for those of several rows packed in one
     mask_BT = torch.ones_like(tokens_BT)

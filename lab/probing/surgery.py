@@ -1,17 +1,17 @@
-"""Oracle surgery: give a model, at lengths where it fails, what it would need, and see whether it recovers.
+"""Oracle surgery: at lengths where a model fails, give it what it may lack, and see whether it recovers.
 
-Recovery by alignment alone: the model does not find the digits (a failure of positions). By the carry alone: it finds
-them and loses the carry. By neither: it fails to read out or to stop. What is given, at every q_k:
+If alignment alone helps, the model does not find the digits (a failure of positions). If the carry alone helps, it
+finds them but loses the carry. If neither helps, it fails to read out or to stop. What is given at every q_k:
 
-- alignment: chosen heads look at the digits that they look at inside training, and nowhere else
-- carry: the true carry into k, written into the subspace of the residual stream that holds it
+- alignment: chosen heads attend only to the digits that they attend to at trained lengths
+- carry: the true carry into k is written into the subspace of the residual stream that holds it
   (lab/probing/interchange.py finds it)
-- no leak: no head looks at digits that s_k does not need (`alignment.Destinations`); what remains is scaled to one
+- no leak: no head attends to digits that s_k does not need (`alignment.Destinations`); the rest is scaled to sum to one
 
-Each has its wrong form, which must not help: alignment given to another head of the layer, or to the digit one place
-higher; the carry flipped, or written into a random subspace; no leak but for the digits that the query before needs.
+Each has wrong forms, which must not help: alignment for another head of the layer, or to the digit one place higher;
+the carry flipped, or written into a random subspace; no leak, but with the digits that the previous query needs.
 
-All is right digits before q_k, so what recovers is single digits; exact match is of all of them and the end.
+All digits before q_k are right, so single digits recover; exact match needs all of them and the end.
 
 Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model.
 """
@@ -28,11 +28,11 @@ from lab.probing.alignment import Aligned, Lengths, foreign_digits, queries, tar
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import Site, put, take
 from lab.probing.measured import Measured, joined
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 from lab.probing.subspaces import Subspace, check_basis
 
 Operation: TypeAlias = Callable[[Sums], list[Hook]]
-"""What is done to the model while it is given these sums."""
+"""The hooks that change the model while it reads these sums."""
 
 
 class CarrySite(NamedTuple):
@@ -47,9 +47,9 @@ class Recovery(NamedTuple):
     """Axes: operation, length."""
 
     exact: Measured
-    """Share of sums whose digits and end are all right."""
+    """The share of sums whose digits and end are all right."""
     digits: Measured
-    """Share of right digits, each given the right ones before; the mean over sums."""
+    """The share of right digits, each after the right ones before it; the mean over sums."""
 
 
 @torch.inference_mode()
@@ -61,10 +61,10 @@ def surgery(
     batch_size: int = 32,
     seed: int = 0,
 ) -> Recovery:
-    """Every operation that `aligned` and `carry` allow for, and its controls, at every length.
+    """Applies every operation that `aligned` and `carry` make possible, and its controls, at every length.
 
-    `seed` draws the controls. Raises ModelError when a subspace is not one of this model's, or a layer has no other
-    head to give an alignment to.
+    `seed` draws the controls. Raises ModelError if a subspace does not fit the model, or if a layer has no other head
+    for the control of alignment.
     """
     chosen = operations(subject, aligned, carry, seed)
     exact, digits = {}, {}
@@ -78,7 +78,7 @@ def surgery(
 
 @torch.inference_mode()
 def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> tuple[Measured, Measured]:
-    """Share of sums that the subject gets wholly right, and of their digits, by length; axes length."""
+    """The share of sums that the subject gets right, and the share of right digits; axes length."""
     read = {length: _read(subject, sums, lambda sums: [], batch_size) for length, sums in lengths.items()}
     exact = {length: Measured.share("exact match of the subject", {}, exact_B) for length, (exact_B, _) in read.items()}
     digits = {
@@ -90,7 +90,7 @@ def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> tuple[M
 def operations(
     subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | None, seed: int
 ) -> dict[str, Operation]:
-    """Operations by name, controls last; raises what `surgery` raises."""
+    """The operations by name, with controls last. Raises the same errors as `surgery`."""
     helping: dict[str, Operation] = {"vanilla": lambda sums: [], "no leak": lambda sums: stop_leak(subject, sums)}
     wrong: dict[str, Operation] = {"no leak, wrong place": lambda sums: stop_leak(subject, sums, columns=1)}
     if aligned:
@@ -110,8 +110,8 @@ def operations(
 
 
 def align(sums: Sums, aligned: Sequence[Aligned]) -> list[Hook]:
-    """From every q_k each of these heads gives its digits their weights, and what is left of one to all other tokens
-    in the proportions that they had. Digits that do not exist get nothing."""
+    """From every q_k, each of these heads gives its digits their weights, and divides the rest among all other tokens
+    in proportion to what they had. Digits that do not exist get nothing."""
     at_BQ, tokens = queries(sums), sums.tokens_BT.shape[1]
     rows: dict[int, dict[int, torch.Tensor]] = {}
     for layer, head, number, offset, weight in aligned:
@@ -123,9 +123,10 @@ def align(sums: Sums, aligned: Sequence[Aligned]) -> list[Hook]:
 
 
 def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
-    """From every q_k no head of any layer looks at a foreign digit; a head that looks nowhere else is left alone.
+    """From every q_k, no head attends to a digit that is not needed; a head that attends to nothing else is unchanged.
 
-    `columns`: q_k is allowed what the query so many columns below needs, as many digits and the wrong ones.
+    `columns`: for a control, q_k may attend to what the query so many columns below needs: as many digits, but wrong
+    ones.
     """
     at_BQ, keep_BQ1T = queries(sums), ~foreign_digits(sums).roll(columns, dims=1)[:, :, None]
 
@@ -141,13 +142,13 @@ def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
 
 
 def set_leak(sums: Sums, leak: Mapping[tuple[int, int], float]) -> list[Hook]:
-    """From every q_k these heads give foreign digits (`alignment.Destinations.leak`) this share of their attention,
-    whatever they gave them before.
+    """From every q_k, these heads give digits that are not needed (`alignment.Destinations.leak`) a set share of their
+    attention.
 
-    Foreign digits keep their proportions among each other, and so do all other tokens. A head that has no foreign digit
-    before it, or nothing else, is left alone.
+    Within these digits, and within all other tokens, proportions stay the same. A head that can attend only to such
+    digits, or to none, is unchanged.
 
-    `leak`: shares from 0 to 1 by (layer, head). 0 takes the leak away; the level of another length gives or resets it.
+    `leak`: shares from 0 to 1 by (layer, head); 0 removes the leak.
     """
     at_BQ, foreign_BQT = queries(sums), foreign_digits(sums)
     by_layer: dict[int, dict[int, float]] = {}
@@ -157,7 +158,7 @@ def set_leak(sums: Sums, leak: Mapping[tuple[int, int], float]) -> list[Hook]:
 
 
 def write_carry(sums: Sums, carry: CarrySite, carry_BQ: torch.Tensor) -> list[Hook]:
-    """At every q_k the stream's part in the subspace becomes that of the mean of this carry, 0 or 1."""
+    """At every q_k, the stream's part in the subspace becomes the mean for this carry, 0 or 1."""
     at_BQ = queries(sums)
 
     def change(stream_BTD: torch.Tensor) -> torch.Tensor:
@@ -198,8 +199,8 @@ def _leaking(at_BQ: torch.Tensor, foreign_BQT: torch.Tensor, heads: Mapping[int,
 def _read(subject: Subject, sums: Sums, operation: Operation, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Whether each sum is right (B,), and the share of its digits that are (B,)."""
     exact, digits = [], []
-    for start in range(0, len(sums), batch_size):
-        part = sums.part(slice(start, start + batch_size))
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
         reading = part.read(subject.logits(part, operation(part)))
         exact.append(reading.exact_B.float())
         digits.append(reading.digits_BK.nanmean(1))
@@ -207,13 +208,13 @@ def _read(subject: Subject, sums: Sums, operation: Operation, batch_size: int) -
 
 
 def _true_carry(sums: Sums) -> torch.Tensor:
-    """(B, Q); none into the end."""
+    """The carry into each column, (B, Q); 0 into the end."""
     carry_BK = torch.from_numpy(sums.columns.carry)
     return torch.cat([carry_BK, torch.zeros_like(carry_BK[:, :1])], 1)
 
 
 def _other_heads(subject: Subject, aligned: Sequence[Aligned], seed: int) -> list[Aligned]:
-    """A control with the same digits for other heads: in each layer, heads move round by the same random number."""
+    """A control: the same digits for other heads. In each layer, the heads move round by one random number."""
     if subject.heads == 1:
         raise ModelError(f"{subject.name}: layers of one head have no other head as a control for alignment")
     steps = np.random.default_rng(seed).integers(1, subject.heads, subject.layers)

@@ -1,4 +1,4 @@
-"""What instruments found, in sentences, and what to look for in their figures."""
+"""What the instruments found, in sentences, and what to look for in their figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,41 +9,43 @@ from lab.probing.alignment import Alignment, aligned_heads
 from lab.probing.measured import Measured
 
 _NAMED = 4
-"""The largest number of components that one instrument's sentences name."""
+"""How many components the sentences of one instrument name at most."""
 _HALF = 0.5
-"""The share of right digits below which a subject cannot add."""
+"""A subject with a smaller share of right digits cannot add."""
 _LINES = 5
 """How many lines a command ends with."""
 
 LOOK_FOR: Mapping[str, str] = {
-    "competence": "Can the subject add at all? Where it cannot, nothing below says how it does.",
-    "alignment": "A head that looks at one digit of a column has much attention at that offset, and little in the "
-    "controls: spread evenly over the number, and from another column's query. Looking is not using.",
-    "destinations": "Where attention goes in all. What leaks to foreign digits grows with length in models that fail.",
-    "ablation": "Bars far below 0 are components that are missed; a head that another one stands in for is not.",
-    "patching": "1 brings the source's digit about, 0 does nothing. A part of the circuit matters both ways of the "
-    "carry, or its partner does: see the pairs of heads.",
-    "attribution": "A guess from gradients. Trust it as far as its rank correlation with exact patches goes.",
-    "path_patching": "Which sender tells which receiver. Senders by the control's name are outside of the circuit and "
-    "should be 0 everywhere.",
-    "edges": "Integrated gradients of every edge, then how much of the answer the best edges carry alone: a circuit "
-    "that is found reaches 1 with few edges.",
-    "probes": "What can be read. It means something only above the same probe on the operands.",
-    "interchange": "Which subspace exchanges the carry: its rate counts above what random subspaces, the placebo and "
-    "the other neighbour have. A rate alone makes no direction the carry.",
-    "illusion": "Is a direction the carry? What it exchanges has to be read from there on, computed before, and better "
-    "than the best of 20 random directions.",
-    "logit_lens": "The layer from which on a digit can be read off the stream.",
+    "competence": "Can the subject add at all? At lengths where it cannot, nothing below shows how it adds.",
+    "alignment": "A head that attends to one digit of a column has much attention at that offset, and little in the "
+    "controls: spread evenly over the number, and from the query of another column. Attention does not prove use.",
+    "destinations": "Where all of the attention goes. In models that fail, the share that leaks to digits that are not "
+    "needed grows with length.",
+    "ablation": "Components far below 0 are needed. A head that another head can replace is not.",
+    "patching": "1 produces the source's digit, 0 changes nothing. A part of the circuit has an effect in both "
+    "directions of the carry, unless a partner replaces it: see the pairs of heads.",
+    "attribution": "An estimate from gradients, which is as good as its rank correlation with exact patches.",
+    "path_patching": "Which sender passes the carry to which receiver. The senders of the control are outside of the "
+    "circuit, and should be 0 everywhere.",
+    "edges": "Integrated gradients of every edge, then how much of the answer the best edges carry alone. If the "
+    "circuit was found, few edges reach 1.",
+    "probes": "What can be read from the stream. It means something only above the same probe on the operands.",
+    "interchange": "Which subspace exchanges the carry. Compare its rate with those of random subspaces, the placebo "
+    "and the other neighbour. A high rate alone does not make a direction the carry.",
+    "illusion": "Is a direction the carry? What it exchanges must be read later, must be computed and not copied, and "
+    "must work better than the best of 20 random directions.",
+    "logit_lens": "The first layer after which a digit can be read from the stream.",
     "logit_attribution": "Which component writes the digit.",
-    "fourier": "Power at a period counts above a plain ramp, which has 63 % at the longest, and above random vectors.",
-    "surgery": "What recovers at lengths outside of training when the model is given alignment, the carry, or both; "
-    "the wrong forms must not help.",
-    "remap": "What recovers with other position ids is a failure of positions.",
+    "fourier": "Compare the power at a period with that of a plain ramp, which has 63 % at the longest, and of random "
+    "vectors.",
+    "surgery": "What recovers at lengths outside of training if the model is given alignment, the carry, or both. The "
+    "wrong forms must not help.",
+    "remap": "What recovers with other position ids failed because of positions.",
 }
 
 
 def verdicts(name: str, measured: Sequence[Measured]) -> list[str]:
-    """Sentences of an instrument's arrays; none for instruments that only show."""
+    """What an instrument's arrays say, in sentences; empty for instruments without verdicts."""
     return _VERDICTS[name](measured) if name in _VERDICTS else []
 
 
@@ -74,7 +76,7 @@ _ORDER = ("competence", "patching", "alignment", "illusion", "surgery", "path_pa
 
 
 def unable(name: str, measured: Sequence[Measured]) -> bool:
-    """Whether this is the competence of a subject that cannot add at any length."""
+    """Whether these arrays say that the subject cannot add at any length."""
     return name == "competence" and not bool((measured[1].value >= _HALF).any())
 
 
@@ -124,7 +126,7 @@ def _path_patching(measured: Sequence[Measured]) -> list[str]:
 
 
 def _surgery(measured: Sequence[Measured]) -> list[str]:
-    """The shortest length at which the subject fails, and what mends it there."""
+    """The shortest length at which the subject fails, and what helps there."""
     exact = measured[0]
     plain = exact.at(operation="vanilla")
     failing = [length for length, value in zip(plain.axes["length"], plain.value, strict=True) if value < _HALF]
@@ -144,11 +146,12 @@ _MENDS = ("no leak", "alignment", "carry", "both")
 
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
-    """The strongest head each way, beside the median one."""
+    """The strongest head in each direction of the carry, compared with the median head."""
+    effect = measured[0].at(place="everywhere")
     found: dict[str, list[str]] = {}
     none = []
-    for way in measured[0].axes["carry"]:
-        one = measured[0].at(place="everywhere", carry=way)
+    for way in effect.axes["carry"]:
+        one = effect.at(carry=way)
         if np.isnan(one.value).all():
             none.append(f"Of the carry {way}, the subject's answer shows nothing that a patch could bring about.")
             continue
@@ -166,7 +169,7 @@ def _illusion(measured: Sequence[Measured]) -> list[str]:
 
 
 def _edges(measured: Sequence[Measured]) -> list[str]:
-    """The smallest circuit that has nine tenths of the answer."""
+    """The smallest circuit that carries nine tenths of the answer."""
     curve = next(one for one in measured if one.name == "faithfulness")
     found = []
     for ablation in curve.axes["ablation"]:

@@ -1,9 +1,9 @@
-"""What each component adds to the residual stream: the stream at any site is the sum of the writes before it.
+"""What each component adds to the residual stream. The stream at any site is the sum of the writes before it:
 
     stream = embedding + heads and MLPs of the layers before (+ the heads of its own layer, at "mid")
 
-A head's write is its output times its part of the output projection. What a layer adds besides, such as a bias, is the
-same for every sum, so differences between two sums are differences of writes alone.
+The write of a head is its output times its part of the output projection. Whatever else a layer adds, such as a bias,
+is the same for every sum, so the difference between the streams of two sums is a sum of differences of writes.
 
 Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head.
 """
@@ -20,11 +20,11 @@ from lab.probing.interventions import Site
 EMBEDDING = Component("pre", 0)
 """The stream before the first layer."""
 _TOLERANCE = 1e-2
-"""How far, relative to what attention writes, its heads' writes may be from their sum."""
+"""How far the sum of the heads' writes may be from what attention writes, relative to its size."""
 
 
 def writers(subject: Subject, layer: int, site: Site) -> list[Component]:
-    """All that has written to the stream when it is at this site, in the order of writing."""
+    """All components that write to the stream before this site, in the order of writing."""
     found = [EMBEDDING]
     for below in range(layer + 1):
         if below < layer or site != "pre":
@@ -35,13 +35,13 @@ def writers(subject: Subject, layer: int, site: Site) -> list[Component]:
 
 
 def hook_points(subject: Subject) -> list[str]:
-    """What `written` needs of a run."""
+    """The hook points whose activations `written` needs."""
     ends = ("attn.hook_z", "hook_attn_out", "hook_mlp_out")
     return [EMBEDDING.hook_point, *(f"blocks.{layer}.{end}" for layer in range(subject.layers) for end in ends)]
 
 
 def written(subject: Subject, component: Component, run: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """(B, T, D) of a run's activations."""
+    """What a component writes in a run, (B, T, D)."""
     if component.kind != "head":
         return run[component.hook_point].float()
     return _per_head(subject, component.layer, run)[:, :, component.head]
@@ -50,7 +50,7 @@ def written(subject: Subject, component: Component, run: Mapping[str, torch.Tens
 def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
     """Raises ModelError unless what each layer's attention adds is the sum of its heads' writes and a constant.
 
-    It is not where adapters are not merged, and where a norm follows attention.
+    It is not if adapters are not merged, or if a norm follows attention.
     """
     for layer in range(subject.layers):
         total_BTD = run[f"blocks.{layer}.hook_attn_out"].float()

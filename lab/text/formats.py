@@ -12,7 +12,9 @@ import functools
 import re
 from collections.abc import Sequence
 
+from lab.config.finetuning import DataConfig
 from lab.config.notation import FormatConfig, TokenizerConfig
+from lab.config.schema import chosen
 from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import TASKS, Task
@@ -21,7 +23,7 @@ from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
 from lab.text.number_search import NumberSearch
 from lab.text.prompts import around_operands
-from lab.text.wording import Wording
+from lab.text.wording import RuleFollowing, Wording
 
 _HINT, _HINT_BACKWARDS = r"<\d+\.\d+>", r">\d+\.\d+<"
 _WORD = re.compile(rf"{_HINT}|[0-9./e]")
@@ -75,6 +77,14 @@ class TextFormat(Wording):
 def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
     """The wording for a format; plain raw text if the format changes nothing. Raises TaskError as `TextFormat` does."""
     return Wording() if config == FormatConfig() else TextFormat(config, tasks)
+
+
+def tuned(config: FormatConfig, data: DataConfig) -> Wording:
+    """The wording in which a model is tuned and tested: with the rules that it follows, or else in a format.
+
+    Raises TaskError as `TextFormat` does.
+    """
+    return RuleFollowing(data.rules) if data.rules_followed else written(config, chosen(data.tasks))
 
 
 def writable(config: FormatConfig) -> list[Task]:

@@ -4,6 +4,8 @@ A template is the text before the first number, between the two, and after the s
 written, for instance reversed, so that templates work with every format of integers.
 """
 
+from typing import Literal
+
 from lab.numbers.sampling import Problem, philox
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
@@ -145,3 +147,8 @@ class ManyTemplates(Wording):
         item = self.wording.example(problem, luck)
         choice = len(TRAINING) if luck is None else philox("template", luck).random_raw() % (len(TRAINING) + 1)
         return item if choice == len(TRAINING) else worded(TRAINING[choice], item)
+
+
+def taught(wording: Wording, templates: Literal["benchmark", "many"]) -> Wording:
+    """How training problems are put to a model: in a wording, or also in the templates of training."""
+    return ManyTemplates(wording) if templates == "many" else wording

@@ -16,7 +16,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from lab.config.finetuning import AlignmentConfig
 from lab.errors import ModelError
-from lab.training.trainer import tree_loss
+from lab.training.losses import tree_loss
 
 
 def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from lab.progress import progress_bar
-from lab.runs import Run
+from lab.runs import Record, Run
 
 _RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate", "eval_loss": "valid_loss"}
 
@@ -56,7 +56,7 @@ class TrainingProgress(TrainerCallback):
 
 
 class Point(Protocol):
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> Record: ...
 
 
 Measure: TypeAlias = Callable[[int, int], Sequence[Point]]

@@ -10,6 +10,7 @@ from lab.models.swapped import couples, path_places, tree_places
 from lab.numbers.sampling import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
+from lab.training.problem_sets import Row
 
 
 class PrefixTreeCollator:
@@ -25,7 +26,7 @@ class PrefixTreeCollator:
         """
         self.share_prefixes, self.model = share_prefixes, model
 
-    def of_rows(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    def of_rows(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Like `__call__`, for rows of a ProblemSet; adds the index of the first row. If the rows have aligned digits,
         it adds first_at and second_at (P, 2): pairs of a node that predicts a digit and the node of the operand's digit
         at the same place."""
@@ -38,7 +39,7 @@ class PrefixTreeCollator:
                 [
                     (path[len(row["prompt_ids"]) - 1 + place], path[digit])
                     for row, path in zip(rows, paths, strict=True)
-                    for place, digit in enumerate(row[side])
+                    for place, digit in enumerate(row.get(side, ()))
                     if digit != NOWHERE
                 ],
                 dtype=torch.long,

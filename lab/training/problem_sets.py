@@ -3,12 +3,13 @@
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, NotRequired, Self, TypedDict, cast
 
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.config.finetuning import AlignmentConfig, FinetuneConfig
 from lab.config.schema import Variation
 from lab.errors import TaskError
 from lab.numbers.additions import vary
@@ -17,14 +18,37 @@ from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import Example, encode, tokens_needed
+from lab.text.templates import taught
 from lab.text.wording import Wording
+
+
+class Row(TypedDict):
+    """An encoded problem, as a dataset holds it and a collator takes it."""
+
+    index: int
+    """The problem's index in the mixture that it is drawn from."""
+    prompt_ids: list[int]
+    completion_ids: list[int]
+    """The completion and the end token: the tokens that are learned."""
+    first_at: NotRequired[list[int]]
+    second_at: NotRequired[list[int]]
+    """Which digits of the operands are aligned with each token of the completion (lab/text/aligned_digits.py)."""
 
 
 class ProblemSet(NamedTuple):
     examples: Dataset
-    """Rows are EncodedExamples: prompt_ids, completion_ids; and the problem's index."""
+    """Its elements are a `Row` each."""
     left_out: dict[str, int]
     """How many problems of each task were left out because they do not fit the window."""
+
+    def rows(self, places: Iterable[int]) -> list[Row]:
+        """The rows at these places."""
+        return [cast(Row, self.examples[place]) for place in places]
+
+
+class TrainingSets(NamedTuple):
+    train: ProblemSet
+    valid: ProblemSet
 
 
 class Selection(NamedTuple):
@@ -38,6 +62,11 @@ class Selection(NamedTuple):
     curriculum: int = 1
     """The number of stages in which lengths grow; only for wordings without a window."""
 
+    @classmethod
+    def of(cls, config: FinetuneConfig) -> Self:
+        """The training problems of a config."""
+        return cls(config.data.cells, config.seed, config.data.variation, config.data.curriculum)
+
 
 class Rows(NamedTuple):
     """What becomes of a problem that is drawn."""
@@ -47,6 +76,29 @@ class Rows(NamedTuple):
     """Turns a problem into text."""
     aligned: bool = False
     """Whether rows tell which digits have the same place (lab/text/aligned_digits.py)."""
+
+
+def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
+    """The training and validation problems of a config. Validation has all lengths at once, no variation, and no other
+    templates.
+
+    Args:
+        config: which problems, how many, and whether they are asked in many ways.
+        wording: how the test asks them.
+        tokenizer: the model's.
+
+    Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
+    between the processes.
+    """
+    config.training.passes()
+    samples, some = config.training.max_steps * config.training.batch_size, config.training.valid_problems
+    selection = Selection.of(config)
+    valid = Selection(validated(selection.cells, config.seed), config.seed)
+    rows = Rows(tokenizer, taught(wording, config.data.templates), config.training.alignment != AlignmentConfig())
+    return TrainingSets(
+        problem_set(selection, "train", samples, rows, config.training.batch_size),
+        problem_set(valid, "valid", some, rows._replace(wording=wording), some),
+    )
 
 
 def problem_set(selection: Selection, split: Split, size: int, rows: Rows, together: int = 1) -> ProblemSet:

@@ -17,8 +17,7 @@ from lab.config.finetuning import ReplayConfig
 from lab.numbers.sampling import philox
 from lab.text.documentation import TRAINING, documentation
 from lab.text.examples import IGNORED
-from lab.training.losses import divergence
-from lab.training.trainer import AnswerLoss
+from lab.training.losses import AnswerLoss, divergence
 
 
 class ReplayLoss:

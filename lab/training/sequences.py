@@ -9,7 +9,6 @@ Shapes: R sequences, T tokens of the longest one.
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +23,7 @@ from lab.numbers.sampling import BLOCK, Cell, Mixture
 from lab.numbers.splits import Split
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
-from lab.training.problem_sets import ProblemSet, validated, varied
-from lab.training.trainer import TrainingSets, accumulated
+from lab.training.problem_sets import ProblemSet, Row, TrainingSets, validated, varied
 
 
 def notated_problems(
@@ -68,7 +66,7 @@ def sequence_sets(
     Lengths that only the train split has, which are 1 and 2 for most tasks, are validated only if there are no others.
     Raises ConfigError if a step cannot be divided equally between the processes.
     """
-    accumulated(training)
+    training.passes()
     valid = validated(data.cells, seed)
     samples = training.max_steps * training.batch_size
     return TrainingSets(
@@ -81,18 +79,18 @@ def sequence_sets(
 
 def longest_rows(
     data: PretrainingDataConfig, seed: int, notation: Notation, tokenizer: PreTrainedTokenizerBase
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """For each task, one sequence's worth of long problems, to check whether they fit: the longest in two blocks of
     problems of the greatest length.
     """
 
-    def size(row: dict[str, list[int]]) -> int:
+    def size(row: Row) -> int:
         return len(row["prompt_ids"]) + len(row["completion_ids"])
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for cell in (cell for cell in data.cells if cell.length == data.lengths[1]):
-        some = notated_problems([cell], "train", seed, 2 * BLOCK, notation, tokenizer).examples
-        rows += sorted((some[place] for place in range(len(some))), key=size)[-data.packing :]
+        some = notated_problems([cell], "train", seed, 2 * BLOCK, notation, tokenizer).rows(range(2 * BLOCK))
+        rows += sorted(some, key=size)[-data.packing :]
     return rows
 
 
@@ -101,7 +99,7 @@ class SequenceCollator:
         self.facts = TokenFacts.of(vocabulary, positions.through_point)
         self.packing, self.positions, self.seed = packing, positions, seed
 
-    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels only at answers.
 
         Random positions depend on the index of the first problem, so that a resumed run draws the same.
@@ -145,7 +143,7 @@ def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> to
 
 
 @torch.inference_mode()
-def check_that_it_fits(model: PreTrainedModel, collate: SequenceCollator, rows: Sequence[dict[str, Any]]) -> None:
+def check_that_it_fits(model: PreTrainedModel, collate: SequenceCollator, rows: Sequence[Row]) -> None:
     """Raises ModelError, in one line, if the model does not have enough position ids for these rows."""
     inputs = collate(rows)
     model(**{name: inputs[name].to(model.device) for name in ("input_ids", "position_ids")})

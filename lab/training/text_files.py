@@ -8,12 +8,12 @@ README.md           the card: what it is, and how each of them reads it
 import json
 from pathlib import Path
 
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump
-from lab.config.schema import chosen
 from lab.text import formats
-from lab.text.templates import ManyTemplates
-from lab.text.wording import RuleFollowing, Wording
+from lab.text.templates import taught
 from lab.training.problem_sets import Selection, draw
 
 
@@ -23,27 +23,24 @@ def write(config: FinetuneConfig, folder: Path) -> int:
     The lab trains on the same texts in the same order. Raises TaskError if no problem fits the window of the rules, and
     ModelError if the tokenizer that tells this is not available.
     """
-    data, training = config.data, config.training
-    rules = data.rules_followed
-    wording: Wording = RuleFollowing(rules) if rules else formats.written(config.format, chosen(data.tasks))
+    batch_size = config.training.batch_size
+    wording = taught(formats.tuned(config.format, config.data), config.data.templates)
     tokenizer = _tokenizer(config) if wording.window else None
-    asked = ManyTemplates(wording) if data.templates == "many" else wording
-    selection = Selection(data.cells, config.seed, data.variation, data.curriculum)
-    samples = training.max_steps * training.batch_size
-    drawn = draw(selection, "train", samples, tokenizer, asked, training.batch_size)
+    samples = config.training.max_steps * batch_size
+    drawn = draw(Selection.of(config), "train", samples, tokenizer, wording, batch_size)
     with (folder / "train.jsonl").open("w", encoding="utf-8") as file:
         for item in map(drawn.example, drawn.order):
             file.write(json.dumps({"prompt": item.prompt, "completion": item.completion}) + "\n")
     columns = {"prompt": "prompt", "response": "completion"}
     about = {folder.name: {"file_name": "train.jsonl", "columns": columns}}
     (folder / "dataset_info.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    card = CARD.format(count=len(drawn.order), data=dump(data).rstrip(), seed=config.seed, name=folder.name)
+    card = CARD.format(count=len(drawn.order), data=dump(config.data).rstrip(), seed=config.seed, name=folder.name)
     (folder / "README.md").write_text(card, encoding="utf-8")
     return len(drawn.order)
 
 
-def _tokenizer(config: FinetuneConfig):
-    from lab.models import swaps
+def _tokenizer(config: FinetuneConfig) -> PreTrainedTokenizerBase:
+    from lab.models import swaps  # imports torch, which only a window needs
 
     return swaps.load(config.model, config.swap)[1]
 

@@ -5,9 +5,10 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 from peft import PeftModel
@@ -22,40 +23,138 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import processes
 from lab.config.schema import TrainingConfig
-from lab.errors import ConfigError, DivergedError, RunError
-from lab.models.coupled import Paths
+from lab.errors import DivergedError, RunError
 from lab.runs import Run
 from lab.text.examples import IGNORED
-from lab.text.templates import ManyTemplates
 from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.checkpoints import last_checkpoint, undamaged
 from lab.training.loggers import logger_callbacks
-from lab.training.losses import negative_log_likelihood
-from lab.training.problem_sets import ProblemSet, Rows, Selection, problem_set, validated
-
-AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
-"""The sum of the negative log-likelihoods of a batch's answer tokens, from a model and the output of a collator."""
+from lab.training.losses import AnswerLoss, tree_loss
+from lab.training.problem_sets import Row, TrainingSets
 
 
-def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The loss of a prefix tree.
+class Method(NamedTuple):
+    """What a step of a training computes."""
 
-    The head over 49,152 words costs as much as a quarter of SmolLM2's layers, so it is applied only to the states that
-    predict answer tokens. TRL's own fused head also measures entropy and accuracy, but has two thirds of the speed on a
-    CPU.
+    collate: Callable[[list[Row]], dict[str, torch.Tensor]]
+    """Turns rows of a problem set into the inputs of `answer_loss`, which include shift_labels."""
+    answer_loss: AnswerLoss = tree_loss
+    """The summed loss of a batch."""
+    rates: Mapping[str, float] = MappingProxyType({})
+    """Separate learning rates; see `AnswerTrainer`."""
+    callbacks: Sequence[TrainerCallback] = ()
+    bfloat16: bool = False
+    """Compute matrix products in bfloat16, whatever the dtype of the weights."""
+    compile: bool = False
+    """Use torch.compile."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A model, what it is trained on, and how."""
+
+    model: PreTrainedModel | PeftModel
+    """The model, all of whose weights are trained, or the model with adapters."""
+    tokenizer: PreTrainedTokenizerBase
+    """Saved beside the weights."""
+    config: TrainingConfig
+    sets: TrainingSets
+    method: Method
+    seed: int
+    """The seed of dropout."""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """Further text files for the model's folder, by name."""
+
+
+def train(training: Training, run: Run) -> None:
+    """Train a model or its adapters. Continues from the last complete checkpoint, if there is one; a run that was
+    interrupted and continued ends with the same bytes.
+
+    Writes to the run directory: model/, the weights with the lowest validation loss; metrics.jsonl, the losses;
+    left_out.json, the number of problems that did not fit the window of their rules; training_times.jsonl, the seconds
+    of every start that reached the end.
     """
-    labels_T = inputs["shift_labels"][0]
-    answers_A = (labels_T != IGNORED).nonzero()[:, 0]
-    logits_1AV = model(
-        input_ids=inputs["input_ids"],
-        position_ids=inputs["position_ids"],
-        attention_mask=inputs["attention_mask"],
-        logits_to_keep=answers_A,
-        use_cache=False,
-        **{name: inputs[name] for name in ("place_ids", "kinds_BQK") if name in inputs},
-        **({"paths": Paths(*(inputs[name] for name in Paths._fields))} if "found_N" in inputs else {}),
-    ).logits
-    return negative_log_likelihood(logits_1AV[0], labels_T[answers_A])
+    folder, sets = run.path / "checkpoints", training.sets
+    last = processes.from_main(lambda: undamaged(folder))
+    step = int(last.name.rpartition("-")[2]) if last else 0
+    run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
+    run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
+    progress = TrainingProgress()
+    trainer = _trainer(training, run, folder, progress)
+    began = time.perf_counter()
+    with progress.bar:
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
+    times = {"from_step": step, "to_step": training.config.max_steps, "seconds": time.perf_counter() - began}
+    run.append("training_times", [{**times, "kept_step": trainer.state.best_global_step}])
+    _save(trainer, run, training.beside)
+    processes.from_main(lambda: shutil.rmtree(folder))
+
+
+def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgress) -> "AnswerTrainer":
+    """The trainer, which keeps its checkpoints in `folder`."""
+    arguments = _arguments(training, folder)
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # several GPUs in one process would split a tree, so only one is used
+    loggers = logger_callbacks(training.config.report_to, run)
+    trainer = AnswerTrainer(
+        training.method.answer_loss,
+        training.method.rates,
+        model=training.model,
+        args=arguments,
+        train_dataset=training.sets.train.examples,
+        eval_dataset=training.sets.valid.examples,
+        processing_class=training.tokenizer,
+        data_collator=training.method.collate,
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *training.method.callbacks, *loggers],
+    )
+    trainer.remove_callback(PrinterCallback)
+    for parameter in training.model.parameters():
+        if parameter.requires_grad:  # TRL rounds the adapters of a quantized model to bfloat16
+            parameter.data = parameter.data.float()
+    return trainer
+
+
+def _arguments(training: Training, folder: Path) -> SFTConfig:
+    config, method, model = training.config, training.method, training.model
+    return SFTConfig(
+        output_dir=str(folder),
+        max_steps=config.max_steps,
+        per_device_train_batch_size=config.micro_batch_size,
+        per_device_eval_batch_size=config.micro_batch_size,
+        gradient_accumulation_steps=config.passes(),
+        learning_rate=config.learning_rate,
+        lr_scheduler_type=config.schedule,
+        warmup_steps=config.warmup_steps,
+        weight_decay=config.weight_decay,
+        adam_beta1=config.betas[0],
+        adam_beta2=config.betas[1],
+        optim={"adamw": "adamw_torch", "adamw_8bit": "adamw_8bit"}[config.optimizer],
+        bf16=method.bfloat16 or model.dtype == torch.bfloat16,
+        torch_compile=method.compile,
+        use_cpu=model.device.type == "cpu",
+        ddp_find_unused_parameters=False,  # every trained weight is used in every pass
+        gradient_checkpointing=False,
+        max_length=None,
+        completion_only_loss=False,  # the collator's labels already leave the prompt out
+        dataset_kwargs={"skip_prepare_dataset": True},
+        remove_unused_columns=False,
+        train_sampling_strategy="sequential",  # the mixture is shuffled by construction
+        eval_strategy="steps",
+        eval_steps=config.evaluate_every,
+        save_strategy="steps",
+        save_steps=config.evaluate_every,
+        save_total_limit=1,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_loss",
+        logging_steps=config.log_every,
+        report_to="none",  # loggers are callbacks from lab/training/loggers.py
+        run_name=folder.parent.name,
+        project="number-lab",
+        logging_nan_inf_filter=False,  # the filter would hide NaN behind the mean of earlier losses
+        disable_tqdm=True,
+        seed=training.seed,
+        data_seed=training.seed,
+    )
 
 
 class AnswerTrainer(SFTTrainer):
@@ -145,6 +244,23 @@ _FINITE = {"loss": "loss", "grad_norm": "norm of the gradient", "eval_loss": "va
 """The values that must stay finite, and their names in errors."""
 
 
+def _save(trainer: AnswerTrainer, run: Run, beside: Mapping[str, str]) -> None:
+    """Writes the model and the files beside it, and puts them in place of an earlier model in one step."""
+    staged = run.path / ".model"
+    processes.from_main(lambda: shutil.rmtree(staged, ignore_errors=True))
+    with _as_run_error("the trained model", run.path):
+        trainer.save_model(str(staged))  # called in all processes, as each may hold a shard
+
+    def put_in_place() -> None:
+        (staged / TRAINING_ARGS_NAME).unlink()  # a pickle
+        for name, text in beside.items():
+            (staged / name).write_text(text)
+        shutil.rmtree(run.model, ignore_errors=True)
+        staged.rename(run.model)
+
+    processes.from_main(put_in_place)
+
+
 @contextmanager
 def _as_run_error(what: str, folder: Path) -> Iterator[None]:
     """Turns errors of the disk, for which each library has its own exception, into a RunError for the user."""
@@ -157,175 +273,3 @@ def _as_run_error(what: str, folder: Path) -> Iterator[None]:
             f"{folder}: {what} cannot be written ({reason}; {free / 1e6:,.0f} MB are free there); "
             "resume=true continues from the last checkpoint that was written"
         ) from error
-
-
-class TrainingSets(NamedTuple):
-    train: ProblemSet
-    valid: ProblemSet
-
-
-def accumulated(config: TrainingConfig) -> int:
-    """Forward passes of a step in each process. Raises ConfigError if a step cannot be divided equally between them."""
-    together = config.micro_batch_size * processes.count()
-    if config.batch_size % together:
-        raise ConfigError(
-            f"training.batch_size={config.batch_size} is not a multiple of {processes.count()} processes x "
-            f"training.micro_batch_size={config.micro_batch_size}; it counts the problems of a step over all processes"
-        )
-    return config.batch_size // together
-
-
-def training_sets(config: TrainingConfig, selection: Selection, rows: Rows, templates: bool = False) -> TrainingSets:
-    """The training and validation problems. Validation has all lengths at once, no variation, and no other templates.
-
-    Args:
-        config: the number of steps and the batch sizes.
-        selection: which problems are drawn for training; for validation, others of the same cells.
-        rows: how they are written.
-        templates: whether training problems are asked in many ways (lab/text/templates.py).
-
-    Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
-    between the processes.
-    """
-    accumulated(config)
-    samples, some = config.max_steps * config.batch_size, config.valid_problems
-    asked = rows._replace(wording=ManyTemplates(rows.wording)) if templates else rows
-    tested = Selection(validated(selection.cells, selection.seed), selection.seed)
-    return TrainingSets(
-        problem_set(selection, "train", samples, asked, config.batch_size),
-        problem_set(tested, "valid", some, rows, some),
-    )
-
-
-class Method(NamedTuple):
-    """What a step of a training computes."""
-
-    collate: Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]]
-    """Turns rows of a problem set into the inputs of `answer_loss`, which include shift_labels."""
-    answer_loss: AnswerLoss = tree_loss
-    """The summed loss of a batch."""
-    rates: Mapping[str, float] = MappingProxyType({})
-    """Separate learning rates; see `AnswerTrainer`."""
-    callbacks: Sequence[TrainerCallback] = ()
-    bfloat16: bool = False
-    """Compute matrix products in bfloat16, whatever the dtype of the weights."""
-    compile: bool = False
-    """Use torch.compile."""
-
-
-def train(
-    model: PreTrainedModel | PeftModel,
-    tokenizer: PreTrainedTokenizerBase,
-    config: TrainingConfig,
-    sets: TrainingSets,
-    method: Method,
-    run: Run,
-    seed: int,
-    beside: Mapping[str, str] | None = None,
-) -> None:
-    """Train a model or its adapters. Continues from the last complete checkpoint, if there is one; a run that was
-    interrupted and continued ends with the same bytes.
-
-    Writes to the run directory: model/, the weights with the lowest validation loss; metrics.jsonl, the losses;
-    left_out.json, the number of problems that did not fit the window of their rules; training_times.jsonl, the seconds
-    of every start that reached the end.
-
-    Args:
-        model: the model, or the model with adapters.
-        tokenizer: saved beside the weights.
-        config: the settings of the training.
-        sets: training and validation problems.
-        method: what a step computes.
-        run: the run directory.
-        seed: the seed of dropout.
-        beside: further text files for the model's folder, by name.
-    """
-    folder = run.path / "checkpoints"
-    last = processes.from_main(lambda: undamaged(folder))
-    step = int(last.name.rpartition("-")[2]) if last else 0
-    run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
-
-    arguments = _arguments(config, folder, seed, model, method)
-    if arguments.n_gpu > 1:
-        arguments._n_gpu = 1  # several GPUs in one process would split a tree, so only one is used
-    progress, loggers = TrainingProgress(), logger_callbacks(config.report_to, run)
-    run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
-    trainer = AnswerTrainer(
-        method.answer_loss,
-        method.rates,
-        model=model,
-        args=arguments,
-        train_dataset=sets.train.examples,
-        eval_dataset=sets.valid.examples,
-        processing_class=tokenizer,
-        data_collator=method.collate,
-        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *method.callbacks, *loggers],
-    )
-    trainer.remove_callback(PrinterCallback)
-    for parameter in model.parameters():
-        if parameter.requires_grad:  # TRL rounds the adapters of a quantized model to bfloat16
-            parameter.data = parameter.data.float()
-    began = time.perf_counter()
-    with progress.bar:
-        trainer.train(resume_from_checkpoint=str(last) if last else None)
-    times = {"from_step": step, "to_step": config.max_steps, "seconds": time.perf_counter() - began}
-    times["kept_step"] = trainer.state.best_global_step
-    run.append("training_times", [times])
-    staged = run.path / ".model"
-    processes.from_main(lambda: shutil.rmtree(staged, ignore_errors=True))
-    with _as_run_error("the trained model", run.path):
-        trainer.save_model(str(staged))  # called in all processes, as each may hold a shard
-
-    def put_in_place() -> None:
-        (staged / TRAINING_ARGS_NAME).unlink()  # a pickle
-        for name, text in (beside or {}).items():
-            (staged / name).write_text(text)
-        shutil.rmtree(run.model, ignore_errors=True)
-        staged.rename(run.model)
-        shutil.rmtree(folder)
-
-    processes.from_main(put_in_place)
-
-
-def _arguments(
-    config: TrainingConfig, folder: Path, seed: int, model: PreTrainedModel | PeftModel, method: Method
-) -> SFTConfig:
-    return SFTConfig(
-        output_dir=str(folder),
-        max_steps=config.max_steps,
-        per_device_train_batch_size=config.micro_batch_size,
-        per_device_eval_batch_size=config.micro_batch_size,
-        gradient_accumulation_steps=accumulated(config),
-        learning_rate=config.learning_rate,
-        lr_scheduler_type=config.schedule,
-        warmup_steps=config.warmup_steps,
-        weight_decay=config.weight_decay,
-        adam_beta1=config.betas[0],
-        adam_beta2=config.betas[1],
-        optim={"adamw": "adamw_torch", "adamw_8bit": "adamw_8bit"}[config.optimizer],
-        bf16=method.bfloat16 or model.dtype == torch.bfloat16,
-        torch_compile=method.compile,
-        use_cpu=model.device.type == "cpu",
-        ddp_find_unused_parameters=False,  # every trained weight is used in every pass
-        gradient_checkpointing=False,
-        max_length=None,
-        completion_only_loss=False,  # the collator's labels already leave the prompt out
-        dataset_kwargs={"skip_prepare_dataset": True},
-        remove_unused_columns=False,
-        train_sampling_strategy="sequential",  # the mixture is shuffled by construction
-        eval_strategy="steps",
-        eval_steps=config.evaluate_every,
-        save_strategy="steps",
-        save_steps=config.evaluate_every,
-        save_total_limit=1,
-        load_best_model_at_end=True,
-        metric_for_best_model="eval_loss",
-        logging_steps=config.log_every,
-        report_to="none",  # loggers are callbacks from lab/training/loggers.py
-        run_name=folder.parent.name,
-        project="number-lab",
-        logging_nan_inf_filter=False,  # the filter would hide NaN behind the mean of earlier losses
-        disable_tqdm=True,
-        seed=seed,
-        data_seed=seed,
-    )

@@ -13,14 +13,11 @@ from lab.config.pretraining import ScratchConfig
 from lab.models import scratch
 from lab.numbers.tasks import TASKS
 from lab.probing.alignment import (
-    NUMBERS,
-    OFFSETS,
     TARGETS,
     Aligned,
     _targets,
     aligned_heads,
     alignment,
-    alignment_by_column,
     destinations,
     foreign_digits,
     one_hot,
@@ -134,8 +131,8 @@ def test_ones_first_without_padding_a_column_that_a_sum_does_not_have_is_no_samp
     writer = NotatedSums(notation, build_tokenizer(notation.vocabulary))
     subject = bridge("scratch", scratch.build(ScratchConfig(size="0.2M"), notation.vocabulary, 0).eval(), writer)
     sums = subject.sums([(1, 1), (9, 9)])
-    for part in alignment_by_column(subject, sums)[:2]:
-        assert part.at(layer=0, head=0, number="a", offset=-1).n.tolist() == [0, 1]
+    for part in alignment(subject, {"both": sums})[:2]:
+        assert part.at(layer=0, head=0, number="a", offset=-1, length="both").n == 1
 
 
 def test_heads_that_look_everywhere_alike_are_no_more_aligned_than_their_controls(adder, measured):
@@ -149,16 +146,6 @@ def test_aligned_heads_are_those_of_the_circuit_and_its_decoy(adder, measured):
     found = aligned_heads(measured)
     assert {(one.layer, one.head): (one.number, one.offset) for one in found} == adder.known.looks_at
     assert [one.weight for one in found] == pytest.approx([1] * 5, abs=0.01)
-
-
-def test_columns_and_lengths_tell_the_same(adder, lengths, measured):
-    by_column = alignment_by_column(adder, lengths[5])
-    head = {"layer": 0, "head": 2, "number": "a", "offset": -1}
-    column = by_column.attention.at(**head)
-    assert np.isnan(column.value[0])  # there is nothing below the ones
-    assert column.value[1:].min() > 0.99
-    assert list(by_column.attention.axes) == ["layer", "head", "number", "offset", "column"]
-    assert measured.attention.value.shape == (2, 5, len(NUMBERS), len(OFFSETS), 2)
 
 
 def test_attention_goes_somewhere_and_known_heads_leak_nothing(adder, lengths):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lab.probing.atp_star import _pattern, _slopes, atp_star, strongest
+from lab.probing.atp_star import _cutting, _pattern, atp_star, strongest
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.pairs import carry_only
@@ -34,7 +34,7 @@ def test_keys_that_turn_sure_attention_are_seen_although_the_softmax_has_no_slop
         moved_BHTT = _pattern(runs, 1, "k")
     head = adder.known.carry_heads[1][1]
     assert moved_BHTT[:, head].abs().max() == pytest.approx(1, abs=1e-3)
-    slope = _slopes(adder, runs, points, None)["blocks.1.attn.hook_k"]
+    slope = runs.slopes(points).gradients["blocks.1.attn.hook_k"]
     assert slope[:, :, head].abs().max() < 1e-3
 
 
@@ -44,7 +44,7 @@ def test_a_cut_leaves_no_path_through_its_layer_and_all_others():
     contrast = Contrast(adder, PAIRS)
     with torch.inference_mode():
         runs = Runs(contrast, slice(None), names, names)
-    whole, cut = (_slopes(adder, runs, names, layer) for layer in (None, 1))
+    whole, cut = (runs.slopes(names, hooks=_cutting(layer)).gradients for layer in (None, 1))
     assert whole[names[0]].abs().max() > 0.1
     assert (cut[names[0]] @ adder.known.carry_D).abs().max() == pytest.approx(0, abs=1e-5)
     assert all(weight.grad is None for weight in adder.bridge.parameters())

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from experiments import trained_circuits as verified
 from lab.probing import patching
-from lab.probing.benchmark import verified
 from lab.probing.benchmark.adders import adders
 from lab.probing.benchmark.contestants import CONTESTANTS, Trial
 from lab.probing.benchmark.families import trained

@@ -13,9 +13,9 @@ from lab.probing.benchmark.known import DIGITS, END, PAD, WORDS, FieldSums
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
+from lab.probing.interventions import SITES
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.patching import (
-    SITES,
     Patch,
     margins,
     patch,
@@ -120,9 +120,9 @@ def test_margins_of_heads_are_those_of_the_stock_sweep_in_batches_of_any_size(ra
         expected = stock.get_act_patch_attn_head_out_all_pos(opened, base_BT, cache, metric, reduce="none").values
     patches = [Patch((Component("head", layer, head),), EVERYWHERE) for layer in range(3) for head in range(4)]
     for batch_size in (3, 20, 512):
-        found, corrupt_B, _ = margins(contrast, patches, batch_size)
+        found = margins(contrast, patches, batch_size)
         np.testing.assert_allclose(found.T, expected.reshape(12, -1), atol=1e-4)
-        assert np.abs(found - corrupt_B[:, None]).max(0).min() > 0.01
+        assert np.abs(found - contrast.corrupt_B[:, None]).max(0).min() > 0.01
 
 
 @pytest.mark.parametrize("kind", ["mlp", "pre", "post"])
@@ -140,21 +140,21 @@ def test_one_token_of_an_mlp_or_the_stream_is_what_a_hook_by_hand_would_change(r
 
         logits_BV = random_model.logits(contrast.base, [(component.hook_point, change)])[:, query]
     expected_B = logits_BV[row_B, contrast.source_id_B] - logits_BV[row_B, contrast.base_id_B]
-    found, _, _ = margins(contrast, [Patch((component,), "a_k")])
+    found = margins(contrast, [Patch((component,), "a_k")])
     np.testing.assert_allclose(found[:, 0], expected_B, atol=1e-4)
 
 
 def test_the_stream_between_attention_and_mlp_is_written_for_both(random_model):
     contrast = Contrast(random_model, carry_only(3, 1, 4, seed=0))
     mid, attention_and_before = Component("mid", 2), [Component("pre", 2), *(Component("head", 2, h) for h in range(4))]
-    found, _, _ = margins(contrast, [Patch((mid,), "q_k"), Patch(tuple(attention_and_before), "q_k")])
+    found = margins(contrast, [Patch((mid,), "q_k"), Patch(tuple(attention_and_before), "q_k")])
     np.testing.assert_allclose(found[:, 0], found[:, 1], atol=1e-4)
 
 
 def test_everything_of_the_source_gives_the_source(random_model):
     contrast = Contrast(random_model, cross_digit(3, 2, 4, seed=0))
-    found, _, clean_B = margins(contrast, [Patch((Component("pre", 0),), EVERYWHERE)])
-    np.testing.assert_allclose(found[:, 0], clean_B, atol=1e-4)
+    found = margins(contrast, [Patch((Component("pre", 0),), EVERYWHERE)])
+    np.testing.assert_allclose(found[:, 0], contrast.clean_B, atol=1e-4)
 
 
 def test_places_are_tokens_by_what_they_are_to_the_column():
@@ -175,10 +175,10 @@ def test_rows_end_at_the_query_and_what_comes_after_would_change_nothing(random_
     whole = random_model.sums([*pairs.base, *pairs.source])
     with torch.inference_mode():
         logits_BV = random_model.logits(whole)[:, 18]
-    _, corrupt_B, _ = margins(contrast, [Patch((Component("mlp", 0),), EVERYWHERE)])
+    margins(contrast, [Patch((Component("mlp", 0),), EVERYWHERE)])
     row_B = torch.arange(6)
     expected_B = logits_BV[row_B, contrast.source_id_B] - logits_BV[row_B, contrast.base_id_B]
-    np.testing.assert_allclose(corrupt_B, expected_B, atol=1e-4)
+    np.testing.assert_allclose(contrast.corrupt_B, expected_B, atol=1e-4)
 
 
 def test_what_a_pair_does_not_have_is_no_sample():

@@ -108,7 +108,7 @@ def test_margins_are_those_of_the_stock_direct_paths(key_value_heads, inputs):
                 subject.bridge, base_1T, of_source, of_base, metric, 0, 2, name, verbose=False
             )
             into = [Receiver(name, layer, head) for layer in (1, 2) for head in range(4)]
-            found, _, _ = margins(contrast, [Component("head", 0, 2)], into, batch_size=6)
+            found = margins(contrast, [Component("head", 0, 2)], into, batch_size=6)
             np.testing.assert_allclose(found[0, 0], expected[1:].flatten(), atol=1e-4)
             assert np.ptp(found[0, 0]) > 0.01
 
@@ -117,8 +117,8 @@ def test_where_nothing_but_the_logits_is_left_the_path_is_the_patch():
     subject = random_model(2)
     contrast = Contrast(subject, carry_only(3, 1, 3, seed=0))
     last = Component("mlp", 2)
-    found, _, _ = margins(contrast, [last], [Receiver("logits", 2)])
-    np.testing.assert_allclose(found[:, 0, 0], patched(contrast, [Patch((last,), EVERYWHERE)])[0][:, 0], atol=1e-4)
+    found = margins(contrast, [last], [Receiver("logits", 2)])
+    np.testing.assert_allclose(found[:, 0, 0], patched(contrast, [Patch((last,), EVERYWHERE)])[:, 0], atol=1e-4)
 
 
 def test_under_grouped_query_attention_keys_and_values_are_those_of_groups():
@@ -131,8 +131,8 @@ def test_under_grouped_query_attention_keys_and_values_are_those_of_groups():
         patch_paths(subject, carry_only(3, 1, 1, seed=0), [HEADS[0]], [Receiver("v", 1, 2)])
     contrast = Contrast(subject, carry_only(3, 1, 3, seed=0))
     into = [Receiver(name, 1, head) for name in ("k", "v") for head in (0, 1)]
-    found, corrupt_B, _ = margins(contrast, [Component("head", 0, 1)], into)
-    assert (np.abs(found[:, 0] - corrupt_B[:, None]).max(0) > 1e-4).all()
+    found = margins(contrast, [Component("head", 0, 1)], into)
+    assert (np.abs(found[:, 0] - contrast.corrupt_B[:, None]).max(0) > 1e-4).all()
 
 
 def test_senders_that_send_nothing_of_their_own_are_refused(adder):

@@ -10,8 +10,8 @@ from lab.numbers.tasks import TASKS
 from lab.text.wording import Wording
 from lab.training.alignment import AlignedLoss, check_heads, log_attention
 from lab.training.collation import PrefixTreeCollator
+from lab.training.losses import tree_loss
 from lab.training.problem_sets import Rows, Selection, problem_set
-from lab.training.trainer import tree_loss
 
 HEADS = AlignmentConfig(first=[(1, 0)], second=[(0, 3)], weight=0.5)
 

@@ -11,7 +11,7 @@ from lab.config.schema import ModelConfig
 from lab.models import swaps
 from lab.text.examples import IGNORED, EncodedExample
 from lab.training.collation import PrefixTreeCollator
-from lab.training.trainer import tree_loss
+from lab.training.losses import tree_loss
 
 TWO = [EncodedExample([1, 2, 7, 3], [9, 0]), EncodedExample([1, 2, 4, 3], [8, 0])]
 

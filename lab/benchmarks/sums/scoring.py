@@ -104,12 +104,12 @@ def _rates(samples: Sequence[Sample]) -> Rates:
     return Rates(**_asked(samples), **_success_rate(came, len(came)), **shares)
 
 
-def _asked(samples: Sequence[Sample]) -> dict[str, Any]:
+def _asked(samples: Sequence[Sample]) -> dict[str, int]:
     came = len(answered(samples))
     return {"asked": len(samples), "answered": came, "api_errors": len(samples) - came}
 
 
-def _success_rate(samples: Sequence[Sample], n: int) -> dict[str, Any]:
+def _success_rate(samples: Sequence[Sample], n: int) -> dict[str, Estimate | None]:
     """The rates of the readings that all samples have; samples from an older version have fewer readings."""
     names = [name for name in SUM_READINGS if all(name in sample.readings for sample in samples)]
     return {

@@ -1,7 +1,8 @@
-"""Instruments as they are scored: each is a function of an adder and its task, and gives figures by name.
+"""The instruments that are scored: each is a function of a trial, and returns figures by name.
 
-Three kinds. Of nodes: which heads and MLPs the carry comes through. Of edges: which tells which. Of directions: along
-which vector of the stream it is written, at the first site where it is read and at the site before, where it is not.
+There are three kinds. Nodes: through which heads and MLPs does the carry come? Edges: which component passes it to
+which? Directions: along which vector of the stream is it written, at the first site where it is read, and what is
+claimed at the site before, where it does not exist yet?
 """
 
 from collections.abc import Callable, Mapping
@@ -30,22 +31,21 @@ from lab.probing.benchmark.measures import parts
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.interchange import Place
-from lab.probing.interventions import Site
+from lab.probing.interventions import SITES
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
 from lab.probing.subspaces import difference_of_means, probe_direction
 
 Scores = Mapping[str, float]
-_SITES: tuple[Site, ...] = ("pre", "mid", "post")
 _LENGTH, _COLUMN = 4, 2
 """Digits of the operands, and the column whose incoming carry is asked about."""
 _TRUE = 0.9
-"""|cos| to the truth from which on a direction is the carry's."""
+"""A direction with at least this |cos| to the truth is the carry."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """An adder, and what all contestants are given."""
+    """An adder, and the pairs and sums that all contestants get."""
 
     adder: Adder[Any]
     pairs: int = 16
@@ -81,14 +81,14 @@ class Trial:
         return edges.Graph(self.adder)
 
     def nodes(self, scores: Mapping[Component, float], also: frozenset[Component] = frozenset()) -> Scores:
-        """Scored against the carry's circuit, and parts that the instrument cannot tell from it."""
+        """How well scores find the carry's circuit; `also` are parts that the instrument cannot tell from it."""
         circuit = self.adder.known.nodes | also
         return parts(np.array([scores[one] for one in self.components]),
                      np.array([one in circuit for one in self.components]))  # fmt: skip
 
     def edges(self, scores_UR: np.ndarray) -> Scores:
-        """Scored on edges between heads, MLPs and the logits, as the truth says nothing of the embedding; CPR and CMD
-        are of all edges."""
+        """How well scores find the circuit's edges between heads, MLPs and the logits; edges of the embedding are not
+        known. CPR and CMD are those of all edges."""
         graph, true = self.graph, self.adder.known.edges
         some_UR = graph.is_edge_UR & (np.arange(len(graph.senders)) > 0)[:, None]
         is_in_UR = np.array([[(str(one), str(other)) in true for other in graph.receivers] for one in graph.senders])
@@ -98,14 +98,14 @@ class Trial:
 
     @cached_property
     def attributed(self) -> dict[int, np.ndarray]:
-        """Scores of all edges, both ways, by the number of steps: EAP and EAP-IG."""
+        """The scores of all edges in both directions of the carry, by the number of steps: EAP and EAP-IG."""
         return {steps: edges.attribute(self.adder, self.minimal, steps).value for steps in (1, max(2, self.steps))}
 
     def known_sites(self) -> tuple[Place, Place]:
         """Where the carry is first read, and the site before."""
         layer, site = self.adder.known.carry_sites[0]
-        before = _SITES.index(site) - 1
-        return Place(layer, site, _COLUMN), Place(layer, _SITES[before], _COLUMN)
+        before = SITES.index(site) - 1
+        return Place(layer, site, _COLUMN), Place(layer, SITES[before], _COLUMN)
 
 
 def _activation_patching(trial: Trial) -> Scores:
@@ -116,11 +116,11 @@ def _activation_patching(trial: Trial) -> Scores:
 
 
 def _attribution_patching(trial: Trial) -> Scores:
-    """Gradients at the base alone."""
+    """With gradients only at the base."""
     contrast = Contrast(trial.adder, trial.minimal)
-    guessed_BN, corrupt_B, clean_B = attribution.attributions(contrast, (EVERYWHERE,), 64)
-    axes = {"component": list(range(guessed_BN.shape[1]))}
-    found = contrast.effects("attributed", axes, corrupt_B[:, None] + guessed_BN, corrupt_B, clean_B).effect.value
+    guessed_BN = attribution.attributions(contrast, (EVERYWHERE,), 64)
+    axes = {"component": range(guessed_BN.shape[1])}
+    found = contrast.effects_of_moves("attributed", axes, guessed_BN).effect.value
     layers, heads = range(trial.adder.layers), range(trial.adder.heads)
     order = [Component("head", layer, head) for layer in layers for head in heads]
     order += [Component("mlp", layer) for layer in layers]
@@ -133,8 +133,8 @@ def _atp_star(trial: Trial) -> Scores:
 
 def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
-        """Whatever digits need is hurt, so heads that bring a_k and b_k are no false alarms. Of trained adders they
-        are not known, and nothing is scored."""
+        """Ablation hurts everything that digits need, so heads that bring a_k and b_k are not false alarms. They are
+        not known for trained adders, which are not scored."""
         known = trial.adder.known
         if not isinstance(known, Known):
             return {}
@@ -149,7 +149,7 @@ def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
 
 def _node_sums(integrated: bool) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
-        """A node's score is the sum of its outgoing edges'."""
+        """The score of a node is the sum of the scores of its outgoing edges."""
         by_sender = _larger(np.nansum(list(trial.attributed.values())[int(integrated)], axis=-1))
         return trial.nodes(dict(zip(trial.graph.senders, by_sender, strict=True)))
 
@@ -159,8 +159,8 @@ def _node_sums(integrated: bool) -> Callable[[Trial], Scores]:
 def _path_patching(trial: Trial) -> Scores:
     graph = trial.graph
     contrast = Contrast(trial.adder, trial.minimal)
-    changed, corrupt_B, clean_B = path_patching.margins(contrast, graph.senders, graph.receivers)
-    effect = contrast.effects("effect of a path", graph.names(), changed, corrupt_B, clean_B).effect
+    changed = path_patching.margins(contrast, graph.senders, graph.receivers)
+    effect = contrast.effects("effect of a path", graph.names(), changed).effect
     return trial.edges(_larger(effect.value))
 
 
@@ -172,7 +172,7 @@ def _eap(integrated: bool) -> Callable[[Trial], Scores]:
 
 
 def _aligned(trial: Trial) -> Scores:
-    """Heads that look at one digit each, the decoys among them: found, and claimed without being such."""
+    """Heads that attend to one digit each, including decoys: how many are missed, and how many are claimed wrongly."""
     known = trial.adder.known
     if not isinstance(known, Known):
         return {}
@@ -186,8 +186,8 @@ def _aligned(trial: Trial) -> Scores:
 
 def _direction(name: str) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
-        """What the evidence says is held against |cos| to the truth where the carry is first read; at the site before,
-        whatever is claimed is wrong. The directions of trained adders are not known: of those there are rates."""
+        """Compares the evidence with |cos| to the truth at the first site where the carry is read. At the site before,
+        every claim is wrong. The directions of trained adders are not known, so they only have rates."""
         known = trial.adder.known
         if name == "truth" and not isinstance(known, Known):
             return {}
@@ -234,7 +234,7 @@ def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
 
 
 def _larger(values: np.ndarray) -> np.ndarray:
-    """The larger of the values' sizes over both ways of the carry."""
+    """The larger absolute value over both directions of the carry."""
     return np.nan_to_num(np.abs(values)).max(0)
 
 
@@ -254,4 +254,4 @@ CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "DAS (direction)": _direction("das"),
     "the truth (direction)": _direction("truth"),
 }
-"""Contestants by the name that tables show; "the truth" is what a direction could score at best."""
+"""Contestants by the name that tables show; "the truth" is the best that a direction could score."""

@@ -1,11 +1,11 @@
-"""What is true of an adder, and how adders that were written by hand are asked.
+"""What is known about an adder's circuit, and how adders that were written by hand are asked.
 
     place      0   1   2   3   4   5   6   7   8   9   10  11  12  13  14  15  16  17  18  19  20  21  22  23  24
     token      .   a0  a1  a2  a3  a4  a5  0   +   b0  b1  b2  b3  b4  b5  0   =   s0  s1  s2  s3  s4  s5  s6  <end>
 
-Numbers of up to DIGITS digits stand in fields of one digit more, so whatever the digit asked for at q_k needs is a
-fixed number of tokens before: a_k, b_k, and one further on a_{k-1}, b_{k-1}, which for the ones are "." and "+", of
-value 0. With the ones last, fields are turned round.
+Numbers of up to DIGITS digits are written in fields of one digit more. So the digits that are needed at q_k are a fixed
+number of tokens before it: a_k, b_k, and one token further back a_{k-1}, b_{k-1}, which for the ones are "." and "+",
+with value 0. If the ones come last, fields are reversed.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ PLUS, EQUALS, BEGIN, END, PAD = range(10, 15)
 
 @dataclass(frozen=True)
 class Circuit:
-    """What is true of an adder, for instruments to find. Of a trained adder (`verified`) no more is known."""
+    """What instruments should find in an adder. For a trained adder, nothing else is known."""
 
     nodes: frozenset[Component]
-    """Heads and MLPs that the carry into a column comes through, a_{k-1} and b_{k-1} to the digit."""
+    """Heads and MLPs through which the carry into a column comes, from a_{k-1} and b_{k-1} to the digit."""
     edges: frozenset[tuple[str, str]]
-    """What they tell each other, by the names of sender and receiver: ("L0H2", "L0 mlp")."""
+    """Which of them pass it to which, by the names of sender and receiver: ("L0H2", "L0 mlp")."""
     carry_sites: tuple[tuple[int, Site], ...]
-    """Where the carry is read from the stream by what comes after."""
+    """Where later components read the carry from the stream."""
     longest: int = DIGITS
     """The largest number of digits in an operand."""
 
@@ -46,25 +46,26 @@ Facts = TypeVar("Facts", bound=Circuit)
 
 @dataclass(frozen=True, kw_only=True)
 class Known(Circuit):
-    """What is true of an adder that was written by hand."""
+    """What is known about an adder that was written by hand."""
 
     carry_D: torch.Tensor
-    """The unit vector that the carry is written along at q_k."""
+    """The unit vector along which the carry is written at q_k."""
     digit_D: torch.Tensor
-    """The same of the answer's digit, once it has been added up."""
+    """The same for the answer's digit."""
     digit_sites: tuple[tuple[int, Site], ...]
     looks_at: dict[tuple[int, int], tuple[str, int]]
-    """(layer, head) to (operand, offset): from q_k, all of its attention is on that operand's digit k + offset."""
+    """(layer, head) to (operand, offset): all of the head's attention from q_k is on that operand's digit k +
+    offset."""
     carry_heads: tuple[tuple[int, int], ...]
-    """Heads of `nodes`. Without them s_0 stays right."""
+    """The heads of `nodes`. s_0 is right without them."""
     digit_heads: tuple[tuple[int, int], ...]
-    """What the digits to be added come from."""
+    """The heads that bring the digits to add."""
     decoy: tuple[int, int]
-    """Looks at a_k and writes to where nobody reads."""
+    """A head that attends to a_k and writes along a direction that is never read."""
     idle_heads: tuple[tuple[int, int], ...]
-    """Look at all tokens alike and write nothing."""
+    """Heads that attend to all tokens equally and write nothing."""
     directions: dict[str, torch.Tensor] = field(default_factory=dict)
-    """All that is written to the stream, by name."""
+    """Every direction along which something is written, by name."""
 
 
 class Adder(Subject, Generic[Facts]):
@@ -80,20 +81,25 @@ KnownAdder: TypeAlias = Adder[Known]
 
 
 class FieldSums:
-    """Sums in fields of fixed length. Zeros that fill fields are digits as far as the sum reaches."""
+    """Sums in fields of fixed length. The zeros that fill a field count as digits up to the length of the sum."""
 
     pad = PAD
 
     def __init__(self, ones_first: bool = True, operands: int = 2, complement: bool = False) -> None:
-        """`operands`: with 3, the second number stands as two whose digits do not carry between them, b = b' + b''.
-        `complement`: each digit of the second number stands as 9 minus it, so that a + b reads as a - b' - 1 in which
-        what is borrowed is 1 minus what is carried."""
+        """How sums are written.
+
+        Args:
+            ones_first: whether numbers begin with the ones digit.
+            operands: with 3, the second number is written as two numbers, b = b' + b'', that add up without carries.
+            complement: write each digit of the second number as 9 minus the digit, so that a + b becomes a - b' - 1, in
+                which a borrow is 1 minus the carry.
+        """
         self._order = -1 if ones_first else 1
         self.operands, self._complement = operands, complement
         self.tokens = (operands + 1) * FIELD + operands + 2
 
     def back(self, number: int, places: int = 0) -> int:
-        """How many tokens before q_k the digit of an operand (0 is a) stands, `places` columns below k, ones first."""
+        """How many tokens before q_k an operand (0 is a) has its digit `places` columns below k, ones first."""
         return (self.operands - number) * (FIELD + 1) - 1 + places
 
     def write(self, a: int, b: int) -> Written:

@@ -1,18 +1,18 @@
-"""How good a guess at a circuit is.
+"""How well scores find a circuit.
 
-AUROC         the chance that something of the circuit is scored above something else (ties count half)
+AUROC         the probability that a part of the circuit has a higher score than another part (ties count half)
 false alarms  how many parts outside of the circuit are claimed
-missed        how many of its parts are not
+missed        how many parts of the circuit are not claimed
 """
 
 import numpy as np
 
 CLAIMED = 0.05
-"""Score, as a share of the carry's whole effect, from which on a part is said to belong to the circuit."""
+"""A part with at least this score, as a share of the carry's whole effect, is claimed to belong to the circuit."""
 
 
 def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:
-    """nan where everything is in the circuit, or nothing."""
+    """nan if everything is in the circuit, or nothing."""
     inside, outside = scores[is_in], scores[~is_in]
     if not len(inside) or not len(outside):
         return float("nan")
@@ -21,7 +21,7 @@ def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:
 
 
 def parts(scores: np.ndarray, is_in: np.ndarray) -> dict[str, float]:
-    """AUROC, false alarms and misses, of sizes of scores; those that are the same to a millionth are tied."""
+    """AUROC, false alarms and misses of absolute scores. Scores that agree to a millionth are ties."""
     sizes = np.round(np.abs(np.nan_to_num(scores)), 6)
     claimed = sizes >= CLAIMED
     return {

@@ -1,4 +1,4 @@
-"""Every contestant on every adder, and the tables of it."""
+"""Runs every contestant on every adder, and makes tables of the scores."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.errors import LabError, TaskError
 from lab.numbers.statistics import bootstrap_mean
 from lab.probing.benchmark.adders import adders
-from lab.probing.benchmark.contestants import CONTESTANTS, Trial
+from lab.probing.benchmark.contestants import CONTESTANTS, Scores, Trial
 from lab.probing.benchmark.known import Adder
 from lab.probing.config import BenchmarkConfig
 from lab.runs import Run
@@ -31,10 +31,10 @@ class Score(NamedTuple):
 
 
 def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> list[Score]:
-    """Every adder's scores; an adder that was finished before is not measured again. An instrument that fails on an
-    adder costs that one place: it is told, and the measure "failed" is 1.
+    """The scores of every adder. An adder that was finished in an earlier start is not measured again. If an instrument
+    fails on an adder, `tell` gets the reason, and its measure "failed" is 1.
 
-    Raises TaskError for adders that there are not.
+    Raises TaskError for an unknown adder.
     """
     found = []
     for name, make in chosen(config).items():
@@ -48,7 +48,7 @@ def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> l
 
 
 def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder[Any]]]:
-    """The config's adders, all of them if it names none. Raises TaskError for one that there is not."""
+    """The adders of a config, all of them if it names none. Raises TaskError for an unknown one."""
     known = adders()
     if unknown := [name for name in config.adders if name not in known]:
         raise TaskError(f"adder {unknown[0]!r}: should be one of {', '.join(known)}")
@@ -56,13 +56,14 @@ def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder[Any]]]:
 
 
 def tables(scores: list[Score]) -> list[Table]:
-    """One for each kind of instrument: a row an instrument, a column a measure, means over adders and seeds."""
+    """A table for each kind of instrument: one row per instrument, one column per measure, means over adders and
+    seeds."""
     kinds = dict.fromkeys(_kind(score.instrument) for score in scores)
     return [_table(kind, [score for score in scores if _kind(score.instrument) == kind]) for kind in kinds]
 
 
 def everything(scores: list[Score]) -> Table:
-    """A row a score."""
+    """All scores, one in each row."""
     rows = [(one.adder, str(one.seed), one.instrument, one.measure, f"{one.value:.6g}") for one in scores]
     return Table("Scores", Score._fields, rows, 4)
 
@@ -73,12 +74,12 @@ def _of(
     trial = Trial(adder, config.pairs, config.steps, config.das_steps, config.seed)
     for instrument, score in CONTESTANTS.items():
         try:
-            measured: dict[str, Any] = {**score(trial), "failed": 0.0}
+            measured: Scores = {**score(trial), "failed": 0.0}
         except LabError as error:
             tell(f"{instrument} on {name}: {error}")
             measured = {"failed": 1.0}
         for key, value in measured.items():
-            yield Score(name, seed, instrument, key, float(value))
+            yield Score(name, seed, instrument, key, value)
 
 
 def _table(kind: str, scores: list[Score]) -> Table:

@@ -1,8 +1,8 @@
-"""Weights of a small transformer, said as what is read from and written to named directions of its stream.
+"""Writes the weights of a small transformer from what it reads from and writes to named directions of its stream.
 
-TransformerLens' own architecture: no norm, learned positions, ReLU. Directions are the rows of a basis that a seed
-draws: orthonormal, or oblique, where each leans on the others and is read by the dual basis. Biases are reads of the
-direction "one", which every token has.
+The architecture is TransformerLens' own: no norm, learned positions, ReLU. Directions are the rows of a basis drawn
+from a seed. It is orthonormal, or oblique and read with the dual basis. Biases are reads of the direction "one", which
+every token has.
 
 Shapes: D width, Q directions, V words, N neurons, H heads, Z width of a head, T places.
 """
@@ -28,15 +28,15 @@ _WIDTH = 20
 """The smallest width of a residual stream."""
 HEAD_WIDTH = 4
 SHARPNESS = 4000.0
-"""How sharply heads attend: a token one place off gets at most e^-58 of the right token's weight."""
+"""How sharply heads attend: the next token gets at most e^-58 of the right token's weight."""
 _MOVED = ("value", "plus")
 """What heads move."""
 ALWAYS = ("one", "value", "plus", "cos", "sin")
-"""Directions that every adder has: a constant, a token's digit, whether it is "+", and its place on a circle."""
+"""Directions that every adder has: a constant, a token's digit, whether it is "+", and its position on a circle."""
 
 
 class Wiring:
-    """An adder that is being written."""
+    """The weights of an adder while they are being written."""
 
     def __init__(
         self,
@@ -49,10 +49,16 @@ class Wiring:
         lean: float = 0,
         noise: float = 0,
     ) -> None:
-        """`names`: directions besides `ALWAYS`; `heads`: names of a layer's heads, which a seed above 0 shuffles.
+        """An adder without weights.
 
-        `level`: how large the constant is; `lean`: how far directions lean on each other; `noise`: of each word, a part
-        of its own in all directions, so that there are more features than dimensions.
+        Args:
+            names: directions besides `ALWAYS`.
+            heads: names of the heads of a layer; a seed above 0 shuffles them.
+            layers: number of layers.
+            seed: of the basis and of the order of heads.
+            level: the size of the constant.
+            lean: how far the basis is from orthonormal.
+            noise: the size of a random vector for each word, so that there are more features than dimensions.
         """
         used = (*ALWAYS, *names)
         width = len(heads) * math.ceil(max(_WIDTH, len(used)) / len(heads))  # some architectures want a multiple
@@ -84,7 +90,7 @@ class Wiring:
         return torch.stack([weight * self.at[name] for name, weight in weights.items()]).sum(0)
 
     def look_back(self, layer: int, head: str, steps: int, moves: Mapping[str, str], writer: FieldSums) -> None:
-        """A head that looks so many tokens back and moves the digit or the "+" that it finds into other directions."""
+        """A head that attends `steps` tokens back and moves the digit or the "+" there into other directions."""
         at, turn = (layer, self.head[head]), 2 * math.pi / (writer.tokens + 1)  # room for one more on the circle
         back = steps * turn
         self._key_LHZD[at][0], self._key_LHZD[at][1] = self.dual["cos"], self.dual["sin"]
@@ -98,7 +104,7 @@ class Wiring:
         self.neurons[layer].append((self.reads(reads), self.writes(writes)))
 
     def step(self, layer: int, reads: Weights, low: float, high: float, writes: Weights) -> None:
-        """Two neurons: 0 up to `low`, `writes` from `high` on, a ramp between."""
+        """Two neurons that together write 0 up to `low`, `writes` from `high` on, and a ramp in between."""
         slope = 1 / (high - low)
         for bound, sign in ((low, 1), (high, -1)):
             scaled = {name: slope * weight for name, weight in reads.items()}
@@ -107,14 +113,14 @@ class Wiring:
 
     @property
     def values_ZD(self) -> torch.Tensor:
-        """What every head takes along."""
+        """The values of every head."""
         rows_ZD = torch.zeros(HEAD_WIDTH, len(self.names))
         for place, name in enumerate(_MOVED):
             rows_ZD[place] = self.dual[name]
         return rows_ZD
 
     def mlp(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """What its neurons read (N, D) and write (D, N); as many in every layer."""
+        """What the neurons of a layer read (N, D) and write (D, N); every layer has the same number."""
         count = max(1, *map(len, self.neurons))
         reads_ND, writes_DN = torch.zeros(count, len(self.names)), torch.zeros(len(self.names), count)
         for place, (read_D, write_D) in enumerate(self.neurons[layer]):
@@ -172,8 +178,8 @@ def embedding(at: Mapping[str, torch.Tensor]) -> torch.Tensor:
 
 
 def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor) -> torch.Tensor:
-    """2 d digit - d^2, largest for the nearest d, and <end> above all where it is found and below all elsewhere; of
-    what reads the constant, the digit and the end."""
+    """The unembedding, from the vectors that read the constant, the digit and the end: 2 d digit - d^2, which is
+    largest for the nearest d; <end> has the highest logit if the end is found, and the lowest otherwise."""
     rows_VD = (-200 * one_D).repeat(len(WORDS), 1)
     for value in range(10):
         rows_VD[value] = 2 * value * digit_D - value**2 * one_D
@@ -201,6 +207,6 @@ def native(
 
 
 def put_weights(model: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    """All others are 0."""
+    """Sets these weights of a model, and all others to 0."""
     nothing = {name: torch.zeros_like(weight) for name, weight in model.state_dict().items()}
     model.load_state_dict(nothing | dict(weights))

@@ -12,9 +12,9 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired
 
-from lab.benchmarks.nupa.layouts.strata import Texts, digest, facts
+from lab.benchmarks.nupa.layouts.strata import Facts, Texts, digest, facts
 from lab.errors import TaskError
 
 EACH, SEED = 100, 20_222_943
@@ -32,7 +32,13 @@ class Identity(NamedTuple):
     sha256: str
 
 
-def sampled(texts: Texts, each: int = EACH, seed: int = SEED) -> Iterator[dict[str, Any]]:
+class Row(Facts):
+    id: str
+    source_sha256: NotRequired[str]
+    """Only in NUPA5K."""
+
+
+def sampled(texts: Texts, each: int = EACH, seed: int = SEED) -> Iterator[Row]:
     """The rows of NUPA.
 
     Args:
@@ -78,7 +84,7 @@ def is_published(chosen: Sequence[Identity]) -> bool:
     return hashlib.sha256(manifest(chosen)).hexdigest() == PANEL_SHA256
 
 
-def panel_rows(texts: Texts, chosen: Sequence[Identity]) -> list[dict[str, Any]]:
+def panel_rows(texts: Texts, chosen: Sequence[Identity]) -> list[Row]:
     """The rows of a panel, in its order."""
     by_digest = {
         Identity(task, int(digits), digest(text)): text
@@ -96,14 +102,14 @@ def panel_rows(texts: Texts, chosen: Sequence[Identity]) -> list[dict[str, Any]]
     ]
 
 
-def write(rows: Iterable[dict[str, Any]], path: Path) -> int:
+def write(rows: Iterable[Row], path: Path) -> int:
     """Writes rows as evalchemy does, and returns how many."""
     lines = [json.dumps(row, sort_keys=True) + "\n" for row in rows]
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
     return len(lines)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> list[Row]:
     """The rows of a file. Raises TaskError, naming the line, if one is not a row."""
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -113,11 +119,8 @@ def read(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except ValueError as error:
             raise TaskError(f"{path}:{number}: {error}") from None
-        missing = sorted(_COLUMNS - set(row if isinstance(row, dict) else ()))
+        missing = sorted(Row.__required_keys__ - set(row if isinstance(row, dict) else ()))
         if missing:
-            raise TaskError(f"{path}:{number}: is no row of evalchemy's NUPA: it has no {', '.join(missing)}")
+            raise TaskError(f"{path}:{number}: is not a row of evalchemy's NUPA: it has no {', '.join(missing)}")
         rows.append(row)
     return rows
-
-
-_COLUMNS = {"answer", "answer_format", "digit", "id", "length_bucket", "operation", "prompt", "task_name"}

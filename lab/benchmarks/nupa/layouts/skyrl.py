@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from lab.benchmarks.nupa.layouts.evalchemy import Identity
-from lab.benchmarks.nupa.layouts.strata import SOURCE, Texts, digest, facts
+from lab.benchmarks.nupa.layouts.strata import SOURCE, Facts, Texts, digest, facts
 from lab.errors import TaskError
 
 if TYPE_CHECKING:
@@ -22,7 +22,32 @@ _GROUP = 50_000
 """Rows of one group of the parquet file."""
 
 
-def rows(texts: Texts, held_out: Iterable[Identity], source: str = SOURCE) -> Iterator[dict[str, Any]]:
+class RewardSpec(TypedDict):
+    method: str
+    ground_truth: str
+    """JSON with the answer and its format."""
+
+
+class ExtraInfo(TypedDict):
+    """The facts of a text without its prompt and its answer (`strata.Facts`), and its digest."""
+
+    task_name: str
+    operation: str
+    answer_format: str
+    digit: int
+    length_bucket: str
+    source_sha256: str
+
+
+class Row(TypedDict):
+    data_source: str
+    prompt: list[dict[str, str]]
+    env_class: str
+    reward_spec: RewardSpec
+    extra_info: ExtraInfo
+
+
+def rows(texts: Texts, held_out: Iterable[Identity], source: str = SOURCE) -> Iterator[Row]:
     """A row for each distinct text, by task, digits and digest.
 
     Args:
@@ -38,19 +63,19 @@ def rows(texts: Texts, held_out: Iterable[Identity], source: str = SOURCE) -> It
                 yield _row(facts(task, digits, texts[task], text), sha256, source)
 
 
-def _row(said: dict[str, Any], sha256: str, source: str) -> dict[str, Any]:
+def _row(said: Facts, sha256: str, source: str) -> Row:
     truth = {name: said[name] for name in ("answer", "answer_format")}
-    about = ("task_name", "operation", "answer_format", "digit", "length_bucket")
+    about = {name: said[name] for name in ExtraInfo.__annotations__ if name in said}
     return {
         "data_source": source,
         "prompt": [{"role": "user", "content": said["prompt"]}],
         "env_class": "nupa",
         "reward_spec": {"method": "rule", "ground_truth": json.dumps(truth)},
-        "extra_info": {**{name: said[name] for name in about}, "source_sha256": sha256},
+        "extra_info": cast(ExtraInfo, {**about, "source_sha256": sha256}),
     }
 
 
-def write(found: Iterable[dict[str, Any]], path: Path) -> int:
+def write(found: Iterable[Row], path: Path) -> int:
     """Writes rows, and returns how many."""
     import pyarrow
     from pyarrow.parquet import ParquetWriter
@@ -63,7 +88,7 @@ def write(found: Iterable[dict[str, Any]], path: Path) -> int:
     return count
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> list[Row]:
     """The rows of a file. Raises TaskError if it is not parquet or has other columns."""
     import pyarrow
     from pyarrow.parquet import read_table
@@ -74,10 +99,10 @@ def read(path: Path) -> list[dict[str, Any]]:
         raise TaskError(f"{path}: {' '.join(str(error).split())[:160]}") from None
     if missing := [name for name in _schema().names if name not in table.column_names]:
         raise TaskError(f"{path}: does not have MarinSkyRL's layout: it has no column {', '.join(missing)}")
-    return table.to_pylist()
+    return cast(list[Row], table.to_pylist())
 
 
-def ground_truth(spec: dict[str, Any]) -> tuple[str, str]:
+def ground_truth(spec: RewardSpec) -> tuple[str, str]:
     """The answer and its format in a row's `reward_spec`. Raises TaskError if they are not there."""
     try:
         truth = json.loads(spec["ground_truth"])
@@ -90,13 +115,14 @@ def _schema() -> "Schema":
     import pyarrow
 
     text, digits = pyarrow.string(), pyarrow.int64()
-    about = ("task_name", "operation", "answer_format", "digit", "length_bucket", "source_sha256")
     return pyarrow.schema(
         {
             "data_source": text,
             "prompt": pyarrow.list_(pyarrow.struct({"role": text, "content": text}.items())),
             "env_class": text,
             "reward_spec": pyarrow.struct({"method": text, "ground_truth": text}.items()),
-            "extra_info": pyarrow.struct([(name, digits if name == "digit" else text) for name in about]),
+            "extra_info": pyarrow.struct(
+                [(name, digits if name == "digit" else text) for name in ExtraInfo.__annotations__]
+            ),
         }
     )

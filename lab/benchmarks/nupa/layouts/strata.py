@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from lab.errors import TaskError
 from lab.numbers.tasks import EASY, HARD
@@ -19,6 +19,20 @@ REVISION = "01e3831ec00dfd618a77d9f6fe7fc0d327ad16d7"
 
 Texts: TypeAlias = Mapping[str, Mapping[str, list[str]]]
 """{task: {digits: [text, ...]}}, in the order of the file."""
+
+
+class Facts(TypedDict):
+    """What both projects say of a text besides its identity."""
+
+    task_name: str
+    """Its published name, such as add_Integer_Integer_Integer."""
+    operation: str
+    answer_format: str
+    digit: int
+    """The digits of its stratum."""
+    length_bucket: str
+    prompt: str
+    answer: str
 
 
 def read(path: Path) -> Texts:
@@ -47,8 +61,8 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def facts(task: str, digits: int, group: Iterable[str], text: str) -> dict[str, Any]:
-    """What both projects say of a text besides its identity.
+def facts(task: str, digits: int, group: Iterable[str], text: str) -> Facts:
+    """The facts of a text.
 
     Args:
         task: its published name, such as add_Integer_Integer_Integer.

@@ -1,10 +1,10 @@
-"""Adders whose carry is fetched by attention, through any number of nines.
+"""Adders that fetch the carry by attention, past any number of nines.
 
-Layer 0 finds at each b_j, which a head brings a_j to, whether a_j + b_j is at least 10 or just 9 (TriCase of Quirke,
-Neo and Barez, arXiv 2402.02619). In layer 1 a head looks from q_k at the highest column below k that is no 9, or at the
-sign before the ones if there is none, and takes the carry from there; the MLP adds. Heads find their places by a table
-of queries and keys, one direction of the stream a place. Digits may be written from either end: with the ones last, all
-lower columns have to be looked at before a digit is written.
+At each b_j, to which a head brings a_j, layer 0 finds whether a_j + b_j is at least 10 or exactly 9 (TriCase of Quirke,
+Neo and Barez, arXiv 2402.02619). In layer 1, a head attends from q_k to the highest column below k whose sum is not 9,
+or to the sign before the ones if there is none, and fetches the carry from there; then the MLP adds. Heads find their
+tokens with a table of queries and keys, with one direction of the stream for each position. Digits may be written from
+either end. If the ones come last, all lower columns matter before a digit is written.
 """
 
 import math
@@ -61,7 +61,7 @@ def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> Kn
 
 
 def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor:
-    """Queries by token, (H, T, Z), of the heads of layer 0: each looks a fixed number of tokens back."""
+    """The queries of the heads of layer 0 by token, (H, T, Z): each attends a fixed number of tokens back."""
     back = {"a": writer.back(0), "b": writer.back(1), "a at b": FIELD + 1, "decoy": writer.back(0)}
     query_HTZ = torch.zeros(len(head), writer.tokens, writer.tokens + 1)
     for name, place in head.items():
@@ -70,7 +70,7 @@ def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor
 
 
 def _highest(ones_first: bool, head: dict[str, int], tokens: int, step: float) -> torch.Tensor:
-    """Queries of layer 1: the nearer to column k the better, a nine is worse than the sign before the ones."""
+    """The queries of layer 1: columns near k come first, and a nine comes after the sign before the ones."""
     place_T = torch.arange(tokens)
     back_TT = place_T[:, None] - place_T
     if ones_first:  # b_{k-1} is FIELD + 1 before q_k, lower ones further back, then "+"

@@ -1,7 +1,7 @@
-"""Subtractors: what is borrowed from a column is found from d + s - a below, and digit = a - d - borrow, or 10 more.
+"""Subtractors: the borrow is found from d + s - a in the column below, and the digit is a - d - borrow, or 10 more.
 
-They compute a - d - 1, ones first. To the lab this is the addition a + b of b = 99...9 - d, whose digits are the same
-and whose carry is 1 minus what is borrowed, so that every instrument applies as it stands (`FieldSums`).
+They compute a - d - 1, ones first. For the lab this is the addition a + b with b = 99...9 - d, which has the same
+digits and in which the carry is 1 minus the borrow. So every instrument works unchanged (`FieldSums`).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The adder that writes the ones first as a Llama: RMSNorm, RoPE and SwiGLU, each bent until it is close enough.
+"""The adder that writes the ones first, as a Llama: RMSNorm, RoPE and SwiGLU are made to approximate what it needs.
 
 A large constant in the stream makes the norm linear, relu(x) is silu(30 x) / 30, and RoPE of two frequencies has one
 peak among the tokens of a sum.
@@ -23,7 +23,7 @@ _SLOW = 1 / 8
 
 
 def adder(seed: int = 0, key_value_heads: int | None = None, backup: bool = False) -> KnownAdder:
-    """Keys and values are the same for all heads, so `key_value_heads` may be 1; as many as there are heads if None."""
+    """All heads have the same keys and values, so `key_value_heads` may be 1; None gives each head its own."""
     design = Design(level=_LEVEL, backup=backup)
     made, writer = wire(design, seed), writer_of(design)
     heads, width = len(design.heads), len(made.names)

@@ -1,6 +1,6 @@
-"""Adders that write the ones first: s_{k-1} stands at q_k, and with the digits below it tells the carry.
+"""Adders that write the ones first: s_{k-1} is the token at q_k, and together with the digits below it tells the carry.
 
-    heads     copy a_k, b_k, a_{k-1}, b_{k-1}; a decoy looks at a_k as well, and nobody reads what it writes
+    heads     copy a_k, b_k, a_{k-1}, b_{k-1}; a decoy attends to a_k too, and what it writes is never read
     an MLP    x = a_{k-1} + b_{k-1} - s_{k-1}, which is 0 or -1 without a carry and 9 or 10 with one
               carry = 0 below x = 0, 1 above x = 1
     a later   y = a_k + b_k + carry;  digit = y up to 9, y - 10 from 10 on
@@ -36,11 +36,11 @@ class Design:
     borrow: bool = False
     """a - b' - 1, where each digit b' is 9 minus that of b (`FieldSums`)."""
     backup: bool = False
-    """A second head brings a_{k-1}, and a sharp switch hears their mean: without either one hardly anything changes."""
+    """A second head brings a_{k-1}, and a sharp switch reads their mean, so that one of them may be missing."""
     decoy_carry_in: int | None = None
-    """A layer whose MLP writes the carry once more, to where nobody reads it."""
+    """A layer whose MLP writes the carry a second time, along a direction that is never read."""
     decoys: int = 1
-    """Heads that look at a_k and write to where nobody reads."""
+    """Heads that attend to a_k and write along directions that are never read."""
     level: float = 1
     lean: float = 0
     noise: float = 0

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.shared.vocabularies import load_vocabulary
 from lab.errors import ModelError
 from lab.models import sources
-from lab.models.vocabularies import load_vocabulary
 from lab.text.digit_groups import groups
 
 

@@ -1,5 +1,10 @@
 """The circuit of a trained adder, found by intervening on sets of parts.
 
+    python experiments/trained_circuits.py [NAME ...]
+
+Prints heads and MLPs, and the edges between them, of the trained adders of `lab probe benchmark` (all of them if none
+is named), which lab/probing/benchmark/families/trained.py lists.
+
 Nobody wrote the circuit down, so it is the smallest set that this finds and that stands two tests. With the source's
 activations in the set alone, the base answers as the source does; with the source's activations in all else, it answers
 as before. Parts are left out one after another, beginning with the one that does least by itself, as long as both tests
@@ -8,12 +13,14 @@ hold. Another set may pass as well, where two parts can stand in for each other.
 Instruments score single parts, so that none of them is asked what it is scored by; activation patching comes closest.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from lab.probing import ablation, edges, patching
+from lab.probing.benchmark.families import trained
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
@@ -23,6 +30,13 @@ from lab.probing.writes import EMBEDDING
 SLACK = 0.05
 """How far either test may be off, as a share of the carry's whole effect."""
 Part = TypeVar("Part")
+
+
+def main(arguments: Sequence[str]) -> None:
+    for name in arguments or trained.ADDERS:
+        adder, pairs = trained.ADDERS[name](0), trained.pairs()
+        print(f"{name}: {', '.join(map(str, sorted(nodes(adder, pairs))))}")
+        print(*(f"    {sender} -> {receiver}" for sender, receiver in sorted(wires(adder, pairs))), sep="\n")
 
 
 def nodes(subject: Subject, pairs: Pairs) -> frozenset[Component]:
@@ -80,3 +94,7 @@ def _smallest(every: Sequence[Part], off: Callable[[Sequence[frozenset[Part]]], 
         if off([without])[0] <= SLACK:
             kept = without
     return kept
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

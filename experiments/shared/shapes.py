@@ -1,4 +1,4 @@
-"""The shapes of published models, for calculations that do not need their weights.
+"""The shapes of published models, and the operations of a training step, for calculations that need no weights.
 
 All have the Llama architecture. The numbers are those in the config.json of each published model.
 """
@@ -60,3 +60,22 @@ SHAPES = {
     "Llama-3.1-8B": Shape(32, 4096, 14_336, 32, 8, 128, 128_256, tied=False),
     "Llama-3.1-70B": Shape(80, 8192, 28_672, 64, 8, 128, 128_256, tied=False),
 }
+
+
+def lora_operations(
+    weights: int, adapters: int, head: int, attention_width: int, tokens: float, answers: float, pairs: float
+) -> float:
+    """The operations of a training step of adapters, forward and backward. A multiply-add counts as two operations.
+
+    Args:
+        weights: number of weights of the frozen linear layers.
+        adapters: number of weights of the adapters.
+        head: number of weights of the head.
+        attention_width: sum of the widths of all heads in all layers.
+        tokens: tokens that are computed.
+        answers: tokens among them on which the head is applied.
+        pairs: pairs of tokens that attention multiplies; for a tree with its own mask, all pairs.
+    """
+    # Frozen weights: forward, and the gradient of their input. Adapters: also their own gradient. Attention: two
+    # products forward and five backward, one of which recomputes.
+    return 4 * weights * tokens + 6 * adapters * tokens + 4 * head * answers + 14 * attention_width * pairs

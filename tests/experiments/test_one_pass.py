@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from experiments.shared.one_pass import likeliest, right_tokens
 from lab.benchmarks.benchmark import ask
-from lab.benchmarks.length_curves.one_pass import likeliest, right_tokens
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.pretraining import PositionsConfig, ScratchConfig

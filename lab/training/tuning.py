@@ -1,0 +1,29 @@
+"""The training of adapters, as a config of `lab.finetune` describes it."""
+
+from transformers import PreTrainedModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.config.finetuning import FinetuneConfig
+from lab.models import adapters, swaps
+from lab.training.alignment import AlignedLoss
+from lab.training.collation import PrefixTreeCollator
+from lab.training.problem_sets import TrainingSets
+from lab.training.replay import ReplayLoss
+from lab.training.trainer import Method, Training
+
+
+def adapter_training(
+    config: FinetuneConfig, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sets: TrainingSets
+) -> Training:
+    """The training of new adapters on a model; the swap that they need is saved beside them."""
+    collator = PrefixTreeCollator(config.training.share_prefixes, model)
+    loss = ReplayLoss(config.training.replay, tokenizer, AlignedLoss(config.training.alignment))
+    return Training(
+        adapters.attach(model, config.adapter, config.seed),
+        tokenizer,
+        config.training,
+        sets,
+        Method(collator.of_rows, loss, {"same_place": config.training.bias_learning_rate}),
+        config.seed,
+        {swaps.FILE: config.swap.model_dump_json(indent=2)},
+    )
