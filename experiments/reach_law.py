@@ -140,8 +140,13 @@ def correlation(found: Sequence[Law]) -> tuple[float, float, float]:
     """Spearman's rank correlation of prediction and reach, with a percentile bootstrap over models (95 %)."""
     pairs = np.array([(min(law.predicted, LONGEST), law.reach) for law in found])
     generator = np.random.default_rng(0)
-    drawn = [spearmanr(*pairs[generator.integers(len(pairs), size=len(pairs))].T).statistic for _ in range(2000)]
-    return float(spearmanr(*pairs.T).statistic), *(float(bound) for bound in np.nanquantile(drawn, [0.025, 0.975]))
+    drawn = [rank_correlation(pairs[generator.integers(len(pairs), size=len(pairs))]) for _ in range(2000)]
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return rank_correlation(pairs), float(low), float(high)
+
+
+def rank_correlation(pairs_N2: np.ndarray) -> float:
+    return float(np.asarray(spearmanr(pairs_N2))[0])
 
 
 def draw(found: Sequence[Law], path: Path) -> None:

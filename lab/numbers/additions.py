@@ -159,7 +159,7 @@ def vary(item: Problem, carries: float, short_second: float, nines: float, seed:
     numbers = (first + second, second, first) if subtracts else (first, second, first + second)
     texts = [str(Float(number, -decimals)) if task.representation is Float else str(number) for number in numbers]
     length = max(len(part) for text in texts[:2] for part in text.split("."))
-    changed = Problem(item.task, item.representation, *texts, length)
+    changed = item._replace(a=texts[0], b=texts[1], answer=texts[2], length=length)
     fits = length <= item.length
     kept = fits and split_of(item.representation, texts[0], texts[1], length, task.tested_lengths) == "train"
     return changed if kept else item
