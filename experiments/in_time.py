@@ -71,7 +71,7 @@ def main(arguments: Sequence[str]) -> None:
     draw(found, results.file("in_time.png"))
 
 
-def measured(seed: str, sums: int, changes: Sequence[str]) -> dict[str, Curve]:
+def measured(seed: str, sums: int, changes: Sequence[str]) -> Mapping[str, Curve]:
     """The measures of a seed's training, which is trained if it has not been."""
     kept = [f"training.evaluate_every={EVERY}", "training.keep_steps=true", "evaluation.while_training=[3, 4]"]
     config = load(PretrainConfig, CONFIG, [*kept, *changes, f"name=in_time_{seed}", f"seed={seed}", "resume=true"])
