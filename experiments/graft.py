@@ -1,8 +1,8 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
     python experiments/graft.py ["rows=graft, ordinary order"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
-                                [output=checkpoints] [words=held_out] [measure=true] [perplexity=true] [publish=true]
-                                [key=value ...]
+                                [output=checkpoints] [words=held_out] [bound=16] [measure=true] [perplexity=true]
+                                [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
@@ -34,6 +34,7 @@ from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.models import loading
+from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.representations import Integer
@@ -53,10 +54,12 @@ PLAIN = "positions={kind: original}"
 ROWS = {
     "graft, ordinary order": [],
     "plain, ordinary order": [PLAIN],
+    "graft, far digits seen": ["positions.locality.far=seen"],
     "graft, reversed": [REVERSED],
     "plain, reversed": [REVERSED, PLAIN],
 }
-"""Questions as people write them, or all numbers ones digit first; the answer always is."""
+"""Questions as people write them, or all numbers ones digit first; the answer always is. Where far digits are seen,
+`bound` says, in the test alone, as how many of them all of them may weigh (`positions.locality.far_at_most`)."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 TOGETHER = 12_000
@@ -67,7 +70,7 @@ WORDS = {"held_out": HELD_OUT, "validation": VALIDATION}
 TRAINED = 8
 """Digits of the longest numbers in training."""
 DIGITS = "8,20,50,100x48,1000x12"
-NAMES = ("rows", "seeds", "digits", "problems", "output", "words", "measure", "perplexity")
+NAMES = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -88,7 +91,7 @@ def main(arguments: Sequence[str]) -> None:
             config = configured(row, seed, output, changes)
             if not asked_for and config.run_status() != "finished":
                 continue
-            one = Measured(trained(config), words=given.get("words", "held_out"))
+            one = Measured(trained(config), words=given.get("words", "held_out"), bound=int(given.get("bound", 0)))
             for length, count in lengths.items() if asked_for else ():
                 for stratum in STRATA:
                     one.exact_match(length, stratum, count)
@@ -113,9 +116,10 @@ def trained(config: FinetuneConfig) -> Path:
 class Measured:
     """What is known of one tuned model; what is not is measured when it is asked for."""
 
-    def __init__(self, folder: Path, model: str = "", words: str = "held_out") -> None:
-        """`model`: its name, where it is not that of a run in the folder. `words`: one of WORDS."""
-        self.words = words
+    def __init__(self, folder: Path, model: str = "", words: str = "held_out", bound: int = 0) -> None:
+        """`model`: its name, where it is not that of a run in the folder. `words`: one of WORDS. `bound`: on the weight
+        of far digits; 0 for none."""
+        self.words, self.bound = words, bound
         self.folder, self.file, self.model = folder, folder / "graft.json", model or str(folder)
         self.known: dict[str, Any] = json.loads(self.file.read_text()) if self.file.is_file() else {}
         self._loaded: Any = None
@@ -126,7 +130,8 @@ class Measured:
         return self._once(self._name(length, stratum, problems), lambda: self._asked(length, stratum, problems))
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
-        return f"{length} {stratum} {problems}" + " validation" * (self.words == "validation")
+        bound = f" bound {self.bound}" if self.bound else ""
+        return f"{length} {stratum} {problems}" + " validation" * (self.words == "validation") + bound
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""
@@ -148,7 +153,11 @@ class Measured:
         return self.known[name]
 
     def _model(self) -> Any:
-        self._loaded = self._loaded or loading.load(ModelConfig(name=self.model))
+        if not self._loaded:
+            self._loaded = loading.load(ModelConfig(name=self.model))
+            for module in self._loaded[0].modules():
+                if isinstance(module, SwappedLlama):
+                    module.far_at_most = self.bound or module.far_at_most
         return self._loaded
 
     def _asked(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
