@@ -1,17 +1,19 @@
-"""Can the length at which a model fails be told from sums of ten digits alone?
+"""Can the length at which a model fails be told from sums of the longest trained length alone?
 
     python experiments/reach_law.py [output=checkpoints] [sums=24] [publish=true]
 
 For every model of scratch_grid.py far_digits, without any bound:
 
-    tolerance   measured on sums of ten digits, which all of them add: as how many copies of itself may each far digit
-                count (their logarithm is added to its score) until half of the sums are wrong?
+    tolerance   measured on sums of the longest trained length, five or ten digits, which all of them add: as how many
+                copies of itself may each far digit count (their logarithm is added to its score) until half are wrong?
     reach       the length at which half of the sums are wrong
 
 If a model fails at length because all far digits together weigh too much, and for no other reason, it fails where there
 are as many times more of them as it tolerates copies:
 
-    far(reach) = tolerance x far(10)            far(n): far digits that the last digit of a sum of n digits sees
+    far(reach) = tolerance x far(trained)       far(n): far digits that the last digit of a sum of n digits sees
+
+Models with RoPE are a control: they turn keys at distances that they never saw, so they may fail for another reason.
 
 Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for the tolerance with another seed. Both
 are searched by doubling and then by halving the step on a logarithmic scale, up to LONGEST digits. What is found is
@@ -41,7 +43,7 @@ from lab.numbers.additions import STRATA, addition
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
-TRAINED, LONGEST, MOST = 10, 640, 4096
+LONGEST, MOST = 640, 4096
 STEPS = 3
 """Halvings of the interval between the last length with most sums right and the first without."""
 
@@ -50,13 +52,18 @@ class Law(NamedTuple):
     """What is known of one model; a reach or a tolerance that is the largest tried may be larger."""
 
     name: str
+    trained: int
     tolerance: float
     reach: float
 
     @property
     def predicted(self) -> float:
-        """The length whose far digits are as many as the copies of those of ten digits that the model tolerates."""
-        return length_with(self.tolerance * far_digits(TRAINED))
+        """The length whose far digits are as many as the copies of those of trained sums that the model tolerates."""
+        return length_with(self.tolerance * far_digits(self.trained))
+
+    @property
+    def rotates(self) -> bool:
+        return self.name.startswith("rope")
 
 
 @exit_cleanly
@@ -74,12 +81,14 @@ def main(arguments: Sequence[str]) -> None:
         (law.name, f"{law.tolerance:.1f}", f"{law.predicted:.0f}", f"{law.reach:.0f}" if law in met else f"> {LONGEST}")
         for law in found
     ]
-    rank, low, high = correlation(found)
-    title = f"Copies of far digits that a model tolerates at {TRAINED} digits, and how far it adds"
+    title = "Copies of far digits that a model tolerates at trained lengths, and how far it adds"
     results.show(Table(title, ("model", "tolerance (copies)", "predicted reach", "reach"), rows, 1), "reach_law")
-    error = np.median([abs(math.log2(law.predicted / law.reach)) for law in met]) if met else math.nan
-    print(f"rank correlation over {len(found)} models {rank:.2f} ({low:.2f} to {high:.2f})")
-    print(f"half of the {len(met)} predictions below {LONGEST} digits are within a factor of {2**error:.2f}")
+    for kinds, laws in {"without RoPE": [law for law in found if not law.rotates], "of all": found}.items():
+        rank, low, high = correlation(laws)
+        errors = sorted(abs(math.log2(law.predicted / law.reach)) for law in laws if law in met)
+        print(f"{len(laws)} models {kinds}: rank correlation {rank:.2f} ({low:.2f} to {high:.2f});", end=" ")
+        print(f"of {len(errors)} that fail below {LONGEST} digits, half of the predictions are within a factor of "
+              f"{2 ** float(np.median(errors)):.2f}, all within {2 ** errors[-1]:.2f}")  # fmt: skip
     draw(found, results.file("reach_law.png"))
 
 
@@ -88,15 +97,18 @@ def measured(run: Path, sums: int) -> Law | None:
     file = run / "reach_law.json"
     if not file.is_file():
         loaded = load_scratch(run)
+        trained = loaded.config.data.lengths[1]
 
         def with_copies(copies: float) -> float:
-            return share(loaded, TRAINED, 2 * sums, copies, seed=1)
+            return share(loaded, trained, 2 * sums, copies, seed=1)
 
         def at_length(digits: float) -> float:
             return share(loaded, round(digits), sums if digits < 100 else max(8, sums // 2), 1, seed=0)
 
         adds = with_copies(1) >= 0.9
-        values = {"tolerance": limit(with_copies, 1, MOST), "reach": limit(at_length, TRAINED, LONGEST)} if adds else {}
+        values: dict[str, float] = {"trained": trained} if adds else {}
+        if adds:
+            values |= {"tolerance": limit(with_copies, 1, MOST), "reach": limit(at_length, trained, LONGEST)}
         file.write_text(json.dumps(values))
         print(run.name, values, flush=True)
     values = json.loads(file.read_text())
@@ -153,12 +165,14 @@ def draw(found: Sequence[Law], path: Path) -> None:
     kinds = sorted({law.name.rpartition("_")[0] for law in found})
     with figures.figure_at(path, (4.2, 3.4)) as figure:
         axes = figure.subplots()
-        axes.plot([TRAINED, LONGEST], [TRAINED, LONGEST], color="0.7", lw=1)
+        axes.plot([5, LONGEST], [5, LONGEST], color="0.7", lw=1)
         for color, kind in zip(figures.COLORS, kinds, strict=False):
             points = [law for law in found if law.name.rpartition("_")[0] == kind]
             across, up = [min(law.predicted, 4 * LONGEST) for law in points], [law.reach for law in points]
             axes.plot(across, up, "o", ms=4, color=color, label=kind)
-        axes.set(xscale="log", yscale="log", xlabel="predicted from ten digits", ylabel="digits at which half is wrong")
+        axes.set(
+            xscale="log", yscale="log", xlabel="predicted from trained lengths", ylabel="digits at which half is wrong"
+        )
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
