@@ -89,7 +89,7 @@ def test_random_groups_are_other_heads_of_the_same_layers(adder):
 
 def test_what_cannot_be_ablated_is_refused_in_one_line(adder):
     sums = adder.sums(NUMBERS[:4])
-    with pytest.raises(ModelError, match="has no L7H0: it has 2 layers of 5 heads"):
+    with pytest.raises(ModelError, match="has no L7H0, but 2 layers of 5 heads"):
         ablate(adder, sums, [(Component("head", 7, 0),)])
     with pytest.raises(TaskError, match="nothing to ablate"):
         ablate(adder, sums, [])
