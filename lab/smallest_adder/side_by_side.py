@@ -6,7 +6,7 @@ attention's sums are products of a matrix that says what stands where, the same 
 last in every tensor, which is where processors take numbers many at a time.
 
 Shapes: S seeds, B problems, A answers, N queries (B A), T distances, Q and K tokens that ask and are asked (10, as V),
-H heads, D width, O numbers of a linear map; 2 is itself.
+H heads, D width, W width of a value, F hidden units, O numbers of a linear map; 2 is itself.
 """
 
 import math
@@ -24,21 +24,24 @@ def logits_of_many(weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torc
     weights: TinyAdder's parameters by their names, each with seeds as its last dimension, and the period (S, or 1).
     """
     digits_VDS = weights["digits_VD"]
-    gains_3DS = weights.get("gains_3D", torch.ones(3, 1, 1))
     looks_NX, asking_N = looks(ids_BT, answers)
-    shares_QKTHS, moved_VHDS = tables(weights, heads, ids_BT.shape[1])
-    counted_VHOS = torch.cat([torch.ones_like(moved_VHDS[:, :, :1]), moved_VHDS], dim=2)
+    shares_QKTHS, values_VHWS = tables(weights, heads, ids_BT.shape[1])
+    counted_VHOS = torch.cat([torch.ones_like(values_VHWS[:, :, :1]), values_VHWS], dim=2)
     summands_QXY = (shares_QKTHS[..., None, :] * counted_VHOS[:, None]).flatten(3).flatten(1, 2)
     order_N = asking_N.argsort(stable=True)
     parts = looks_NX[order_N].split(asking_N.bincount(minlength=len(digits_VDS)).tolist())
     sums_NY = torch.cat([part @ summands for part, summands in zip(parts, summands_QXY, strict=True)])
     sums_NHOS = sums_NY[order_N.argsort()].unflatten(1, counted_VHOS.shape[1:])
-    x_NDS = digits_VDS[asking_N] + (sums_NHOS[:, :, 1:] / sums_NHOS[:, :, :1]).sum(1)
-    normed_NDS = normed(x_NDS, gains_3DS[1])
-    gate_NOS, up_NOS = (mapped(normed_NDS, weights[f"{name}.weight"]) for name in ("gate", "up"))
-    x_NDS = x_NDS + mapped(torch.nn.functional.silu(gate_NOS) * up_NOS, weights["down.weight"])
+    means_NXS = (sums_NHOS[:, :, 1:] / sums_NHOS[:, :, :1]).flatten(1, 2)
+    x_NDS = digits_VDS[asking_N] + mapped(means_NXS, weights["output.weight"])
+    normed_NDS = normed(x_NDS, weights, 1)
+    up_FDS = weights["up.weight"]
+    up_NFS = mapped(normed_NDS, up_FDS)
+    gate_NFS = mapped(normed_NDS, weights["gate.weight"]) if "gate.weight" in weights else up_NFS
+    down_DFS = weights.get("down.weight", -up_FDS.transpose(0, 1))
+    x_NDS = x_NDS + mapped(torch.nn.functional.silu(gate_NFS) * up_NFS, down_DFS)
     head_VDS = weights.get("head.weight", digits_VDS)
-    return mapped(normed(x_NDS, gains_3DS[2]), head_VDS).unflatten(0, (len(ids_BT), answers))
+    return mapped(normed(x_NDS, weights, 2), head_VDS).unflatten(0, (len(ids_BT), answers))
 
 
 def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,24 +57,25 @@ def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def tables(weights: Mapping[str, torch.Tensor], heads: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention's shares before they are divided by their sum (Q, K, T, H, S), and what a token adds (V, H, D, S)."""
-    normed_VDS = normed(weights["digits_VD"], weights.get("gains_3D", torch.ones(3, 1, 1))[0])
-    q_VH2S, k_VH2S, v_VH2S = (
-        mapped(normed_VDS, weights[f"{name}.weight"]).unflatten(1, (heads, 2)) for name in ("query", "key", "value")
+    """Attention's shares before they are divided by their sum (Q, K, T, H, S), and values (V, H, W, S)."""
+    normed_VDS = normed(weights["digits_VD"], weights, 0)
+    q_VH2S, k_VH2S, values_VHWS = (
+        mapped(normed_VDS, weights[f"{name}.weight"]).unflatten(1, (heads, -1)) for name in ("query", "key", "value")
     )
-    output_DH2S = weights["output.weight"].unflatten(1, (heads, 2))
-    moved_VHDS = (v_VH2S[:, :, None] * output_DH2S.movedim(1, 0)).sum(3)
     angles_TS = torch.arange(tokens)[:, None] * (2 * math.pi / weights["period"])
     q_Q1H2S = q_VH2S[:, None] / math.sqrt(2)
     along_QKHS = (q_Q1H2S * k_VH2S).sum(3)
     across_QKHS = q_Q1H2S[:, :, :, 0] * k_VH2S[:, :, 1] - q_Q1H2S[:, :, :, 1] * k_VH2S[:, :, 0]
     turned = along_QKHS[:, :, None] * angles_TS.cos()[:, None], across_QKHS[:, :, None] * angles_TS.sin()[:, None]
     largest_QKHS = (along_QKHS**2 + across_QKHS**2).amax(1, keepdim=True).sqrt().detach()
-    return (turned[0] + turned[1] - largest_QKHS[:, :, None]).clamp(min=LEAST).exp(), moved_VHDS
+    return (turned[0] + turned[1] - largest_QKHS[:, :, None]).clamp(min=LEAST).exp(), values_VHWS
 
 
-def normed(x_NDS: torch.Tensor, gains_DS: torch.Tensor) -> torch.Tensor:
-    return x_NDS * torch.rsqrt((x_NDS * x_NDS).mean(1, keepdim=True) + 1e-6) * gains_DS
+def normed(x_NDS: torch.Tensor, weights: Mapping[str, torch.Tensor], which: int) -> torch.Tensor:
+    normed_NDS = x_NDS * torch.rsqrt((x_NDS * x_NDS).mean(1, keepdim=True) + 1e-6)
+    gains_NDS = weights.get("gains_ND", ())
+    own = which - 3 + len(gains_NDS)
+    return normed_NDS * gains_NDS[own] if own >= 0 else normed_NDS
 
 
 def mapped(x_NDS: torch.Tensor, map_ODS: torch.Tensor) -> torch.Tensor:
