@@ -2,8 +2,8 @@
 
     python experiments/adder_plain.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
-Each size is a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>; finished ones are shown
-again. The seed and the step that are kept are those of the best validation; the test is the public one. A group has
+Each size is a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>; finished ones are
+shown again. The seed and the step that are kept are those of the best validation; the test is the public one. A group has
 learned where that is right in 99.9 %. Gradients come from adder_plain.c, compiled by `cc`, which computes what the
 lab's model does about ten times as fast on one core (a test compares them).
 """
@@ -74,7 +74,9 @@ class CompiledModel(BatchedModel):
     def measure(self, rows_SP: torch.Tensor, problems: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         return self.run(rows_SP, problems, False)[:2]
 
-    def run(self, rows_SP: torch.Tensor, problems: Batch, back: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def run(
+        self, rows_SP: torch.Tensor, problems: Batch, back: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Losses, shares of right sums and gradients (zeros unless `back`)."""
         given = [np.ascontiguousarray(part.numpy(), dtype=np.int32) for part in problems]
         found = []
@@ -127,8 +129,19 @@ def main(arguments: Sequence[str]) -> None:
         points[label] = (found[0]["parameters"], learned)
         took = [run.read_json("seconds") for run in runs]
         figures_of = [f"{100 * share:.2f}" for share in (min(shares), median(shares), max(shares))]
-        rows.append((label, str(found[0]["parameters"]), str(len(runs)), percent(learned), *figures_of, f"{max(took):.0f}"))
-    columns = ("model", "parameters", "groups", "learned", "worst group, % right", "median", "best", "most seconds a group")
+        rows.append(
+            (label, str(found[0]["parameters"]), str(len(runs)), percent(learned), *figures_of, f"{max(took):.0f}")
+        )
+    columns = (
+        "model",
+        "parameters",
+        "groups",
+        "learned",
+        "worst group, % right",
+        "median",
+        "best",
+        "most seconds a group",
+    )
     title = "Plain blocks: groups of seeds that learn to add two 10-digit integers (99.9 % right)"
     results.show(Table(title, columns, rows, 1), "adder_plain")
     figures.learned_by_size(points, title, results.file("adder_plain.png"))

@@ -33,5 +33,3 @@ def test_compiled_losses_and_gradients_are_those_of_the_model(changes, monkeypat
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
     for one, other in zip(compiled.measure(rows_SP, problems), batched.measure(rows_SP, problems), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
-
-

@@ -29,7 +29,9 @@ LEAST = TinyAdderConfig(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("model", [GptAdderConfig(), TinyAdderConfig(), PLAIN, LEAST, ReducedAdderConfig(attention="content")])
+@pytest.mark.parametrize(
+    "model", [GptAdderConfig(), TinyAdderConfig(), PLAIN, LEAST, ReducedAdderConfig(attention="content")]
+)
 def test_the_gradient_of_each_seed_of_a_group_is_what_it_is_alone(model):
     config = config_of(model)
     batched = BatchedModel(build(config.model))
