@@ -3,9 +3,9 @@
     python experiments/adder_plain.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
 Each size is a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>; finished ones are
-shown again. The seed and the step that are kept are those of the best validation; the test is the public one. A group has
-learned where that is right in 99.9 %. Gradients come from adder_plain.c, compiled by `cc`, which computes what the
-lab's model does about ten times as fast on one core (a test compares them).
+left as they are, and the table is of all that have ended. The seed and the step that are kept are those of the best
+validation; the test is the public one. A group has learned where that is right in 99.9 %. Gradients come from
+adder_plain.c, compiled by `cc`, which computes what the lab's model does several times as fast (a test compares them).
 """
 
 import ctypes
@@ -120,9 +120,16 @@ def main(arguments: Sequence[str]) -> None:
     labels = own["only"].split("/") if "only" in own else list(LADDER)
     if unknown := set(labels) - LADDER.keys():
         raise ConfigError(f"only={'/'.join(sorted(unknown))}: the ladder has {' / '.join(LADDER)}")
+    for seed in seeds:
+        for label in labels:
+            trained(label, seed, overrides)
+    given = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
     rows, points = [], {}
-    for label in labels:
-        runs = [trained(label, seed, overrides) for seed in seeds]
+    for label in LADDER:
+        ended = sorted(Path(given[-1] if given else "checkpoints").glob(f"{name(label, '*')}/seconds.json"))
+        if not ended:
+            continue
+        runs = [Run(path.parent) for path in ended]
         found = [run.read_json("summary") for run in runs]
         shares = [summary["exact_match"]["value"] for summary in found]
         learned = wilson(sum(share >= LEARNED for share in shares), len(shares))
@@ -147,17 +154,19 @@ def main(arguments: Sequence[str]) -> None:
     figures.learned_by_size(points, title, results.file("adder_plain.png"))
 
 
-def trained(label: str, seed: int, overrides: Sequence[str]) -> Run:
-    name = f"adder_plain_{label.replace(', ', '-').replace(' ', '-')}_{seed}"
-    settings = [*LADDER[label], f"name={name}", f"seed={seed}", *overrides, "resume=true"]
+def name(label: str, seed: int | str) -> str:
+    return f"adder_plain_{label.replace(', ', '-').replace(' ', '-')}_{seed}"
+
+
+def trained(label: str, seed: int, overrides: Sequence[str]) -> None:
+    settings = [*LADDER[label], f"name={name(label, seed)}", f"seed={seed}", *overrides, "resume=true"]
     config = load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", settings)
-    run = Run(Path(config.output) / name)
+    run = Run(Path(config.output) / config.name)
     if not (run.path / "seconds.json").exists():
         start = time.process_time()
         share, _ = train_submission(config, CompiledModel)
         run.write_json("seconds", time.process_time() - start)
-        print(f"{name}: {share.value:.2%} of {share.n:,} right", flush=True)
-    return run
+        print(f"{config.name}: {share.value:.2%} of {share.n:,} right", flush=True)
 
 
 if __name__ == "__main__":

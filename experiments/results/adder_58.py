@@ -10,7 +10,6 @@ Written by `python -m lab.adder train`; the weights come from gradient descent, 
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -41,7 +40,7 @@ class TinyAdder(nn.Module):
         gains: str,
         gain: float,
         signs: bool,
-        ties: Sequence[str],
+        ties: list[str],
         radius: float,
         height: float,
         sharpness: float,
@@ -151,7 +150,21 @@ WEIGHTS = {
 
 
 def build_model() -> nn.Module:
-    model = TinyAdder(width=3, heads=1, inner=2, values=1, period=(10.0, 14.0), tied=True, gains='last', gain=3.0, signs=True, ties=['gate', 'down'], radius=1.0, height=0.7, sharpness=1.5)
+    model = TinyAdder(
+        width=3,
+        heads=1,
+        inner=2,
+        values=1,
+        period=(10.0, 14.0),
+        tied=True,
+        gains="last",
+        gain=3.0,
+        signs=True,
+        ties=["gate", "down"],
+        radius=1.0,
+        height=0.7,
+        sharpness=1.5,
+    )
     model.load_state_dict({name: torch.tensor(values) for name, values in WEIGHTS.items()})
     return model.eval()
 

@@ -10,7 +10,6 @@ Written by `python -m lab.adder train`; the weights come from gradient descent, 
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -123,7 +122,16 @@ WEIGHTS = {
 
 
 def build_model() -> nn.Module:
-    model = ReducedAdder(width=1, hidden=2, embedding='unit', attention='position', output='identity', gates='hinges', head='nearest', period=12)
+    model = ReducedAdder(
+        width=1,
+        hidden=2,
+        embedding="unit",
+        attention="position",
+        output="identity",
+        gates="hinges",
+        head="nearest",
+        period=12,
+    )
     model.load_state_dict({name: torch.tensor(values) for name, values in WEIGHTS.items()})
     return model.eval()
 

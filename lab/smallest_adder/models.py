@@ -9,7 +9,6 @@ Shapes: B sequences, T tokens, A answers (T without), D width, H heads, W width 
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -82,7 +81,7 @@ class TinyAdder(nn.Module):
         gains: str,
         gain: float,
         signs: bool,
-        ties: Sequence[str],
+        ties: list[str],
         radius: float,
         height: float,
         sharpness: float,

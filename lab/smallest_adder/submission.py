@@ -23,7 +23,6 @@ Written by `python -m lab.adder train`; the weights come from gradient descent, 
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import nn
