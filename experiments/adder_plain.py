@@ -12,7 +12,6 @@ import ctypes
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -126,7 +125,7 @@ def main(arguments: Sequence[str]) -> None:
     given = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
     rows, points = [], {}
     for label in LADDER:
-        ended = sorted(Path(given[-1] if given else "checkpoints").glob(f"{name(label, '*')}/seconds.json"))
+        ended = sorted(Path(given[-1] if given else "checkpoints").glob(f"{name(label, '*')}/summary.json"))
         if not ended:
             continue
         runs = [Run(path.parent) for path in ended]
@@ -134,21 +133,9 @@ def main(arguments: Sequence[str]) -> None:
         shares = [summary["exact_match"]["value"] for summary in found]
         learned = wilson(sum(share >= LEARNED for share in shares), len(shares))
         points[label] = (found[0]["parameters"], learned)
-        took = [run.read_json("seconds") for run in runs]
         figures_of = [f"{100 * share:.2f}" for share in (min(shares), median(shares), max(shares))]
-        rows.append(
-            (label, str(found[0]["parameters"]), str(len(runs)), percent(learned), *figures_of, f"{max(took):.0f}")
-        )
-    columns = (
-        "model",
-        "parameters",
-        "groups",
-        "learned",
-        "worst group, % right",
-        "median",
-        "best",
-        "most seconds a group",
-    )
+        rows.append((label, str(found[0]["parameters"]), str(len(runs)), percent(learned), *figures_of))
+    columns = ("model", "parameters", "groups", "learned", "worst, % right", "median", "best")
     title = "Plain blocks: groups of seeds that learn to add two 10-digit integers (99.9 % right)"
     results.show(Table(title, columns, rows, 1), "adder_plain")
     figures.learned_by_size(points, title, results.file("adder_plain.png"))
@@ -162,10 +149,8 @@ def trained(label: str, seed: int, overrides: Sequence[str]) -> None:
     settings = [*LADDER[label], f"name={name(label, seed)}", f"seed={seed}", *overrides, "resume=true"]
     config = load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", settings)
     run = Run(Path(config.output) / config.name)
-    if not (run.path / "seconds.json").exists():
-        start = time.process_time()
+    if not (run.path / "summary.json").exists():
         share, _ = train_submission(config, CompiledModel)
-        run.write_json("seconds", time.process_time() - start)
         print(f"{config.name}: {share.value:.2%} of {share.n:,} right", flush=True)
 
 
