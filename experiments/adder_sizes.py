@@ -37,6 +37,7 @@ LADDER: dict[str, tuple[str, ...]] = {
     "arc": ("adder_arc", *TABLE, "model.attention=position", "model.embedding=arc"),
     "arc, one step": ("adder_arc",),
     "ramp, one step": ("adder_record",),
+    "digits, one step": ("adder_ramp",),
 }
 """The config of each size, and what is changed in it; largest first."""
 

@@ -174,11 +174,13 @@ def test_every_size_of_the_adders_ladder_is_a_config_and_smaller_than_the_one_be
     from lab.smallest_adder.config import AdderConfig
     from lab.smallest_adder.models import build
 
-    sizes = []
-    for config, *changes in script("adder_sizes").LADDER.values():
-        model = build(load(AdderConfig, ROOT / "configs" / f"{config}.yaml", changes).model)
-        sizes.append(sum(parameter.numel() for parameter in model.parameters()))
-    assert sizes == [2912, 228, 103, 45, 39, 22, 14, 8]
+    def sizes(ladder):
+        models = [load(AdderConfig, ROOT / "configs" / f"{config}.yaml", changes).model for config, *changes in ladder]
+        return [sum(parameter.numel() for parameter in build(model).parameters()) for model in models]
+
+    assert sizes(script("adder_sizes").LADDER.values()) == [2912, 228, 103, 45, 39, 22, 14, 8, 7]
+    plain = script("adder_plain").LADDER.values()
+    assert sizes(("adder_plain", *changes) for changes in plain) == [70, 64, 61, 58, 55, 47]
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ AdamW, 1250 steps of 64 problems, learning rate 0.03;
 128 seeds side by side, 12 after 250 steps, 4 after 500 steps, 2 after 1000 steps;
 these are the weights of seed 97 at step 1250, the best of all by validation.
 
+Seeds: 128
+
 Written by `python -m lab.adder train`; the weights come from gradient descent, from random initial ones.
 """
 

@@ -32,15 +32,27 @@ class TinyAdderConfig(Section):
     heads: int = Field(default=2, ge=1)
     inner: int = Field(default=6, ge=1)
     """Hidden units of the feed-forward."""
+    values: int = Field(default=2, ge=1)
+    """Numbers of a head's value; its query and key have two, one rotary pair."""
     period: PositiveFloat | tuple[PositiveFloat, PositiveFloat] = 12
     """Tokens in which a query or key is turned once around; the numbers lie twelve apart. Two: it is learned, from a
     value between them."""
     tied: bool = False
     """The embedding is the head, too."""
-    gains: bool = True
-    """Norms have a gain for each number."""
+    gains: Literal["all", "last", "none"] = "all"
+    """Which norms have a gain for each number: the last is the one before the head."""
+    gain: float = Field(default=1, gt=0)
+    """What gains begin with."""
+    signs: bool = False
+    """Gains begin with random signs. The stream keeps what was written last with a plus sign where the sum needs a
+    minus; a tied head can follow only if the last norm turns the order of the digits around."""
+    ties: list[Literal["gate", "down"]] = Field(default=[])
+    """Maps of the feed-forward that are not its own: the gate is the map up, the map down is minus its transpose."""
     radius: float = Field(default=1, gt=0)
     """Of the arc on which the embedding begins."""
+    height: float = Field(default=0, ge=0)
+    """Of that arc's plane above zero. If it is not 0, queries and keys begin by what all digits have in common, so that
+    attention begins almost by position."""
     sharpness: float = Field(default=1, gt=0)
     """Standard deviation of the first weights of queries and keys."""
 
@@ -48,6 +60,12 @@ class TinyAdderConfig(Section):
     def _from_low_to_high(self) -> Self:
         if isinstance(self.period, tuple) and self.period[0] >= self.period[1]:
             raise ValueError("period should be one number, or two of which the second is larger")
+        return self
+
+    @model_validator(mode="after")
+    def _room_above_the_plane(self) -> Self:
+        if self.height and self.width < 3:
+            raise ValueError("height needs a width of 3 or more: an arc has two dimensions")
         return self
 
 

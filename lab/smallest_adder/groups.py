@@ -9,7 +9,7 @@ Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -179,13 +179,16 @@ def complements_at(step: int, config: AdderTrainingConfig) -> float:
     return config.complements * max(0.0, 1 - step / (config.complements_end * config.max_steps))
 
 
-def train_group(config: AdderConfig, run: Run) -> tuple[BatchedModel, Group]:
+def train_group(
+    config: AdderConfig, run: Run, batched_as: Callable[[torch.nn.Module], BatchedModel] = BatchedModel
+) -> tuple[BatchedModel, Group]:
     """Train a group of seeds, or go on with it; the best weights are its `best_P`.
 
+    `batched_as` may compute the same gradients in another way (experiments/adder_plain.py).
     A line of metrics.jsonl a validation: losses and accuracies of the seeds that are left, in the order of `seeds`.
     """
     training = config.training
-    batched = BatchedModel(build(config.model))
+    batched = batched_as(build(config.model))
     group = Group(initial_rows(config, batched))
     if (run.path / f"{STATE}.json").exists():
         group.restore(run.read_json(STATE))

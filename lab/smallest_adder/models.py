@@ -64,8 +64,10 @@ class TinyAdder(nn.Module):
     """Llama's layer: RMS norms, heads of one rotary pair, SwiGLU; everything in it is learned.
 
     `period` is a number, in tokens, or the two numbers between which a learned one begins. The embedding begins as an
-    arc of a circle of that `radius`, so that neighbouring digits are near each other from the start. Without `gains`
-    the norms only divide; with `tied` the embedding is the head, too.
+    arc of a circle of that `radius`, so that neighbouring digits are near each other from the start, `height` above
+    zero: a direction that all digits share, which queries and keys read at first. Norms without `gains` only divide;
+    with `tied` the embedding is the head, too, and `ties` make the feed-forward's gate its map up, and its map down
+    minus the transpose of that.
     """
 
     def __init__(
@@ -73,28 +75,38 @@ class TinyAdder(nn.Module):
         width: int,
         heads: int,
         inner: int,
+        values: int,
         period: float | tuple[float, float],
         tied: bool,
-        gains: bool,
+        gains: str,
+        gain: float,
+        signs: bool,
+        ties: list[str],
         radius: float,
+        height: float,
         sharpness: float,
     ) -> None:
         super().__init__()
         self.heads = heads
         angles_V = torch.linspace(-1.2, 1.2, 10)
         arc_V2 = radius * torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
-        plane_2D = torch.linalg.qr(torch.randn(width, 2))[0].T
-        self.digits_VD = nn.Parameter(arc_V2 @ plane_2D + 0.05 * torch.randn(10, width))
+        axes_XD = torch.linalg.qr(torch.randn(width, 3 if height else 2))[0].T
+        shared_D = height * axes_XD[-1]
+        self.digits_VD = nn.Parameter(arc_V2 @ axes_XD[:2] + shared_D + 0.05 * torch.randn(10, width))
         self.query = nn.Linear(width, 2 * heads, bias=False)
         self.key = nn.Linear(width, 2 * heads, bias=False)
-        self.value = nn.Linear(width, 2 * heads, bias=False)
-        self.output = nn.Linear(2 * heads, width, bias=False)
-        self.gate = nn.Linear(width, inner, bias=False)
+        self.value = nn.Linear(width, values * heads, bias=False)
+        self.output = nn.Linear(values * heads, width, bias=False)
+        self.gate = None if "gate" in ties else nn.Linear(width, inner, bias=False)
         self.up = nn.Linear(width, inner, bias=False)
-        self.down = nn.Linear(inner, width, bias=False)
+        self.down = None if "down" in ties else nn.Linear(inner, width, bias=False)
         for map_ in (self.query, self.key):
             nn.init.normal_(map_.weight, std=sharpness)
-        self.gains_3D = nn.Parameter(torch.ones(3, width)) if gains else torch.ones(3, 1)
+            if height:
+                map_.weight.data = math.sqrt(width) * map_.weight.data[:, :1] * axes_XD[-1]
+        gains_ND = torch.full(({"all": 3, "last": 1, "none": 0}[gains], width), float(gain))
+        gains_ND = gains_ND * torch.randn(gains_ND.shape).sign() if signs else gains_ND
+        self.gains_ND = gains_ND if gains == "none" else nn.Parameter(gains_ND)
         self.head = None if tied else nn.Linear(width, 10, bias=False)
         self.period: float | nn.Parameter
         if isinstance(period, int | float):
@@ -110,21 +122,25 @@ class TinyAdder(nn.Module):
         normed_BTD = self.normed(x_BTD, 0)
         q_BHA2 = self.rotated(self.split(self.query(normed_BTD[:, first:])), positions_T[first:])
         k_BHT2 = self.rotated(self.split(self.key(normed_BTD)), positions_T)
-        v_BHT2 = self.split(self.value(normed_BTD))
+        v_BHTW = self.split(self.value(normed_BTD))
         scores_BHAT = q_BHA2 @ k_BHT2.mT / math.sqrt(2)
         later_AT = positions_T > positions_T[first:, None]
         weights_BHAT = torch.softmax(scores_BHAT.masked_fill(later_AT, -math.inf), dim=-1)
-        x_BAD = x_BTD[:, first:] + self.output((weights_BHAT @ v_BHT2).transpose(1, 2).flatten(2))
+        x_BAD = x_BTD[:, first:] + self.output((weights_BHAT @ v_BHTW).transpose(1, 2).flatten(2))
         normed_BAD = self.normed(x_BAD, 1)
-        x_BAD = x_BAD + self.down(nn.functional.silu(self.gate(normed_BAD)) * self.up(normed_BAD))
+        up_BAF = self.up(normed_BAD)
+        gated_BAF = nn.functional.silu(up_BAF if self.gate is None else self.gate(normed_BAD)) * up_BAF
+        x_BAD = x_BAD + (-gated_BAF @ self.up.weight if self.down is None else self.down(gated_BAF))
         last_BAD = self.normed(x_BAD, 2)
         return last_BAD @ self.digits_VD.T if self.head is None else self.head(last_BAD)
 
     def normed(self, x_BTD: torch.Tensor, which: int) -> torch.Tensor:
-        return x_BTD * torch.rsqrt((x_BTD * x_BTD).mean(-1, keepdim=True) + 1e-6) * self.gains_3D[which]
+        normed_BTD = x_BTD * torch.rsqrt((x_BTD * x_BTD).mean(-1, keepdim=True) + 1e-6)
+        own = which - 3 + len(self.gains_ND)  # the last ones have gains
+        return normed_BTD * self.gains_ND[own] if own >= 0 else normed_BTD
 
     def split(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        return x_BTD.unflatten(2, (self.heads, 2)).transpose(1, 2)
+        return x_BTD.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
     def rotated(self, x_BHT2: torch.Tensor, positions_T: torch.Tensor) -> torch.Tensor:
         """Each pair of numbers turned by the same angle a token."""

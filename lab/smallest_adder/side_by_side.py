@@ -3,10 +3,10 @@
 There are ten tokens, so a score of attention depends on which asks, which is asked and how far back it stands: ten by
 ten by 34 numbers a seed, instead of one for each pair of places of each problem. All seeds see the same problems, so
 attention's sums are products of a matrix that says what stands where, the same for all, with these tables. Seeds come
-last in every tensor, which is where processors take numbers many at a time.
+last in tables, where processors take numbers many at a time, and first where each seed has a product of its own.
 
 Shapes: S seeds, B problems, A answers, N queries (B A), T distances, Q and K tokens that ask and are asked (10, as V),
-H heads, D width, O numbers of a linear map; 2 is itself.
+H heads, D width, W width of a value, F hidden units, O numbers of a linear map; 2 is itself.
 """
 
 import math
@@ -24,21 +24,24 @@ def logits_of_many(weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torc
     weights: TinyAdder's parameters by their names, each with seeds as its last dimension, and the period (S, or 1).
     """
     digits_VDS = weights["digits_VD"]
-    gains_3DS = weights.get("gains_3D", torch.ones(3, 1, 1))
     looks_NX, asking_N = looks(ids_BT, answers)
-    shares_QKTHS, moved_VHDS = tables(weights, heads, ids_BT.shape[1])
-    counted_VHOS = torch.cat([torch.ones_like(moved_VHDS[:, :, :1]), moved_VHDS], dim=2)
+    shares_QKTHS, values_VHWS = tables(weights, heads, ids_BT.shape[1])
+    counted_VHOS = torch.cat([torch.ones_like(values_VHWS[:, :, :1]), values_VHWS], dim=2)
     summands_QXY = (shares_QKTHS[..., None, :] * counted_VHOS[:, None]).flatten(3).flatten(1, 2)
     order_N = asking_N.argsort(stable=True)
     parts = looks_NX[order_N].split(asking_N.bincount(minlength=len(digits_VDS)).tolist())
     sums_NY = torch.cat([part @ summands for part, summands in zip(parts, summands_QXY, strict=True)])
-    sums_NHOS = sums_NY[order_N.argsort()].unflatten(1, counted_VHOS.shape[1:])
-    x_NDS = digits_VDS[asking_N] + (sums_NHOS[:, :, 1:] / sums_NHOS[:, :, :1]).sum(1)
-    normed_NDS = normed(x_NDS, gains_3DS[1])
-    gate_NOS, up_NOS = (mapped(normed_NDS, weights[f"{name}.weight"]) for name in ("gate", "up"))
-    x_NDS = x_NDS + mapped(torch.nn.functional.silu(gate_NOS) * up_NOS, weights["down.weight"])
-    head_VDS = weights.get("head.weight", digits_VDS)
-    return mapped(normed(x_NDS, gains_3DS[2]), head_VDS).unflatten(0, (len(ids_BT), answers))
+    sums_SHON = sums_NY[order_N.argsort()].T.unflatten(0, counted_VHOS.shape[1:]).movedim(2, 0)
+    means_SXN = (sums_SHON[:, :, 1:] / sums_SHON[:, :, :1]).flatten(1, 2)
+    first = {name: weight.movedim(-1, 0) for name, weight in weights.items()}  # a product of matrices for each seed
+    x_SDN = first["digits_VD"].mT[:, :, asking_N] + first["output.weight"] @ means_SXN
+    normed_SDN = normed(x_SDN, weights, 1)
+    up_SFN = first["up.weight"] @ normed_SDN
+    gate_SFN = first["gate.weight"] @ normed_SDN if "gate.weight" in first else up_SFN
+    down_SDF = first.get("down.weight", -first["up.weight"].mT)
+    x_SDN = x_SDN + down_SDF @ (torch.nn.functional.silu(gate_SFN) * up_SFN)
+    logits_SVN = first.get("head.weight", first["digits_VD"]) @ normed(x_SDN, weights, 2)
+    return logits_SVN.permute(2, 1, 0).unflatten(0, (len(ids_BT), answers))
 
 
 def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,27 +57,24 @@ def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def tables(weights: Mapping[str, torch.Tensor], heads: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention's shares before they are divided by their sum (Q, K, T, H, S), and what a token adds (V, H, D, S)."""
-    normed_VDS = normed(weights["digits_VD"], weights.get("gains_3D", torch.ones(3, 1, 1))[0])
-    q_VH2S, k_VH2S, v_VH2S = (
-        mapped(normed_VDS, weights[f"{name}.weight"]).unflatten(1, (heads, 2)) for name in ("query", "key", "value")
+    """Attention's shares before they are divided by their sum (Q, K, T, H, S), and values (V, H, W, S)."""
+    normed_SDV = normed(weights["digits_VD"].permute(2, 1, 0), weights, 0)
+    q_VH2S, k_VH2S, values_VHWS = (
+        (weights[f"{name}.weight"].movedim(-1, 0) @ normed_SDV).permute(2, 1, 0).unflatten(1, (heads, -1))
+        for name in ("query", "key", "value")
     )
-    output_DH2S = weights["output.weight"].unflatten(1, (heads, 2))
-    moved_VHDS = (v_VH2S[:, :, None] * output_DH2S.movedim(1, 0)).sum(3)
     angles_TS = torch.arange(tokens)[:, None] * (2 * math.pi / weights["period"])
     q_Q1H2S = q_VH2S[:, None] / math.sqrt(2)
     along_QKHS = (q_Q1H2S * k_VH2S).sum(3)
     across_QKHS = q_Q1H2S[:, :, :, 0] * k_VH2S[:, :, 1] - q_Q1H2S[:, :, :, 1] * k_VH2S[:, :, 0]
     turned = along_QKHS[:, :, None] * angles_TS.cos()[:, None], across_QKHS[:, :, None] * angles_TS.sin()[:, None]
     largest_QKHS = (along_QKHS**2 + across_QKHS**2).amax(1, keepdim=True).sqrt().detach()
-    return (turned[0] + turned[1] - largest_QKHS[:, :, None]).clamp(min=LEAST).exp(), moved_VHDS
+    return (turned[0] + turned[1] - largest_QKHS[:, :, None]).clamp(min=LEAST).exp(), values_VHWS
 
 
-def normed(x_NDS: torch.Tensor, gains_DS: torch.Tensor) -> torch.Tensor:
-    return x_NDS * torch.rsqrt((x_NDS * x_NDS).mean(1, keepdim=True) + 1e-6) * gains_DS
-
-
-def mapped(x_NDS: torch.Tensor, map_ODS: torch.Tensor) -> torch.Tensor:
-    """Each seed's linear map of its own numbers: (N, O, S)."""
-    parts = [x_NDS[:, None, place] * map_ODS[:, place] for place in range(map_ODS.shape[1])]
-    return sum(parts[1:], parts[0])
+def normed(x_SDN: torch.Tensor, weights: Mapping[str, torch.Tensor], which: int) -> torch.Tensor:
+    """Also of the ten tokens, where N is V."""
+    normed_SDN = x_SDN * torch.rsqrt((x_SDN * x_SDN).mean(1, keepdim=True) + 1e-6)
+    gains_NDS = weights.get("gains_ND", ())
+    own = which - 3 + len(gains_NDS)
+    return normed_SDN * gains_NDS[own].T[:, :, None] if own >= 0 else normed_SDN

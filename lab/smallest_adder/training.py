@@ -1,6 +1,7 @@
 """A run of `lab.adder train`: a group of seeds trained, the best of them tested and written as a submission."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -9,21 +10,23 @@ from safetensors.torch import save_file
 from lab.numbers.statistics import Estimate, wilson
 from lab.smallest_adder.asking import WEIGHTS
 from lab.smallest_adder.config import AdderConfig
-from lab.smallest_adder.groups import Batch, Group, train_group
+from lab.smallest_adder.groups import Batch, BatchedModel, Group, train_group
 from lab.smallest_adder.models import build
 from lab.smallest_adder.problems import PUBLIC_SEED, problems
 from lab.smallest_adder.rows import digits_of, rows
 from lab.smallest_adder.submission import submission
 
 
-def train_submission(config: AdderConfig) -> tuple[Estimate, Path]:
+def train_submission(
+    config: AdderConfig, batched_as: Callable[[torch.nn.Module], BatchedModel] = BatchedModel
+) -> tuple[Estimate, Path]:
     """The share of the public test (10 edge cases, 10,000 pairs) that is right, and the submission's path."""
     with config.open_run() as run:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # so small a model gains nothing from more, and a second one could change its sums
         run.record_environment(device="cpu")
         start = time.perf_counter()
-        batched, group = train_group(config, run)
+        batched, group = train_group(config, run, batched_as)
         print(f"{batched.parameters:,} parameters, {time.perf_counter() - start:.1f} s")
 
         pairs = problems(PUBLIC_SEED)

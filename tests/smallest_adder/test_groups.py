@@ -22,10 +22,16 @@ def config_of(model: AdderModelConfig, seeds: int = 3) -> AdderConfig:
     return AdderConfig(name="x", model=model, group=GroupConfig(seeds=seeds))
 
 
-PLAIN = TinyAdderConfig(width=3, heads=1, inner=2, period=(8, 20), tied=True, gains=False)
+PLAIN = TinyAdderConfig(width=3, heads=1, inner=2, period=(8, 20), tied=True, gains="none")
+LEAST = TinyAdderConfig(
+    width=3, heads=1, inner=2, values=1, period=(10, 14), tied=True, gains="last", gain=3, signs=True, height=0.7,
+    ties=["gate", "down"],
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("model", [GptAdderConfig(), TinyAdderConfig(), PLAIN, ReducedAdderConfig(attention="content")])
+@pytest.mark.parametrize(
+    "model", [GptAdderConfig(), TinyAdderConfig(), PLAIN, LEAST, ReducedAdderConfig(attention="content")]
+)
 def test_the_gradient_of_each_seed_of_a_group_is_what_it_is_alone(model):
     config = config_of(model)
     batched = BatchedModel(build(config.model))

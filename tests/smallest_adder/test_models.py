@@ -11,6 +11,14 @@ MODELS: list[tuple[AdderModelConfig, int]] = [
     (GptAdderConfig(), 10 * 16 + 35 * 16 + 3 * 32 + 4 * 256 + 2 * 512 + 48),
     (TinyAdderConfig(), 228),
     (TinyAdderConfig(width=2, heads=1, inner=3, period=(8, 20), tied=True), 20 + 16 + 18 + 6 + 1),
+    (
+        TinyAdderConfig(width=3, heads=1, inner=2, values=1, period=(8, 20), tied=True, gains="last", height=0.7),
+        30 + 12 + 6 + 18 + 3 + 1,
+    ),
+    (
+        TinyAdderConfig(width=3, heads=1, inner=2, values=1, tied=True, gains="none", ties=["gate", "down"]),
+        30 + 12 + 6 + 6,
+    ),
     (ReducedAdderConfig(), 3 + 2 + 1 + (2 + 2 + 2) + 2),
     (ReducedAdderConfig(width=1, embedding="ramp", head="nearest"), 1 + 2 + 1 + (1 + 2) + 1),
     (ReducedAdderConfig(width=1, embedding="unit", head="nearest"), 2 + 1 + (1 + 2) + 1),

@@ -14,7 +14,7 @@ from lab.smallest_adder.submission import submission
 MODELS: list[AdderModelConfig] = [
     GptAdderConfig(),
     TinyAdderConfig(),
-    TinyAdderConfig(width=2, heads=1, inner=3, period=(8, 20), tied=True, gains=False),
+    TinyAdderConfig(width=2, heads=1, inner=3, period=(8, 20), tied=True, gains="none"),
     ReducedAdderConfig(),
     ReducedAdderConfig(width=1, embedding="ramp", head="nearest"),
     ReducedAdderConfig(embedding="table", attention="content", output="matrix", gates="free", head="free"),

@@ -1,0 +1,158 @@
+"""How small can a plain block be that learns to add? Llama's layer, everything in it learned, with AdamW.
+
+    python experiments/adder_plain.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
+
+Each size is a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>; finished ones are
+left as they are, and the table is of all that have ended. The seed and the step that are kept are those of the best
+validation; the test is the public one. A group has learned where that is right in 99.9 %. Gradients come from
+adder_plain.c, compiled by `cc`, which computes what the lab's model does several times as fast (a test compares them).
+"""
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+from lab.config.loading import load
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import Table, percent
+from lab.errors import ConfigError, exit_cleanly
+from lab.numbers.statistics import wilson
+from lab.runs import Run
+from lab.smallest_adder import figures
+from lab.smallest_adder.config import AdderConfig
+from lab.smallest_adder.groups import Batch, BatchedModel
+from lab.smallest_adder.models import TinyAdder
+from lab.smallest_adder.training import train_submission
+
+ROOT = Path(__file__).parents[1]
+OWN = ("seeds=", "only=")
+LEARNED = 0.999
+LADDER: dict[str, tuple[str, ...]] = {
+    "plain": ("model.ties=[]",),
+    "down tied": ("model.ties=[down]",),
+    "one unit": ("model.ties=[]", "model.inner=1"),
+    "gate and down tied": (),
+    "tied, one unit": ("model.inner=1",),
+    "width 2": ("model.ties=[]", "model.width=2", "model.height=0"),
+}
+"""What is changed in configs/adder_plain.yaml for each size; largest first."""
+SEEDS_AT_ONCE = 16
+
+
+class CompiledModel(BatchedModel):
+    """The gradients of many TinyAdders from adder_plain.c."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__(model)
+        if not isinstance(model, TinyAdder) or model.heads != 1 or model.head is not None:
+            raise ConfigError("adder_plain.c is for tiny adders of one head and a tied embedding")
+        width, inner, learned = model.digits_VD.shape[1], len(model.up.weight), "period" in self.names
+        sizes = {"D": width, "W": len(model.value.weight), "F": inner, "GAINS": len(model.gains_ND), "PERIOD": learned}
+        self.library = compiled({name: int(size) for name, size in sizes.items()})
+        self.period = 0.0 if learned else float(model.period)
+        parts = dict(zip(self.names, torch.eye(self.parameters).split(self.sizes), strict=True))
+        up_RP = parts.pop("up.weight")
+        gate_RP = parts.pop("gate.weight", up_RP)
+        minus_up_RP = -up_RP.unflatten(0, (inner, width)).transpose(0, 1).flatten(0, 1)
+        down_RP = parts.pop("down.weight", minus_up_RP)
+        self.whole_RP = torch.cat([*parts.values(), gate_RP, up_RP, down_RP])
+        """The numbers that adder_plain.c takes, as sums of the model's."""
+        assert self.library.numbers() == len(self.whole_RP)
+
+    def gradients(self, rows_SP: torch.Tensor, problems: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        losses_S, _, gradients_SP = self.run(rows_SP, problems, True)
+        return losses_S, gradients_SP
+
+    def measure(self, rows_SP: torch.Tensor, problems: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.run(rows_SP, problems, False)[:2]
+
+    def run(
+        self, rows_SP: torch.Tensor, problems: Batch, back: bool
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Losses, shares of right sums and gradients (zeros unless `back`)."""
+        given = [np.ascontiguousarray(part.numpy(), dtype=np.int32) for part in problems]
+        found = []
+        for part_SP in rows_SP.detach().split(SEEDS_AT_ONCE):
+            whole_RS = np.zeros((len(self.whole_RP), SEEDS_AT_ONCE), dtype=np.float32)
+            whole_RS[:, :] = (self.whole_RP @ part_SP[-1])[:, None]  # what fills up the last part
+            whole_RS[:, : len(part_SP)] = self.whole_RP @ part_SP.T
+            gradients_RS, (losses_S, right_S) = np.zeros_like(whole_RS), np.zeros((2, SEEDS_AT_ONCE), dtype=np.float32)
+            grad = gradients_RS.ctypes if back else None
+            arrays = (part.ctypes for part in given)
+            count, period = len(given[0]), ctypes.c_float(self.period)
+            self.library.adders(whole_RS.ctypes, grad, *arrays, count, period, losses_S.ctypes, right_S.ctypes)
+            gradients_SP = torch.from_numpy(gradients_RS).T @ self.whole_RP
+            found.append([torch.as_tensor(one)[: len(part_SP)] for one in (losses_S, right_S, gradients_SP)])
+        losses_S, right_S, gradients_SP = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return losses_S, right_S, gradients_SP
+
+
+def compiled(sizes: dict[str, int]) -> ctypes.CDLL:
+    """adder_plain.c for a model of these sizes."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "adders.so"
+        flags = ["-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math", "-shared", "-fPIC"]
+        defined = [f"-D{name}={size}" for name, size in sizes.items()]
+        command = ["cc", *flags, *defined, str(Path(__file__).with_suffix(".c")), "-o", str(library), "-lm"]
+        try:
+            subprocess.run(command, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise ConfigError(f"adder_plain.c needs a C compiler, `cc`: {error}") from error
+        loaded = ctypes.CDLL(str(library))
+    loaded.adders.restype = None
+    return loaded
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    own = dict(part.split("=", 1) for part in arguments if part.startswith(OWN))
+    overrides = [part for part in arguments if not part.startswith(OWN)]
+    seeds = [int(seed) for seed in own.get("seeds", "0,1,2").split(",")]
+    labels = own["only"].split("/") if "only" in own else list(LADDER)
+    if unknown := set(labels) - LADDER.keys():
+        raise ConfigError(f"only={'/'.join(sorted(unknown))}: the ladder has {' / '.join(LADDER)}")
+    for seed in seeds:
+        for label in labels:
+            trained(label, seed, overrides)
+    given = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
+    rows, points = [], {}
+    for label in LADDER:
+        ended = sorted(Path(given[-1] if given else "checkpoints").glob(f"{name(label, '*')}/summary.json"))
+        if not ended:
+            continue
+        runs = [Run(path.parent) for path in ended]
+        found = [run.read_json("summary") for run in runs]
+        shares = [summary["exact_match"]["value"] for summary in found]
+        learned = wilson(sum(share >= LEARNED for share in shares), len(shares))
+        points[label] = (found[0]["parameters"], learned)
+        figures_of = [f"{100 * share:.2f}" for share in (min(shares), median(shares), max(shares))]
+        rows.append((label, str(found[0]["parameters"]), str(len(runs)), percent(learned), *figures_of))
+    columns = ("model", "parameters", "groups", "learned", "worst, % right", "median", "best")
+    title = "Plain blocks: groups of seeds that learn to add two 10-digit integers (99.9 % right)"
+    results.show(Table(title, columns, rows, 1), "adder_plain")
+    figures.learned_by_size(points, title, results.file("adder_plain.png"))
+
+
+def name(label: str, seed: int | str) -> str:
+    return f"adder_plain_{label.replace(', ', '-').replace(' ', '-')}_{seed}"
+
+
+def trained(label: str, seed: int, overrides: Sequence[str]) -> None:
+    settings = [*LADDER[label], f"name={name(label, seed)}", f"seed={seed}", *overrides, "resume=true"]
+    config = load(AdderConfig, ROOT / "configs" / "adder_plain.yaml", settings)
+    run = Run(Path(config.output) / config.name)
+    if not (run.path / "summary.json").exists():
+        share, _ = train_submission(config, CompiledModel)
+        print(f"{config.name}: {share.value:.2%} of {share.n:,} right", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
