@@ -74,11 +74,11 @@ class ScratchConfig(Section):
     """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
     for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""
     far_copies: float = Field(default=1, ge=1)
-    """With rope, relative or learned: during training, each token whose position id is 4 or more away counts as so many
+    """With rope, relative or learned: during training, each digit whose position id is 4 or more away counts as so many
     copies of itself (their logarithm is added to its score). The model learns to ignore far digits as if numbers were
     that many times longer; how strongly, and in which heads, is learned. 1 changes nothing, and nor does the test."""
     far_at_most: int = Field(default=0, ge=0)
-    """With rope, relative or learned: all tokens whose position ids are 4 or more away together weigh at most as much
+    """With rope, relative or learned: all digits whose position ids are 4 or more away together weigh at most as much
     as so many of them would, however many there are; 0 for no bound. `NumberLlama.bound_far` sets it after training."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the

@@ -93,6 +93,9 @@ class LocalityBias(nn.Module):
     ) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads.
 
+        Keys with the id of the first key that a query sees are never far: coupled ids give it to all signs, which a
+        model needs from anywhere.
+
         `visible_BQK`: which keys each query sees; `far_at_most` counts these. All if not given.
         """
         device = positions_BQ.device
@@ -100,13 +103,15 @@ class LocalityBias(nn.Module):
         distances_B1QK = _distances(positions_BQ, positions_BK, self.circle)[:, None]
         bias_BHQK = -slopes_H11 * distances_B1QK
         bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]
-        far_BHQK = bound_H11 & (distances_B1QK >= FAR)
-        if self.training and self.far_copies > 1:
-            bias_BHQK = bias_BHQK + math.log(self.far_copies) * far_BHQK
-        if self.far_at_most:
-            counted_BHQK = far_BHQK if visible_BQK is None else far_BHQK & visible_BQK[:, None]
-            too_many_BHQ1 = counted_BHQK.sum(-1, keepdim=True) / self.far_at_most
-            bias_BHQK = bias_BHQK - too_many_BHQ1.clamp(min=1).log() * far_BHQK
+        copied = self.training and self.far_copies > 1
+        if copied or self.far_at_most:
+            far_BHQK = bound_H11 & (distances_B1QK >= FAR) & _digits(positions_BK, visible_BQK)
+            if copied:
+                bias_BHQK = bias_BHQK + math.log(self.far_copies) * far_BHQK
+            if self.far_at_most:
+                counted_BHQK = far_BHQK if visible_BQK is None else far_BHQK & visible_BQK[:, None]
+                too_many_BHQ1 = counted_BHQK.sum(-1, keepdim=True) / self.far_at_most
+                bias_BHQK = bias_BHQK - too_many_BHQ1.clamp(min=1).log() * far_BHQK
         if not self.window:
             return bias_BHQK
         return torch.where(bound_H11 & (distances_B1QK > self.window), float("-inf"), bias_BHQK)
@@ -200,6 +205,14 @@ class LearnedPositions(nn.Embedding):
                 f"train with model.positions.largest above {largest}, or give shorter rows"
             )
         return super().forward(input)
+
+
+def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None) -> torch.Tensor:
+    """Which keys are no signs, (B, 1, Q or 1, K): signs have the id of the first key that a query sees."""
+    if visible_BQK is None:
+        return (positions_BK != positions_BK[:, :1])[:, None, None]
+    first_BQ = visible_BQK.int().argmax(-1).expand(len(positions_BK), -1)
+    return (positions_BK[:, None] != positions_BK.gather(1, first_BQ)[..., None])[:, None]
 
 
 def _distances(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> torch.Tensor:

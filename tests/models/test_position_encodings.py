@@ -58,27 +58,29 @@ def test_a_window_hides_what_is_farther_away_from_all_heads_that_are_not_free():
     assert LocalityBias(0, window=1)(torch.tensor([[5]]), torch.tensor([[3, 4]])).tolist() == [[[[hidden, 0]]]]
 
 
-def test_a_far_key_weighs_as_much_as_its_copies_during_training_and_once_afterwards():
+def test_a_far_digit_weighs_as_much_as_its_copies_during_training_and_once_afterwards():
     bias = LocalityBias(0, circle=16, free=[False, True], far_copies=8)
-    seen = torch.tensor([[0]]), torch.tensor([[0, 3, 4, 9, 13]])
-    assert bias(*seen).exp()[0, :, 0].tolist() == [pytest.approx([1, 1, 8, 8, 1]), [1, 1, 1, 1, 1]]
+    seen = torch.tensor([[0]]), torch.tensor([[15, 0, 3, 4, 9, 13]])  # a sign, which is near anyway, and digits
+    assert bias(*seen).exp()[0, :, 0].tolist() == [pytest.approx([1, 1, 1, 8, 8, 1]), [1, 1, 1, 1, 1, 1]]
     assert not bias.eval()(*seen).any()
 
 
 @given(st.integers(1, 40), st.integers(5, 60))
-def test_far_keys_together_weigh_no_more_than_as_many_as_they_may(at_most, count):
+def test_far_digits_together_weigh_no_more_than_as_many_as_they_may(at_most, count):
     bias = LocalityBias(0, far_at_most=at_most)
-    weights = bias(torch.tensor([[0]]), torch.arange(count)[None]).exp()[0, 0, 0]
-    assert weights[:4].tolist() == [1, 1, 1, 1]
-    assert weights[4:].sum().item() == pytest.approx(min(at_most, count - 4), rel=1e-4)
+    keys = torch.tensor([[0, *range(count, 2 * count), 0]])  # a sign at both ends
+    weights = bias(torch.tensor([[count]]), keys).exp()[0, 0, 0]
+    assert weights[[0, 1, 2, 3, 4, -1]].tolist() == [1] * 6
+    assert weights[5:-1].sum().item() == pytest.approx(min(at_most, count - 4), rel=1e-4)
     if count - 4 <= at_most:
-        assert not bias(torch.tensor([[0]]), torch.arange(count)[None]).any()  # to the bit
+        assert not bias(torch.tensor([[count]]), keys).any()  # to the bit
 
 
-def test_far_keys_that_are_not_visible_do_not_count():
-    visible = torch.tensor([[[True] * 5 + [False] * 5]])
-    bias = LocalityBias(0, far_at_most=1)(torch.tensor([[0]]), torch.arange(10)[None], visible)
-    assert not bias[..., :5].any()
+def test_far_digits_that_are_not_visible_do_not_count():
+    visible = torch.tensor([[[False, True] + [True] * 5 + [False] * 5]])
+    keys = torch.tensor([[9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]])
+    bias = LocalityBias(0, far_at_most=2)(torch.tensor([[0]]), keys, visible)
+    assert not bias[..., 1:7].any()
 
 
 @given(st.floats(0.1, 4), st.integers(1, 5000))
