@@ -14,7 +14,7 @@ from functools import partial
 from lab import processes
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
-from lab.config.schema import ModelConfig, chosen
+from lab.config.schema import ModelConfig
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
 from lab.training.checkpoints import undamaged
@@ -42,12 +42,12 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.drawing.lines import end, show
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
-    from lab.text.notation import Notation
+    from lab.text.scratch_notation import notation_of
     from lab.text.scratch_tokenizer import build_tokenizer
     from lab.training.from_scratch import train_from_scratch
     from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_sets
 
-    notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
+    notation = notation_of(config)
     tokenizer = build_tokenizer(notation.vocabulary)
     device, seed, tested = pretrained.resolve_device(config.model), config.seed, config.evaluation
     model = scratch.build(config.model, notation.vocabulary, seed).to(device)  # type: ignore[arg-type]

@@ -98,8 +98,6 @@ class ShortTrace(Evaluator):
     def whole(self, name: str, value: Any) -> Slot:
         if not _is_literal(value):
             self.fail(f"{name} is {value!r}, which cannot be read back at rules.detail={self.detail}")
-        if self.bare and _is_number(value):
-            return Slot(ast.Name(name), value, form='"{}"')
         return Slot(ast.Name(name), literal(value))
 
     def change(self, target: Any, node: Any, step: Step) -> None:

@@ -8,7 +8,8 @@ from lab import processes
 from lab.config.pretraining import PretrainTrainingConfig
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
-from lab.training.callbacks import Measure, MeasureWhileTraining
+from lab.text.internalizing import Removal
+from lab.training.callbacks import ForgetAtStages, Measure, MeasureWhileTraining
 from lab.training.sequences import SequenceCollator, sequence_loss
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Method, TrainingSets, train
@@ -35,6 +36,8 @@ def train_from_scratch(
     meter = ThroughputMeter(parts * step_operations(model, first), config.batch_size)
     rate = processes.count() * matrix_product_rate(model.device, dtype)
     callbacks: list[TrainerCallback] = [meter]
+    if config.internalize.stages:
+        callbacks.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))
     if measure:
         callbacks.append(MeasureWhileTraining(run, measure, config.batch_size))
     # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well

@@ -178,23 +178,23 @@ def test_a_line_of_the_state_does_not_grow_with_the_numbers():
 def test_a_bare_trace_writes_only_what_neither_the_question_nor_the_rule_says():
     multiply = rule(TASKS["multiply_easy_integer"], RulesConfig(unit=1))
     assert trace(multiply, ["68", "14"], "bare").text == textwrap.dedent("""\
-        times_digit: 68 4
+        times_digit: "68" "4"
         8 2 3
         6 7 2
-        272
-        add: 272 ""
+        "272"
+        add: "272" ""
         2 "" 2 0
         7 "" 7 0
         2 "" 2 0
-        2 2 27
-        times_digit: 68 1
+        2 2 "27"
+        times_digit: "68" "1"
         8 8 0
         6 6 0
-        68
-        add: 68 27
+        "68"
+        add: "68" "27"
         8 7 5 1
         6 2 9 0
-        5 5 9""")
+        5 5 "9\"""")
 
 
 def test_names_that_are_needed_no_more_are_not_live():
