@@ -12,6 +12,7 @@ its name, and what it returns appears where it is assigned. `bare` also leaves o
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ class ShortTrace(Evaluator):
         self.stretches = detail != "values"
         self.bare = detail == "bare"
         self.detail = detail
-        self.liveness = {name: Liveness(function) for name, function in rule.functions.items()}
+        self.liveness = {name: _liveness(function) for name, function in rule.functions.items()}
         self.open: list[_Stretch] = []
 
     def lines(self, step: Step) -> list[Line]:
@@ -157,7 +158,7 @@ class ShortTrace(Evaluator):
     def look_up(self, expression: ast.expr, said: bool, values: Names) -> None:
         """Notes what an expression looks up, except if the look-up is the whole expression and is written anyway."""
         looked_up = self.open[-1].looked_up
-        for node in self.taken(expression, values):
+        for node in self.taken(expression, values) if _takes(expression) else ():
             digits = self.digits(node, values)
             item = f"{self.place(node, values)}={digits}"
             if not (said and node is expression):
@@ -197,6 +198,15 @@ class ShortTrace(Evaluator):
         if not isinstance(value, str):
             self.fail(f"{self.text(node)} takes {value!r}: at rules.detail={self.detail} only texts are taken from")
         return value if _is_number(value) else literal(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _takes(expression: ast.expr) -> bool:
+    """Whether an expression has a slice or an index."""
+    return any(isinstance(node, ast.Subscript) for node in ast.walk(expression))
+
+
+_liveness = functools.lru_cache(maxsize=1024)(Liveness)
 
 
 def _pairs(target: ast.expr | None, expression: ast.expr) -> list[tuple[str, ast.expr]]:
