@@ -8,7 +8,7 @@ A slice or an index is written with its current bounds and with what it took, di
 that an expression needs is on its own line. `state` shows only names that are still needed; a text that is cut or
 extended is written as that change, so that lines do not grow with the numbers. The first line of a function begins with
 its name, and what it returns appears where it is assigned. `bare` also leaves out the operands, cuts of a name
-(`a = a[:-1]`) and constants (`carry = 0`): they follow from the question and the rule.
+(`a = a[:-1]`), copies (`x = a`) and constants (`carry = 0`): they follow from the question and the rule.
 """
 
 import ast
@@ -114,7 +114,7 @@ class ShortTrace(Evaluator):
 
         At bare, the text of the slot is empty if the value is not written.
         """
-        if self.bare and isinstance(expression, ast.Constant):
+        if self.bare and isinstance(expression, ast.Constant | ast.Name):
             return Slot(ast.Name(name), "")
         if not isinstance(before.get(name), str):
             return None
