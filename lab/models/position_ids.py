@@ -212,7 +212,9 @@ def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     operator_BT, equals_BT, end_BT = (
         _latest(is_BT) > begin_BT for is_BT in (facts.is_operator[ids_BT], ids_BT == facts.equals, ids_BT == facts.end)
     )
-    number_BT = torch.where(equals_BT, 3 if facts.trace is None else facts.trace.columns(ids_BT), 1 + operator_BT.long())
+    number_BT = torch.where(
+        equals_BT, 3 if facts.trace is None else facts.trace.columns(ids_BT), 1 + operator_BT.long()
+    )
     return number_BT * ~(end_BT | (ids_BT == facts.begin) | (ids_BT == facts.pad))
 
 

@@ -77,7 +77,8 @@ class TraceFacts:
         counted_BT = (~self.in_number(ids_BT)).cumsum(-1)
         starts_BT = (ids_BT == self.line) | (ids_BT == self.equals)
         columns_BT = counted_BT - _at_latest(counted_BT, starts_BT) + FIRST_COLUMN
-        return torch.where(_latest(ids_BT == self.answer) >= 0, ANSWERED, columns_BT.clamp(max=LAST_COLUMN))
+        answered_BT = _latest(ids_BT == self.answer) > _latest(ids_BT == self.equals)
+        return torch.where(answered_BT, ANSWERED, columns_BT.clamp(max=LAST_COLUMN))
 
     def _digits(self, ids_BT: torch.Tensor) -> torch.Tensor:
         return self.digits_V.to(ids_BT.device)[ids_BT]

@@ -40,7 +40,12 @@ class RuleNotation:
     words_a_digit = 1
 
     def __init__(
-        self, rules: RulesConfig, format: FormatConfig, cells: Sequence[Cell], shown: bool, removed: Removed | None = None
+        self,
+        rules: RulesConfig,
+        format: FormatConfig,
+        cells: Sequence[Cell],
+        shown: bool,
+        removed: Removed | None = None,
     ) -> None:
         """
         Args:

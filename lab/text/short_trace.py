@@ -82,7 +82,9 @@ class ShortTrace(Evaluator):
         What has been gathered is then forgotten.
         """
         stretch = self.open[-1]
-        line = self.joined(list(stretch.looked_up.values()), [name for name in stretch.changed if name in shown], values)
+        line = self.joined(
+            list(stretch.looked_up.values()), [name for name in stretch.changed if name in shown], values
+        )
         stretch.looked_up, stretch.changed = {}, {}
         return line
 

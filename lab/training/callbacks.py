@@ -87,7 +87,12 @@ class ForgetAtStages(TrainerCallback):
         self.removal = removal
 
     def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, optimizer: Any = None, **kwargs: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        optimizer: Any = None,
+        **kwargs: Any,
     ) -> None:
         if self.removal.begins(state.global_step):
             optimizer.state.clear()

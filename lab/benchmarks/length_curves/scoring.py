@@ -132,9 +132,7 @@ class LengthCurves:
         written = grouped(asked, lambda sample: (sample.task, sample.length))
         tokens = {cell: mean(item.completion.completion_tokens for item in mine) for cell, mine in written.items()}
         return [
-            CurvePoint(
-                step=step, samples=seen, task=task, length=length, tokens=tokens[task, length], **vars(scores)
-            )
+            CurvePoint(step=step, samples=seen, task=task, length=length, tokens=tokens[task, length], **vars(scores))
             for task, curve in self.summarize(asked).items()
             for length, scores in curve.items()
         ]
