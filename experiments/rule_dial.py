@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from lab.config.schema import Detail, RulesConfig
-from lab.drawing.publishing import Results, take_results
+from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
 from lab.models.sources import locate

@@ -1,8 +1,8 @@
 """What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs share.
 
 A way to answer is one samples file of a run: the file of an evaluation, the file of a tuned model after its training or
-of a model from scratch, or the file of each variant of a cost comparison. Lengths are divided into those that its model was trained on and those
-beyond.
+of a model from scratch, or the file of each variant of a cost comparison. Lengths are divided into those that its model
+was trained on and those beyond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
