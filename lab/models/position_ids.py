@@ -95,7 +95,7 @@ class TokenFacts:
             torch.tensor(ends, device="cpu"),
             torch.tensor(places, device="cpu"),
             *(ids[word] for word in (PAD, BEGIN, END, EQUALS)),
-            TraceFacts.of(vocabulary, ids[EQUALS], digits_V),
+            trace=TraceFacts.of(vocabulary, ids[EQUALS], digits_V),
         )
 
     def to(self, device: torch.device) -> "TokenFacts":

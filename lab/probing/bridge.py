@@ -24,6 +24,7 @@ from lab.models.scratch import NumberLlama
 from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
+from lab.text.rule_notation import RuleNotation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
 """A hook point's name, and what becomes of its activation: called as change(activation, hook=point)."""
@@ -99,6 +100,8 @@ def open_model(name: str, template: str = "") -> Subject:
     folder = Path(sources.resolve(name))
     if _is_from_scratch(folder):
         run = loading.load_scratch(folder)
+        if isinstance(run.notation, RuleNotation):
+            raise ModelError(f"{name}: this model follows rules (data.style), and probing asks for direct answers")
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
     model, tokenizer = loading.load(ModelConfig(name=name, dtype="float32"))
     return bridge(name, model, TextSums(tokenizer, template, swap_of(model).format), tokenizer)
