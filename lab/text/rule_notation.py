@@ -25,6 +25,8 @@ from lab.text.notation import BEGIN, END, EQUALS, PAD
 
 ANSWER = "answer"
 LINE = ";"
+ASSIGNED = ":="
+"""Stands for "=" in the text of a rule, because a question ends in "="."""
 DIGITS = tuple("0123456789")
 
 _WORDS = re.compile(r'\n|\w*\[[^\]\n]*\]=?|[A-Za-z_]\w*[:=]?|[0-9]|"[+]\w+|""|[^\s\w]=|    |\S')
@@ -128,12 +130,23 @@ class RuleNotation:
         return self._words(text)
 
     def _rule(self, problem: Problem) -> list[str]:
-        return self._words(rule_following.rule_text(problem, self.rules) + "\n")
+        words = self._words(rule_following.rule_text(problem, self.rules) + "\n")
+        return [ASSIGNED if word == EQUALS else word for word in words]
 
     def _words(self, text: str) -> list[str]:
-        if self._turned:
-            text = re.sub(r"[0-9]+", lambda run: run[0][::-1], text)
-        return [LINE if word == "\n" else "indent" if word == "    " else word for word in _WORDS.findall(text)]
+        return in_words(text, self._turned)
 
     def _digits(self, number: str) -> list[str]:
         return list(number[::-1] if self._turned else number)
+
+
+def in_words(text: str, turned: bool) -> list[str]:
+    """The words of a rule's text or of a trace.
+
+    Args:
+        text: whole lines.
+        turned: whether every run of digits is written with the ones digit first.
+    """
+    if turned:
+        text = re.sub(r"[0-9]+", lambda run: run[0][::-1], text)
+    return [LINE if word == "\n" else "indent" if word == "    " else word for word in _WORDS.findall(text)]

@@ -58,6 +58,8 @@ def test_a_rule_that_is_shown_stands_before_the_question_and_nothing_else_names_
     assert words[:6] == ["def", "add", "(", "a", ",", "b"]
     assert " ".join(words).endswith("; 8 2 <rule> 5 =")
     assert "total % 0 1" in " ".join(words)  # 10, ones digit first
+    assert words.count("=") == 1
+    assert words.count(":=") == 6
     assert not any(re.fullmatch("<.*integer>", word) for word in words)
 
 
