@@ -1,6 +1,7 @@
 """Problems and traces as the words of models from scratch."""
 
 import re
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -12,7 +13,7 @@ from lab.config.schema import Detail, RulesConfig
 from lab.errors import TaskError
 from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, problem
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import TASKS, shorter_second
 from lab.text.notation import Notation
 from lab.text.rule_notation import RuleNotation
 from lab.text.scratch_tokenizer import build_tokenizer
@@ -75,6 +76,22 @@ def test_every_trace_is_written_in_the_words_of_the_vocabulary_and_its_answer_is
 
 
 MADE: dict[str, RuleNotation] = {name: notation(*KEYS, detail=name) for name in ("bare", "state", "values")}  # type: ignore[arg-type]
+
+
+@given(st.sampled_from(["max_integer", "multiply_easy_integer"]), st.integers(1, 12), st.integers(0, 500))
+def test_the_rules_of_one_loop_agree_with_exact_arithmetic_and_have_a_line_for_each_place(key, length, index):
+    item = problem(Cell(TASKS[key], length, shorter_second(1) if "multiply" in key else None), "train", 0, index)
+    words = ONE_LOOP.answer(item)  # refuses a rule that leads to a wrong answer
+    longest = max(len(item.a), len(item.b or "")) if key == "max_integer" else len(item.a)
+    assert words.count(";") == longest
+
+
+ONE_LOOP = RuleNotation(
+    RulesConfig(unit=1, detail="bare", folder=Path(__file__).parents[2] / "configs" / "rules"),
+    FormatConfig(reverse="integer"),
+    [Cell(TASKS[key], 3) for key in ("max_integer", "multiply_easy_integer")],
+    False,
+)
 
 
 @pytest.mark.parametrize("line", ["8 5 3 1 ;", "answer", "answer 3 ; 3", 'answer "" 3', "", "3 3"])
