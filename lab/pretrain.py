@@ -40,6 +40,7 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
     from lab.benchmarks.results import Summary, task_key
     from lab.drawing.lines import end, show
+    from lab.inference.erasing import ErasingEngine
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
     from lab.text.scratch_notation import notation_of
@@ -76,7 +77,8 @@ def pretrain(config: PretrainConfig) -> None:
         model, tokenizer = pretrained.load(saved)
         assert isinstance(model, scratch.NumberLlama)
         model.sharpen(tested.sharpness)
-        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
+        asked = ErasingEngine(model, tokenizer, tested.batch_size) if tested.erase else None
+        samples = measure(benchmark, asked or PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if not processes.is_main():
             return
 
@@ -89,6 +91,8 @@ def pretrain(config: PretrainConfig) -> None:
         if seen := length_curves.while_training(run):
             figures.training_curves(seen, title, run.figures / "training.png")
         show([table])
+        if asked:
+            print(f"read again: {asked.read:,} tokens, where whole rows have {asked.whole_rows:,}")
         if benchmark.note:
             print(benchmark.note)
         first = benchmark.problems[0]

@@ -194,6 +194,9 @@ class LengthCurvesConfig(Section):
     sharpness: float = Field(default=1, gt=0)
     """Factor on the attention scores in the test at the end. In contexts that are longer than in training, attention
     leaks to the many extra keys; a factor slightly above 1 counters that."""
+    erase: bool = False
+    """Compute each token only from what model.window still shows of the row, so that it costs the same however long a
+    trace is (lab/inference/erasing.py)."""
     while_training: list[int] = Field(default=[])
     """Lengths that are also measured at each validation, for curves over the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
@@ -275,6 +278,8 @@ class PretrainConfig(RunConfig):
             if (self.format.reverse, self.format.pad) != ("total", "all"):
                 what = "counts decimals and integer part as one number, starting from its end"
                 raise ValueError(f"model.positions.through_point {what}: use format.reverse=total and format.pad=all")
+        if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
+            raise ValueError("evaluation.erase needs model.window, and no model.stick_breaking: some head sees all")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self
