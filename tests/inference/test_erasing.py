@@ -11,7 +11,7 @@ from lab.inference.engine import Request
 from lab.inference.erasing import ErasingEngine
 from lab.inference.plain import PlainEngine
 from lab.models import scratch
-from lab.numbers.sampling import Cell, problem
+from lab.numbers.sampling import Cell, block, problem
 from lab.numbers.tasks import TASKS
 from lab.text.rule_notation import RuleNotation
 from lab.text.scratch_tokenizer import build_tokenizer
@@ -59,8 +59,10 @@ def test_a_token_reads_no_more_in_long_numbers_than_in_short_ones():
     engine = ErasingEngine(model(0, window=1), TOKENIZER, 4)
 
     def read(length: int) -> int:
-        (request,) = requests(length, 1)
-        return len(engine._seen(torch.tensor(TOKENIZER.encode(str(request.prompt))))[0])
+        item = next(each for each in block(Cell(ADD, length), "train", 0, 0) if len(each.b or "") == length)
+        lines = " ".join(NOTATION.answer(item)).split(" ; ")[: length // 2]
+        row = TOKENIZER.encode(" ".join([*NOTATION.question(item), *" ; ".join([*lines, ""]).split()]))
+        return len(engine._seen(torch.tensor(row))[0])
 
     assert read(60) == read(10)
 

@@ -4,7 +4,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lab.inference.engine import Request, Sampling
 from lab.inference.local import LocalEngine
-from lab.inference.plain import PlainEngine, Clock
+from lab.inference.plain import Clock, PlainEngine
 
 
 @pytest.fixture(scope="module")
