@@ -36,7 +36,7 @@ from lab.numbers.sampling import philox
 from lab.numbers.statistics import Estimate, wilson
 from lab.progress import quiet_libraries
 from lab.text.notation import BEGIN, END, EQUALS, PAD
-from lab.text.rule_notation import ANSWER, ASSIGNED, DIGITS, LINE, in_words
+from lab.text.rule_notation import ANSWER, ASSIGNED, DIGITS, ENDED, LINE, in_words
 from lab.text.rulebook import Rule, read_rule
 from lab.text.scratch_tokenizer import build_tokenizer
 from lab.text.tracing import trace
@@ -83,7 +83,7 @@ class Item(NamedTuple):
 
     def completion(self) -> list[str]:
         followed = trace(self.rule, [self.a, self.b], "bare")
-        return [*in_words(f"{followed.text}\n", True), ANSWER, *followed.value[::-1], END]
+        return [*in_words(f"{followed.text}\n", True), ENDED, ANSWER, *followed.value[::-1], END]
 
 
 @exit_cleanly
@@ -136,7 +136,7 @@ def family() -> tuple[list[Rule], list[Rule]]:
 def words_of(rules: Sequence[Rule]) -> list[str]:
     items = [item for rule in rules for item in asked(rule, 3, 5)]
     found = {word for item in items for word in (*item.prompt(), *item.completion())}
-    first = [PAD, BEGIN, END, EQUALS, "<rule>", LINE, ANSWER, *DIGITS]
+    first = [PAD, BEGIN, END, EQUALS, "<rule>", LINE, ENDED, ANSWER, *DIGITS]
     return [*first, *sorted(found - set(first))]
 
 

@@ -3,9 +3,9 @@
 A loop that takes one digit a turn handles place p in line p. So a word of line p has the coupled id of digits of place
 p, and a model finds the digits that a line needs where it looks for the line itself:
 
-    tokens    <begin>  8  2 <add>  5  =  8  5  3  1  ;  2 ""  3  0  ; answer  3  3 <end>      28 + 5 = 33
-    coupled         0  1  2     0  1  0  1  1  1  1  1  2  2  2  2  2      0  1  2     3      offset 0
-    segments        0  1  1     2  2  3  4  5  6  7  3  4  5  6  7  3     15 15 15     0
+    tokens    <begin>  8  2 <add>  5  =  8  5  3  1  ;  2 ""  3  0  ; answer is  3  3 <end>      28 + 5 = 33
+    coupled         0  1  2     0  1  0  1  1  1  1  1  2  2  2  2  2      3  0  1  2     3      offset 0
+    segments        0  1  1     2  2  3  4  5  6  7  3  4  5  6  7  3      4 15 15 15     0
 
 Lines are counted from "=", or from the word with which a function begins, whose own line has 0. Digits in quotes have
 the places of a number of their own. Segments tell the columns of a line apart: 3 at the word before it, 4 at its first
@@ -34,6 +34,7 @@ class TraceFacts:
     line: int
     """The id of the word that ends a line."""
     answer: int
+    """The id of the word between a trace and its answer."""
     quote: int
     """-1 if the vocabulary has no quotes."""
     equals: int

@@ -1,6 +1,6 @@
 """How models from scratch read and write problems whose rule they follow: a trace in words, and the answer after it.
 
-    <begin> 9 1 9 7 <add_integer> 8 1 3 9 = 9 8 7 1 ; 1 1 3 0 ; 9 3 2 1 ; 7 9 7 1 ; answer 7 3 2 7 1 <end>
+    <begin> 9 1 9 7 <add_integer> 8 1 3 9 = 9 8 7 1 ; 1 1 3 0 ; 9 3 2 1 ; 7 9 7 1 ; answer is 7 3 2 7 1 <end>
 
 This is 7919 + 9318 with a bare trace (lab/text/tracing.py) and format.reverse=integer: every run of digits, in the
 trace too, is written with the ones digit first. A word is a digit, a name with what belongs to it (`carry=`,
@@ -23,7 +23,8 @@ from lab.numbers.sampling import Cell, Problem, problem
 from lab.text import rule_following
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
-ANSWER = "answer"
+ENDED, ANSWER = "answer", "is"
+"""The words after a trace. The first is on a line of its own, where a model can see the last one."""
 LINE = ";"
 ASSIGNED = ":="
 """Stands for "=" in the text of a rule, because a question ends in "="."""
@@ -86,7 +87,7 @@ class RuleNotation:
                     found.update(self._rule(item))
         operators = ["<rule>"] if self.shown else [f"<{task.key}>" for task in self._tasks.values()]
         words = sorted(found - {LINE, EQUALS, *DIGITS})
-        return [PAD, BEGIN, END, EQUALS, *operators, LINE, ANSWER, *DIGITS, *words]
+        return [PAD, BEGIN, END, EQUALS, *operators, LINE, ENDED, ANSWER, *DIGITS, *words]
 
     @property
     def ones_first(self) -> bool:
@@ -108,11 +109,11 @@ class RuleNotation:
         if self.removed and luck is not None:
             ends = [0, *(place for place, word in enumerate(trace, 1) if word == LINE)]
             trace = trace[ends[min(self.removed(luck), len(ends) - 1)] :]
-        marker = [ANSWER] if self.rules.detail != "answer" else []
+        marker = [ENDED, ANSWER] if self.rules.detail != "answer" else []
         return [*trace, *marker, *self._digits(problem.answer)]
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
-        """The number after the last "answer", or None if there is none; without traces, the number that is written."""
+        """The number after the last "is", or None if there is none; without traces, the number that is written."""
         words = list(words)
         if self.rules.detail != "answer":
             if ANSWER not in words:

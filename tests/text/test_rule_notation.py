@@ -32,15 +32,15 @@ def notation(
 @pytest.mark.parametrize(
     ("settings", "question", "answer"),
     [
-        ({}, "8 2 <add_integer> 5 =", '8 5 3 1 ; 2 "" 3 0 ; answer 3 3'),
-        ({"reverse": "none"}, "2 8 <add_integer> 5 =", '8 5 3 1 ; 2 "" 3 0 ; answer 3 3'),
+        ({}, "8 2 <add_integer> 5 =", '8 5 3 1 ; 2 "" 3 0 ; answer is 3 3'),
+        ({"reverse": "none"}, "2 8 <add_integer> 5 =", '8 5 3 1 ; 2 "" 3 0 ; answer is 3 3'),
         ({"detail": "answer"}, "8 2 <add_integer> 5 =", "3 3"),
         (
             {"detail": "state"},
             "8 2 <add_integer> 5 =",
             'a= " 8 2 " b= " 5 " ; result= "" carry= 0 ; '
             'a[-1:]= 8 b[-1:]= 5 result= " 3 "+result carry= 1 a= a[:-1] b= "" ; '
-            'a[-1:]= 2 b[-1:]= "" result= " 3 "+result carry= 0 a= "" b= "" ; answer 3 3',
+            'a[-1:]= 2 b[-1:]= "" result= " 3 "+result carry= 0 a= "" b= "" ; answer is 3 3',
         ),
         ({"detail": "values", "reverse": "none"}, "2 8 <add_integer> 5 =", None),
     ],
@@ -94,18 +94,18 @@ ONE_LOOP = RuleNotation(
 )
 
 
-@pytest.mark.parametrize("line", ["8 5 3 1 ;", "answer", "answer 3 ; 3", 'answer "" 3', "", "3 3"])
-def test_what_is_not_a_number_after_the_word_answer_is_no_answer(line):
+@pytest.mark.parametrize("line", ["8 5 3 1 ;", "is", "answer 3 3", "is 3 ; 3", 'is "" 3', "", "3 3"])
+def test_what_is_not_a_number_after_the_last_word_is_no_answer(line):
     assert notation().read(line.split(), Integer) is None
 
 
 def test_only_samples_of_a_training_lack_lines_and_the_answer_always_remains():
     lacking = notation().internalizing(lambda index: index)
     assert [" ".join(lacking.answer(SUM, index)) for index in (0, 1, 2, 9)] == [
-        '8 5 3 1 ; 2 "" 3 0 ; answer 3 3',
-        '2 "" 3 0 ; answer 3 3',
-        "answer 3 3",
-        "answer 3 3",
+        '8 5 3 1 ; 2 "" 3 0 ; answer is 3 3',
+        '2 "" 3 0 ; answer is 3 3',
+        "answer is 3 3",
+        "answer is 3 3",
     ]
     assert lacking.answer(SUM) == notation().answer(SUM)
 
