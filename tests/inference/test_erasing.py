@@ -59,7 +59,9 @@ def test_a_token_reads_no_more_in_long_numbers_than_in_short_ones():
     engine = ErasingEngine(model(0, window=1), TOKENIZER, 4)
 
     def read(length: int) -> int:
-        item = next(each for each in block(Cell(ADD, length), "train", 0, 0) if len(each.b or "") == length)
+        item = next(
+            each for each in block(Cell(ADD, length), "train", 0, 0) if len(each.a) == len(each.b or "") == length
+        )
         lines = " ".join(NOTATION.answer(item)).split(" ; ")[: length // 2]
         row = TOKENIZER.encode(" ".join([*NOTATION.question(item), *" ; ".join([*lines, ""]).split()]))
         return len(engine._seen(torch.tensor(row))[0])
