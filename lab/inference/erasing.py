@@ -32,6 +32,7 @@ class ErasingEngine(PlainEngine):
             raise ModelError(
                 "evaluation.erase drops what no head can see: it needs model.window, and no head with stick_breaking"
             )
+        self.number_model = model.eval()
         self.reach = model.config.window * len(model.model.layers)
         self.read = 0
         """Tokens of which a forward pass computed states, so far."""
@@ -58,16 +59,17 @@ class ErasingEngine(PlainEngine):
         )
         ends_B = torch.tensor([len(part[0]) - 1 for part in parts], device=self.model.device)
         # what fills up a row comes after its last token, which does not see it
-        logits_BSV = self.model(tokens_BS, position_ids=positions_BS, segment_ids=segments_BS).logits
+        logits_BSV = self.number_model(tokens_BS, position_ids=positions_BS, segment_ids=segments_BS).logits
         self.read += sum(len(part[0]) for part in parts)
         self.whole_rows += sum(map(len, rows))
         return logits_BSV[torch.arange(len(rows)), ends_B].argmax(-1).tolist()
 
     def _seen(self, row_K: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Tokens, position ids and segments of what the last token of a row still sees."""
-        positions_K, segments_K = self.model.positions(row_K[None])[0], self.model.segments(row_K[None])[0]
+        model = self.number_model
+        positions_K, segments_K = model.positions(row_K[None])[0], model.segments(row_K[None])[0]
         distances_K = (positions_K - positions_K[-1]).abs()
-        if circle := self.model.config.circle:
+        if circle := model.config.circle:
             distances_K = torch.minimum(distances_K, circle - distances_K)
         seen_K = distances_K <= self.reach
         return row_K[seen_K], positions_K[seen_K], segments_K[seen_K]

@@ -25,7 +25,9 @@ POSITIONS = PositionsConfig(kind="coupled", largest=256, segments=True)
 def model(seed: int, **settings) -> scratch.NumberLlama:
     config = ScratchConfig(size="0.2M", layers=2, encoding="relative", positions=POSITIONS, **settings)
     made = scratch.build(config, NOTATION.vocabulary, seed)
-    made.apply(lambda part: part.weight.data.mul_(8) if hasattr(part, "weight") and part.weight.ndim == 2 else None)
+    for weight in made.parameters():
+        if weight.ndim == 2:  # so that different rows lead to different words
+            weight.data.mul_(8)
     return made
 
 
