@@ -20,7 +20,7 @@ from lab.benchmarks.results import CurvePoint
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.drawing.publishing import take_results
-from lab.drawing.tables import Table, percent
+from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
 from lab.pretrain import main as pretrain
@@ -74,7 +74,7 @@ def trained(way: str, seed: str, keys: Sequence[str]) -> list[CurvePoint]:
     return [CurvePoint.model_validate(row) for row in run.read("curve")]
 
 
-def cells(found: dict[str, list[list[CurvePoint]]], step: int, task: str, length: int) -> tuple[str, ...]:
+def cells(found: dict[str, list[list[CurvePoint]]], step: int, task: str, length: int) -> tuple[Entry, ...]:
     share, tokens = summed(found["internalized"], step, task, length)
     direct, _ = summed(found["direct"], step, task, length)
     return percent(share), f"{tokens:.1f}", percent(direct)
