@@ -14,7 +14,7 @@ from functools import partial
 from lab import processes
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
-from lab.config.schema import ModelConfig, chosen
+from lab.config.schema import ModelConfig
 from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
 from lab.training.checkpoints import undamaged
@@ -42,15 +42,16 @@ def pretrain(config: PretrainConfig) -> None:
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
     from lab.benchmarks.results import Summary, task_key
     from lab.drawing.lines import end, show
+    from lab.inference.erasing import ErasingEngine
     from lab.inference.plain import PlainEngine
     from lab.models import pretrained, scratch
-    from lab.text.notation import Notation
+    from lab.text.scratch_notation import notation_of
     from lab.text.scratch_tokenizer import build_tokenizer
     from lab.training.from_scratch import train_from_scratch
     from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
     from lab.training.trainer import Method, Training
 
-    notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
+    notation = notation_of(config)
     tokenizer = build_tokenizer(notation.vocabulary)
     device, seed, tested = pretrained.resolve_device(config.model), config.seed, config.evaluation
     model = scratch.build(config.model, notation.vocabulary, seed).to(device)  # type: ignore[arg-type]
@@ -80,7 +81,8 @@ def pretrain(config: PretrainConfig) -> None:
         model, tokenizer = pretrained.load(saved)
         assert isinstance(model, scratch.NumberLlama)
         model.sharpen(tested.sharpness)
-        samples = measure(benchmark, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
+        asked = ErasingEngine(model, tokenizer, tested.batch_size) if tested.erase else None
+        samples = measure(benchmark, asked or PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if not processes.is_main():
             return
 
@@ -93,6 +95,8 @@ def pretrain(config: PretrainConfig) -> None:
         if seen := length_curves.while_training(run):
             figures.training_curves(seen, title, run.figures / "training.png")
         show([table])
+        if asked:
+            print(f"read again: {asked.read:,} tokens, where whole rows have {asked.whole_rows:,}")
         if benchmark.note:
             print(benchmark.note)
         first = benchmark.problems[0]

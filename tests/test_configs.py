@@ -20,7 +20,7 @@ from lab.probing.config import BenchmarkConfig, ProbeConfig
 from lab.smallest_adder.config import AdderConfig
 from lab.sweeping.cells import trials
 from lab.sweeping.config import SweepConfig
-from lab.text.notation import Notation
+from lab.text.scratch_notation import notation_of
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (FinetuneConfig, PretrainConfig, EvaluateConfig, CostConfig, ProbeConfig, SweepConfig, AdderConfig)
@@ -58,7 +58,7 @@ def test_every_cell_of_a_shipped_sweep_is_a_config_of_its_command_and_its_direct
     assert planned
     for config in (trial.config for trial in planned):
         if isinstance(config, PretrainConfig):
-            notation = Notation(config.tokenizer, config.format, chosen(config.data.tasks))
+            notation = notation_of(config)
             longest = max(config.evaluation.lengths)
             # of every problem the words can be had, hints too
             problems = unseen_problems([Cell(task, longest) for task in chosen(config.data.tasks)], 0, 5)

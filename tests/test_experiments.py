@@ -218,3 +218,20 @@ def test_what_a_sample_costs_on_paper_is_what_its_tokens_cost(toy_model):
     expected = 4 * 7 * alone.computed + 6 * 14 * alone.computed + 40 * alone.answers + 14 * alone.pairs
     assert cost.operations(shape, 1, alone) == pytest.approx(expected)
     assert [cost.duration(hours) for hours in (0.5, 2.345, 1234)] == ["30 min", "2.3 h", "1,234 h"]
+
+
+def test_rules_that_are_held_out_are_one_edited_line_from_a_trained_one_and_no_trained_rule_answers_their_problems():
+    unseen_rules = script("unseen_rules")
+    seen, unseen = unseen_rules.family()
+    assert (len(seen), len(unseen)) == (40, 8)
+    words = set(unseen_rules.words_of(seen))
+    for rule in unseen:
+        edited = [
+            sum(a != b for a, b in zip(rule.text.split("\n"), known.text.split("\n"), strict=True)) for known in seen
+        ]
+        assert min(edited) == 1
+        for item in unseen_rules.asked(rule, 4, 5, instead=seen):
+            right = unseen_rules.answered(rule, item.a, item.b)
+            assert right not in {unseen_rules.answered(known, item.a, item.b) for known in seen}
+            assert {*item.prompt(), *item.completion()} <= words
+            assert item.completion()[-1 - len(right) : -1] == [*right[::-1]]

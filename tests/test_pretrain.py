@@ -245,3 +245,21 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp
     assert "resume=true continues from the last checkpoint" in error
     assert error.count("\n") == 1
     assert (run(tmp_path, "resume=true") / "status").read_text() == "finished\n"
+
+
+def test_a_model_that_follows_rules_is_measured_with_its_tokens_while_its_traces_lose_their_lines(tmp_path):
+    followed = ["data.style=rule_following", "data.rules.detail=bare", "format.reverse=integer"]
+    stages = ["training.internalize.stages=1", "training.internalize.whole=2", "training.internalize.every=1"]
+    path = run(tmp_path, *followed, *stages, "evaluation.lengths=[4]")
+    points = records(path / "curve.jsonl")
+    assert [(row["step"], row["length"]) for row in points] == [(2, 4), (4, 4)]
+    assert all(row["tokens"] > 0 for row in points)
+    samples = records(path / "samples.jsonl")
+    assert all(re.search(r"<add_integer> .* =$", sample["prompt"]) for sample in samples)
+
+    from lab.models import loading
+    from lab.text.rule_notation import RuleNotation
+
+    notation = loading.load_scratch(path).notation
+    assert isinstance(notation, RuleNotation)
+    assert notation.rules.detail == "bare"

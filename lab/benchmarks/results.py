@@ -328,6 +328,8 @@ class CurvePoint(Scores):
     """How many training problems the model had seen."""
     task: str
     length: int
+    tokens: float | None = None
+    """How many tokens an answer took, with everything that was written before it; None in runs of earlier versions."""
 
 
 class Rates(Result):

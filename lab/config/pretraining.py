@@ -7,7 +7,18 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.config.schema import LONGEST, Rate, RunConfig, Section, Tasks, TrainingConfig, Variation, chosen, wrong
+from lab.config.schema import (
+    LONGEST,
+    Rate,
+    RulesConfig,
+    RunConfig,
+    Section,
+    Tasks,
+    TrainingConfig,
+    Variation,
+    chosen,
+    wrong,
+)
 from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import LONGEST_SHORT_FACTOR, shorter_second
@@ -130,6 +141,14 @@ class PretrainingDataConfig(Section):
     """The fewest and the most digits of training problems, both included."""
     factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)
     """The most digits of the second factor of multiply_easy_integer; 1 makes it a product by one digit."""
+    style: Literal["notation", "rule_following"] = "notation"
+    """notation: the answer alone follows the question (lab/text/notation.py). rule_following: the execution of the
+    task's rule comes before the answer (lab/text/rule_notation.py); format.reverse is then none or integer, and other
+    keys of format and tokenizer have no effect."""
+    rules: RulesConfig = RulesConfig()
+    """Which rules are followed, and in what detail; with style=rule_following."""
+    rule_shown: bool = False
+    """With style=rule_following: show the rule's text before the question. Otherwise a token names the task."""
     packing: int = Field(default=1, ge=1)
     """Problems in one sequence; there is no mask between them."""
     variation: Variation = Variation()
@@ -152,6 +171,14 @@ class PretrainingDataConfig(Section):
         short = self.factor_digits < LONGEST_SHORT_FACTOR
         if short and _PRODUCT not in [task.key for task in chosen(self.tasks)]:
             raise ValueError(f"factor_digits needs {_PRODUCT} among data.tasks")
+        return self
+
+    @model_validator(mode="after")
+    def _rules_that_are_followed(self) -> Self:
+        followed = self.style == "rule_following"
+        if self.rule_shown and not followed:
+            raise ValueError("rule_shown needs style=rule_following")
+        self.rules.check_that_followed(followed, "style")
         return self
 
     @property
@@ -178,6 +205,9 @@ class LengthCurvesConfig(Section):
     sharpness: float = Field(default=1, gt=0)
     """Factor on the attention scores in the test at the end. In contexts that are longer than in training, attention
     leaks to the many extra keys; a factor slightly above 1 counters that."""
+    erase: bool = False
+    """Compute each token only from what model.window still shows of the row, so that it costs the same however long a
+    trace is (lab/inference/erasing.py)."""
     while_training: list[int] = Field(default=[])
     """Lengths that are also measured at each validation, for curves over the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
@@ -190,7 +220,22 @@ class LengthCurvesConfig(Section):
         return sorted(lengths)
 
 
+class InternalizeConfig(Section):
+    """Stages of training in which traces lose their first lines (lab/text/internalizing.py)."""
+
+    stages: int = Field(default=0, ge=0)
+    """How many stages there are after that of whole traces; 0 to remove nothing."""
+    whole: int = Field(default=500, ge=1)
+    """How many steps train on whole traces before the first stage."""
+    every: int = Field(default=100, ge=1)
+    """How many steps a stage takes."""
+    lines: int = Field(default=1, ge=1)
+    """How many more lines each stage removes."""
+
+
 class PretrainTrainingConfig(TrainingConfig):
+    internalize: InternalizeConfig = InternalizeConfig()
+    """With data.style=rule_following: remove the lines of traces step by step."""
     learning_rate: Rate = 1e-3
     micro_batch_size: int = Field(default=64, ge=1)
     compile: bool = False
@@ -229,6 +274,13 @@ class PretrainConfig(RunConfig):
                 "data.packing training.micro_batch_size",
                 f"{what}={self.training.micro_batch_size}, which counts problems",
             )
+        followed = self.data.style == "rule_following"
+        if followed and self.format.reverse not in ("none", "integer"):
+            raise ValueError(
+                f"data.style=rule_following needs format.reverse=none or integer, not {self.format.reverse}"
+            )
+        if self.training.internalize.stages and not (followed and self.data.rules.detail != "answer"):
+            raise ValueError("training.internalize needs data.style=rule_following and a data.rules.detail with traces")
         kind = self.model.positions.kind
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
@@ -240,6 +292,8 @@ class PretrainConfig(RunConfig):
             if (self.format.reverse, self.format.pad) != ("total", "all"):
                 what = "counts decimals and integer part as one number, starting from its end"
                 raise ValueError(f"model.positions.through_point {what}: use format.reverse=total and format.pad=all")
+        if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
+            raise ValueError("evaluation.erase needs model.window, and no model.stick_breaking: some head sees all")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self

@@ -59,8 +59,21 @@ class PlainEngine(TokenizingEngine):
 
     @torch.inference_mode()
     def _complete(self, requests: Sequence[Request]) -> list[Completion]:
-        clock = _Clock()
+        clock = Clock()
         prompts = [encode_prompt(request.prompt, self.tokenizer) for request in requests]
+        rows = self._rows(prompts, max(request.max_tokens for request in requests), clock)
+        clock.moments[-1] = time.perf_counter()  # copying the tokens from the device counts too
+        cut = [self._cut(request, row) for request, row in zip(requests, rows, strict=True)]
+        counts = [count for _, count, _ in cut]
+        self.row_passes += len(rows) * max(map(len, rows))
+        self.written += sum(counts)
+        return [
+            Completion(self.whole(prompt, text), len(prompt), count, seconds, reason)
+            for prompt, (text, count, reason), seconds in zip(prompts, cut, clock.shares(counts), strict=True)
+        ]
+
+    def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: "Clock") -> list[list[int]]:
+        """What is written after each prompt; it may go on after an end."""
         texts = [torch.tensor(prompt) for prompt in prompts]
         inputs = pad_sequence(texts, batch_first=True, padding_side="left")
         attended = pad_sequence([torch.ones_like(text) for text in texts], batch_first=True, padding_side="left")
@@ -68,22 +81,13 @@ class PlainEngine(TokenizingEngine):
         tokens = model.generate(
             inputs.to(self.model.device),
             attention_mask=attended.to(self.model.device),
-            max_new_tokens=max(request.max_tokens for request in requests),
+            max_new_tokens=budget,
             do_sample=False,
             eos_token_id=[token for token in self.ends if token is not None] or None,
             pad_token_id=self.tokenizer.pad_token_id,
             stopping_criteria=StoppingCriteriaList([clock]),
         )
-        rows = tokens[:, inputs.shape[1] :].tolist()
-        clock.moments[-1] = time.perf_counter()  # copying the tokens from the device counts too
-        cut = [self._cut(request, row) for request, row in zip(requests, rows, strict=True)]
-        counts = [count for _, count, _ in cut]
-        self.row_passes += len(rows) * len(rows[0])
-        self.written += sum(counts)
-        return [
-            Completion(self.whole(prompt, text), len(prompt), count, seconds, reason)
-            for prompt, (text, count, reason), seconds in zip(prompts, cut, clock.shares(counts), strict=True)
-        ]
+        return tokens[:, inputs.shape[1] :].tolist()
 
     def _cut(self, request: Request, row: list[int]) -> tuple[str, int, str]:
         """Text, number of tokens and finish reason, as if generation had stopped at the right token."""
@@ -109,15 +113,18 @@ class ScratchEngine(PlainEngine):
         self.notation = run.notation
 
 
-class _Clock(StoppingCriteria):
+class Clock(StoppingCriteria):
     """Records when each forward pass of a batch ends; it never stops generation."""
 
     def __init__(self) -> None:
         self.moments = [time.perf_counter()]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: Any) -> torch.Tensor:  # type: ignore[override]
-        self.moments.append(time.perf_counter())
+        self.passed()
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+
+    def passed(self) -> None:
+        self.moments.append(time.perf_counter())
 
     def shares(self, counts: Sequence[int]) -> list[float]:
         """Seconds of each request. The time of a pass is divided equally among the requests that were unfinished then,

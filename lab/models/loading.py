@@ -15,11 +15,11 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.config.pretraining import PretrainConfig
-from lab.config.schema import ModelConfig, chosen
+from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import adapters, pretrained, sources, swaps
 from lab.models.scratch import NumberLlama
-from lab.text.notation import Notation
+from lab.text.scratch_notation import ScratchNotation, notation_of
 
 
 class ScratchRun(NamedTuple):
@@ -28,7 +28,7 @@ class ScratchRun(NamedTuple):
     config: PretrainConfig
     model: NumberLlama
     tokenizer: PreTrainedTokenizerBase
-    notation: Notation
+    notation: ScratchNotation
     """How the model reads and writes problems."""
 
 
@@ -50,7 +50,7 @@ def load_scratch(folder: Path) -> ScratchRun:
     model, tokenizer = pretrained.load(saved)
     if not isinstance(model, NumberLlama):
         raise ModelError(f"{folder}/model: a {type(model).__name__}, not a model from scratch")
-    return ScratchRun(config, model, tokenizer, Notation(config.tokenizer, config.format, chosen(config.data.tasks)))
+    return ScratchRun(config, model, tokenizer, notation_of(config))
 
 
 def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

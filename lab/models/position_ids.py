@@ -41,6 +41,7 @@ import torch
 
 from lab.config.pretraining import PositionKind
 from lab.errors import ModelError
+from lab.models.trace_places import TraceFacts
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
 _HINT = re.compile(r"<\d+\.\d+>")
@@ -62,6 +63,8 @@ class TokenFacts:
     begin: int
     end: int
     equals: int
+    trace: TraceFacts | None = None
+    """The facts of traces, if the vocabulary has them."""
 
     @classmethod
     def of(cls, vocabulary: Sequence[str], through_point: bool = False) -> "TokenFacts":
@@ -85,12 +88,14 @@ class TokenFacts:
         ]
         ends = [not (place or (through_point and word == ".")) for word, place in zip(vocabulary, places, strict=True)]
         # the device is explicit because models are loaded on the meta device, where tensors have no data
+        digits_V = torch.tensor(counts, device="cpu")
         return cls(
-            torch.tensor(counts, device="cpu"),
+            digits_V,
             torch.tensor(operators, device="cpu"),
             torch.tensor(ends, device="cpu"),
             torch.tensor(places, device="cpu"),
             *(ids[word] for word in (PAD, BEGIN, END, EQUALS)),
+            trace=TraceFacts.of(vocabulary, ids[EQUALS], digits_V),
         )
 
     def to(self, device: torch.device) -> "TokenFacts":
@@ -185,9 +190,13 @@ def coupled(
     """Coupled ids, modulo `largest`.
 
     Between runs, the id is the offset of the problem; in a run, it is the offset + 1 + the number of digits before it.
-    <begin> and padding have 0. Offsets that are not given are 0.
+    <begin> and padding have 0. Offsets that are not given are 0. Words of traces have those of their lines
+    (`trace_places`).
     """
     ids = _written_before(ids_BT, facts) + facts.has_place[ids_BT]
+    if trace := facts.trace:
+        is_lined_BT = trace.in_trace(ids_BT) & ~trace.in_number(ids_BT)
+        ids = torch.where(is_lined_BT, trace.lines(ids_BT), ids)
     if offsets_BN is not None:
         ids = ids + offsets_BN.gather(1, _problem(ids_BT, facts))
     return ids % largest * ((ids_BT != facts.begin) & (ids_BT != facts.pad))
@@ -196,13 +205,16 @@ def coupled(
 def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     """1 in the first number, 2 from the operator on, 3 from "=" on; 0 for <begin>, from <end> on, and in padding.
 
-    The operator and "=" belong to the number after them, because they predict its first digit.
+    The operator and "=" belong to the number after them, because they predict its first digit. In traces, the words of
+    a line have different segments (`trace_places`).
     """
     begin_BT = _latest(ids_BT == facts.begin)
     operator_BT, equals_BT, end_BT = (
         _latest(is_BT) > begin_BT for is_BT in (facts.is_operator[ids_BT], ids_BT == facts.equals, ids_BT == facts.end)
     )
-    number_BT = torch.where(equals_BT, 3, 1 + operator_BT.long())
+    number_BT = torch.where(
+        equals_BT, 3 if facts.trace is None else facts.trace.columns(ids_BT), 1 + operator_BT.long()
+    )
     return number_BT * ~(end_BT | (ids_BT == facts.begin) | (ids_BT == facts.pad))
 
 

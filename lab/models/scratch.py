@@ -33,9 +33,11 @@ from lab.models.position_encodings import (
     RelativeKeys,
 )
 from lab.models.position_ids import TokenFacts, position_ids, segments
+from lab.models.trace_places import SEGMENTS
 from lab.text.examples import IGNORED
 
 _SEGMENTS = 4
+"""As many as `segments` has without traces."""
 _LONGEST = 16_384
 """The most tokens of a row according to the config. Nothing has this size, and only learned encodings have a limit."""
 
@@ -103,7 +105,8 @@ class NumberLlama(LlamaForCausalLM):
         self.relative_keys = (
             RelativeKeys(layers, heads, cast(int, config.head_dim), config.circle) if relative else None
         )
-        self.segment_embeddings = nn.Embedding(_SEGMENTS, width) if config.segments else None
+        segments_of = SEGMENTS if self._facts.trace else _SEGMENTS
+        self.segment_embeddings = nn.Embedding(segments_of, width) if config.segments else None
         self.post_init()
         # FSDP must not split it: `forward` calls parts of the last layer, which would stay sharded
         self._no_split_modules = set()

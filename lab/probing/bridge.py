@@ -25,6 +25,7 @@ from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
 from lab.probing.components import Component
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
+from lab.text.rule_notation import RuleNotation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
 """The name of a hook point, and a function that replaces its activation: change(activation, hook=point)."""
@@ -101,6 +102,8 @@ def open_model(name: str, template: str = "") -> Subject:
     folder = Path(sources.resolve(name))
     if loading.is_scratch(folder):
         run = loading.load_scratch(folder)
+        if isinstance(run.notation, RuleNotation):
+            raise ModelError(f"{name}: this model follows rules (data.style), and probing asks for direct answers")
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
     model, tokenizer = loading.load(ModelConfig(name=name, dtype="float32"))
     return bridge(name, model, TextSums(tokenizer, template, swap_of(model).format), tokenizer)

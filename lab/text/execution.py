@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import functools
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
@@ -83,6 +84,7 @@ def target_of(statement: ast.stmt) -> ast.expr | None:
     return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
 
 
+@functools.lru_cache(maxsize=4096)
 def computed(statement: ast.Assign | ast.AugAssign | ast.Return) -> ast.expr:
     """The expression whose value is assigned or returned; for `a += b` it is a + b."""
     if not isinstance(statement, ast.AugAssign):
@@ -140,14 +142,14 @@ class Evaluator:
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.source = rule.text.splitlines()
-        self.compiled: dict[ast.expr, Any] = {}
 
     def value(self, node: ast.expr, names: Names) -> Any:
-        if node not in self.compiled:
+        compiled = self.rule.compiled
+        if node not in compiled:
             bounded = ast.fix_missing_locations(_Bounded().visit(deepcopy(node)))
-            self.compiled[node] = compile(ast.Expression(bounded), self.rule.name, "eval")
+            compiled[node] = compile(ast.Expression(bounded), self.rule.name, "eval")
         try:
-            value = eval(self.compiled[node], {"__builtins__": _KNOWN}, names)
+            value = eval(compiled[node], {"__builtins__": _KNOWN}, names)
         except (ArithmeticError, AttributeError, LookupError, MemoryError, NameError, TypeError, ValueError) as error:
             self.fail(f"{self.text(node)}: {error or type(error).__name__}")
         if _too_long(value):

@@ -1,6 +1,7 @@
 """Finds the names of a function that are still needed: its live variables (Aho et al., Compilers, 9.2.5)."""
 
 import ast
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -65,6 +66,7 @@ class Liveness:
             live = more
 
 
+@functools.lru_cache(maxsize=4096)
 def names(node: ast.AST | None) -> Live:
     """The names in an expression, without those of the functions that it calls."""
     if node is None:

@@ -18,9 +18,10 @@ import ast
 import io
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from lab.errors import RuleError
 from lab.numbers.tasks import TASKS, Task
@@ -66,6 +67,8 @@ class Rule:
     """The functions of the text, by name."""
     entry: ast.FunctionDef
     """The function that is the rule itself."""
+    compiled: dict[ast.expr, Any] = field(default_factory=dict, repr=False)
+    """The code of expressions that have been evaluated, so that a training compiles each of them once."""
 
 
 def rule_file(task: Task, folder: Path | None = None) -> Path | None:

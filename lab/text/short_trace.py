@@ -2,14 +2,17 @@
 
 values   a line for each statement that assigns or looks something up:    a[-1:]=8 b[-1:]=5 total=13
 state    a line for each turn of a loop (or other stretch of statements): a[-1:]=8 b[-1:]=5 result="3"+result carry=1
+bare     the values of such a line alone:                                 8 5 3 1
 
 A slice or an index is written with its current bounds and with what it took, digits without quotes, so that everything
 that an expression needs is on its own line. `state` shows only names that are still needed; a text that is cut or
 extended is written as that change, so that lines do not grow with the numbers. The first line of a function begins with
-its name, and what it returns appears where it is assigned.
+its name, and what it returns appears where it is assigned. `bare` also leaves out the operands, cuts of a name
+(`a = a[:-1]`), copies (`x = a`) and constants (`carry = 0`): they follow from the question and the rule.
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,17 +29,19 @@ class _Stretch:
     """What has happened in a function since its last line was written."""
 
     live: Liveness
-    looked_up: list[str] = field(default_factory=list)
-    changed: dict[str, tuple[str, Any] | None] = field(default_factory=dict)
-    """For each name, how its value follows from the previous one, and that one; None if it is written as a whole."""
+    looked_up: dict[str, str] = field(default_factory=dict)
+    """What is written of each look-up; the key has its place, so that none is written twice."""
+    changed: dict[str, Slot | None] = field(default_factory=dict)
+    """For each name, how its value follows from the previous one; None if it is written as a whole."""
 
 
 class ShortTrace(Evaluator):
-    def __init__(self, rule: Rule, detail: Literal["values", "state"]) -> None:
+    def __init__(self, rule: Rule, detail: Literal["values", "state", "bare"]) -> None:
         super().__init__(rule)
-        self.stretches = detail == "state"
+        self.stretches = detail != "values"
+        self.bare = detail == "bare"
         self.detail = detail
-        self.liveness = {name: Liveness(function) for name, function in rule.functions.items()}
+        self.liveness = {name: _liveness(function) for name, function in rule.functions.items()}
         self.open: list[_Stretch] = []
 
     def lines(self, step: Step) -> list[Line]:
@@ -64,7 +69,7 @@ class ShortTrace(Evaluator):
     def entered(self, function: ast.FunctionDef, step: Step) -> list[Line]:
         self.open.append(_Stretch(self.liveness[function.name]))
         if step.depth == 1:
-            return [self.joined([], list(step.after), step.after)]
+            return [] if self.bare else [self.joined([], list(step.after), step.after)]
         return [(f"{function.name}: ", *self.joined([], list(step.after), step.after))]
 
     def needed(self, node: ast.stmt) -> Live:
@@ -77,8 +82,10 @@ class ShortTrace(Evaluator):
         What has been gathered is then forgotten.
         """
         stretch = self.open[-1]
-        line = self.joined(stretch.looked_up, [name for name in stretch.changed if name in shown], values)
-        stretch.looked_up, stretch.changed = [], {}
+        line = self.joined(
+            list(stretch.looked_up.values()), [name for name in stretch.changed if name in shown], values
+        )
+        stretch.looked_up, stretch.changed = {}, {}
         return line
 
     def joined(self, looked_up: list[str], changed: list[str], values: Names) -> Line:
@@ -86,36 +93,49 @@ class ShortTrace(Evaluator):
         for item in looked_up:
             parts.append(f"{' ' if parts else ''}{item}")
         for name in changed:
-            how, before = self.open[-1].changed.get(name) or (self.readable(name, values[name]), None)
-            parts += [f"{' ' if parts else ''}{name}=", Slot(ast.Name(name), how, before)]
+            slot = self.open[-1].changed.get(name) or self.whole(name, values[name])
+            if slot.text:
+                parts += [f"{' ' if parts else ''}{'' if self.bare else name + '='}", slot]
         return tuple(parts)
 
-    def readable(self, name: str, value: Any) -> str:
+    def whole(self, name: str, value: Any) -> Slot:
         if not _is_literal(value):
             self.fail(f"{name} is {value!r}, which cannot be read back at rules.detail={self.detail}")
-        return literal(value)
+        return Slot(ast.Name(name), literal(value))
 
     def change(self, target: Any, node: Any, step: Step) -> None:
         """Notes the names that a step has set, and how each value follows from the previous one."""
         changed = self.open[-1].changed
         computed_from = dict(_pairs(target, computed(node))) if step.did == "assign" else {}
         for name in sorted(names(target), key=list(step.after).index):
-            short = self.stretches and name not in changed and step.after[name] != ""
-            how = self.follows(name, computed_from.get(name), step.before) if short else None
-            changed[name] = (how, step.before[name]) if how else None
+            short = self.stretches and name not in changed and (self.bare or step.after[name] != "")
+            changed[name] = self.follows(name, computed_from.get(name), step.before) if short else None
 
-    def follows(self, name: str, expression: ast.expr | None, before: Names) -> str | None:
-        """How the new value of a name follows from its old one; None unless the old one is a text that was changed."""
+    def follows(self, name: str, expression: ast.expr | None, before: Names) -> Slot | None:
+        """How the new value of a name follows from its old one; None unless the old one is a text that was changed.
+
+        At bare, the text of the slot is empty if the value is not written.
+        """
+        if self.bare and isinstance(expression, ast.Constant | ast.Name):
+            return Slot(ast.Name(name), "")
         if not isinstance(before.get(name), str):
             return None
         match expression:
             case ast.Subscript(value=ast.Name(id=base), slice=ast.Slice()) if base == name:
-                return self.place(expression, before)
+                return Slot(ast.Name(name), "" if self.bare else self.place(expression, before), before[name])
             case ast.BinOp(left=left, op=ast.Add(), right=ast.Name(id=base)) if base == name:
-                return f"{literal(self.value(left, before))}+{name}"
+                return self.extended(name, self.value(left, before), f"{{}}+{name}", before)
             case ast.BinOp(left=ast.Name(id=base), op=ast.Add(), right=right) if base == name:
-                return f"{name}+{literal(self.value(right, before))}"
+                return self.extended(name, self.value(right, before), f"{name}+{{}}", before)
         return None
+
+    def extended(self, name: str, part: Any, form: str, before: Names) -> Slot:
+        """A text to which a part was added; at bare, only the part is written."""
+        if not self.bare:
+            return Slot(ast.Name(name), form.replace("{}", literal(part)), before[name])
+        if _is_number(part):
+            return Slot(ast.Name(name), part, before[name], form.replace("{}", '"{}"'))
+        return Slot(ast.Name(name), literal(part), before[name], form)
 
     # What is looked up -------------------------------------------------------------------------------------------
 
@@ -134,16 +154,17 @@ class ShortTrace(Evaluator):
                 return [(part, True) for _, part in _pairs(None, node.value)]
             case "assign" if not called:
                 pairs = _pairs(target_of(node), computed(node))
-                return [(part, not self.stretches or _cuts(part, name)) for name, part in pairs]
+                return [(part, self.bare or not self.stretches or _cuts(part, name)) for name, part in pairs]
         return []
 
     def look_up(self, expression: ast.expr, said: bool, values: Names) -> None:
         """Notes what an expression looks up, except if the look-up is the whole expression and is written anyway."""
         looked_up = self.open[-1].looked_up
-        for node in self.taken(expression, values):
-            item = f"{self.place(node, values)}={self.digits(node, values)}"
-            if not (said and node is expression) and item not in looked_up:
-                looked_up.append(item)
+        for node in self.taken(expression, values) if _takes(expression) else ():
+            digits = self.digits(node, values)
+            item = f"{self.place(node, values)}={digits}"
+            if not (said and node is expression):
+                looked_up[item] = digits if self.bare else item
 
     def taken(self, node: ast.AST, values: Names) -> Iterator[ast.Subscript]:
         """The slices and indices of an expression, in the order in which Python evaluates them; others are left out."""
@@ -178,7 +199,16 @@ class ShortTrace(Evaluator):
         value = self.value(node, values)
         if not isinstance(value, str):
             self.fail(f"{self.text(node)} takes {value!r}: at rules.detail={self.detail} only texts are taken from")
-        return value if re.fullmatch("[0-9]+", value) else literal(value)
+        return value if _is_number(value) else literal(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _takes(expression: ast.expr) -> bool:
+    """Whether an expression has a slice or an index."""
+    return any(isinstance(node, ast.Subscript) for node in ast.walk(expression))
+
+
+_liveness = functools.lru_cache(maxsize=1024)(Liveness)
 
 
 def _pairs(target: ast.expr | None, expression: ast.expr) -> list[tuple[str, ast.expr]]:
@@ -195,6 +225,10 @@ def _elements(target: ast.expr) -> list[ast.expr]:
 
 def _cuts(expression: ast.expr, name: str) -> bool:
     return isinstance(expression, ast.Subscript) and ast.unparse(expression.value) == name
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9]+", value) is not None
 
 
 def _is_literal(value: Any) -> bool:

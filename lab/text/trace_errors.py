@@ -11,7 +11,8 @@ unfinished   every line is right, but some are missing
 
 In traces without statements (short_trace.py), a wrong value counts as a lookup if it is looked up or passed to a
 function, and as a result if it is assigned. Names that are missing, in another order or of another function count as a
-statement.
+statement. Bare traces have no names: a line with another number of values counts as a statement, and any wrong value as
+a result.
 """
 
 import re
@@ -60,6 +61,8 @@ def first_error(written: str, expected: str, rule: str, detail: Detail = "full")
         before = lines[number - 1] if number else ""
         if found is None:
             kind = "unfinished"
+        elif detail == "bare" and not line.startswith(ANSWER):
+            kind = "result" if len(line.split()) == len(found.split()) else "statement"
         elif detail == "full" or line.startswith(ANSWER):
             kind = _kind(line, found, before, statements)
         else:

@@ -12,6 +12,8 @@ class Slot(NamedTuple):
     """The value, or how it follows from the name's previous value: `a[:-1]`, `"3"+a`, `a+"3"`."""
     before: Any = None
     """The previous value, if the target is a single name and the text is such a change."""
+    form: str = "{}"
+    """What the text stands for, with the text in place of {}: `"{}"+result` if only the new digits are written."""
 
 
 Line: TypeAlias = tuple[str | Slot, ...]
@@ -35,7 +37,7 @@ def found(line: Line, text: str) -> list[str] | None:
 def value_of(slot: Slot, text: str) -> Any:
     """The value that a text in place of a slot stands for. Raises ValueError if it is not a value."""
     try:
-        tree = ast.parse(text, mode="eval")
+        tree = ast.parse(slot.form.replace("{}", text), mode="eval")
         if isinstance(slot.target, ast.Name) and _is_change(tree.body):
             return eval(compile(tree, "trace", "eval"), {"__builtins__": {}}, {slot.target.id: slot.before})
         return ast.literal_eval(tree)

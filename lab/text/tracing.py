@@ -1,13 +1,15 @@
 """Writes the trace of a rule: the response of rule-following CoT (Number Cookbook, section 4 and A.5.1).
 
-The rule is run by walking its syntax tree (execution.py). Each step is written down at one of four levels of detail:
+The rule is run by walking its syntax tree (execution.py). Each step is written down at one of five levels of detail:
 
 full     every statement, the values that it used and its result (full_trace.py)
 values   what each statement looked up in texts and assigned (short_trace.py)
 state    the same for each turn of a loop, only for names that are still needed (short_trace.py)
+bare     the same without names, and without what the question or the rule says anyway (short_trace.py)
 answer   nothing
 
-Every line is true, and a trace can be read back: its lines and the rule determine every step and every value.
+Every line is true, and a trace can be read back: its lines and the rule determine every step and every value. At bare,
+the operands are needed too, because the trace does not repeat them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,11 +69,17 @@ def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace
     return Trace("\n".join(lines), str(steps[-1].value))
 
 
-def read(rule: Rule, text: str, detail: Detail) -> list[Step]:
+def read(rule: Rule, text: str, detail: Detail, operands: Sequence[str] = ()) -> list[Step]:
     """The steps that a trace stands for.
 
     Values are taken from its lines, even if they are wrong; values that the lines do not show are computed from those.
     The detail answer has no steps.
+
+    Args:
+        rule: the rule that the trace follows.
+        text: the trace.
+        detail: its level of detail.
+        operands: the numbers of the question; only bare traces need them.
 
     Raises RuleError, with the number of the line, if a line does not have the form that the rule leads to, contradicts
     an earlier line, or is missing.
@@ -79,7 +87,7 @@ def read(rule: Rule, text: str, detail: Detail) -> list[Step]:
     if detail == "answer":
         return []
     reader = _Reader(rule, text, detail)
-    steps = execute(rule, ["0"] * len(rule.entry.args.args), reader.settle)
+    steps = execute(rule, operands or ["0"] * len(rule.entry.args.args), reader.settle)
     reader.check_end()
     return steps
 
@@ -114,7 +122,7 @@ class _Reader(Interpreter):
 
 def check_readable(rule: Rule, operands: Sequence[str], detail: Detail) -> None:
     """Raises RuleError, naming the rule, if its trace on these operands cannot be read back."""
-    steps = read(rule, trace(rule, operands, detail).text, detail)
+    steps = read(rule, trace(rule, operands, detail).text, detail, operands)
     if detail != "answer" and list(map(content, steps)) != list(map(content, execute(rule, operands))):
         raise RuleError(f"rule {rule.name}: a trace of rules.detail={detail} is read back as another execution")
 

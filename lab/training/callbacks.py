@@ -7,6 +7,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from lab.progress import progress_bar
 from lab.runs import Record, Run
+from lab.text.internalizing import Removal
 
 _RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate", "eval_loss": "valid_loss"}
 
@@ -95,3 +96,21 @@ class KeepSteps(TrainerCallback):
         kept.save_pretrained(folder / "model")
         kwargs["processing_class"].save_pretrained(folder / "model")
         (folder / "config.yaml").write_text(self.config)
+
+
+class ForgetAtStages(TrainerCallback):
+    """Resets the optimizer's state when a stage of the removal of trace lines begins (lab/text/internalizing.py)."""
+
+    def __init__(self, removal: Removal) -> None:
+        self.removal = removal
+
+    def on_step_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        optimizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        if self.removal.begins(state.global_step):
+            optimizer.state.clear()

@@ -10,7 +10,8 @@ from lab import processes
 from lab.config.pretraining import PretrainTrainingConfig
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
-from lab.training.callbacks import KeepSteps, Measure, MeasureWhileTraining
+from lab.text.internalizing import Removal
+from lab.training.callbacks import ForgetAtStages, KeepSteps, Measure, MeasureWhileTraining
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Training, train
 
@@ -29,6 +30,8 @@ def train_from_scratch(training: Training, run: Run, measure: Measure | None = N
     watching: list[TrainerCallback] = [MeasureWhileTraining(run, measure, config.batch_size)] if measure else []
     if config.keep_steps:
         watching.append(KeepSteps(run))
+    if config.internalize.stages:
+        watching.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))
     # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well
     usual = model.config._attn_implementation or "eager"
     if method.compile and model.device.type == "cpu" and usual == "sdpa":

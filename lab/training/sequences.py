@@ -16,13 +16,15 @@ from datasets import Dataset
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.pretraining import PositionsConfig, PretrainingDataConfig
-from lab.config.schema import TrainingConfig, Variation
+from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, PretrainTrainingConfig
+from lab.config.schema import Variation
 from lab.models.position_ids import TokenFacts, draw, position_ids
 from lab.numbers.sampling import BLOCK, Cell, Mixture
 from lab.numbers.splits import Split
 from lab.text.examples import IGNORED
-from lab.text.notation import Notation
+from lab.text.internalizing import Removal
+from lab.text.rule_notation import RuleNotation
+from lab.text.scratch_notation import ScratchNotation
 from lab.training.problem_sets import ProblemSet, Row, TrainingSets, validated, varied
 
 
@@ -31,7 +33,7 @@ def notated_problems(
     split: Split,
     seed: int,
     size: int,
-    notation: Notation,
+    notation: ScratchNotation,
     tokenizer: PreTrainedTokenizerBase,
     variation: Variation | None = None,
 ) -> ProblemSet:
@@ -56,29 +58,32 @@ def notated_problems(
 
 def sequence_sets(
     data: PretrainingDataConfig,
-    training: TrainingConfig,
+    training: PretrainTrainingConfig,
     seed: int,
-    notation: Notation,
+    notation: ScratchNotation,
     tokenizer: PreTrainedTokenizerBase,
 ) -> TrainingSets:
     """The training and validation problems.
 
     Lengths that only the train split has, which are 1 and 2 for most tasks, are validated only if there are no others.
+    If traces lose their lines during the training, validation problems have none: what is left at the end is kept.
     Raises ConfigError if a step cannot be divided equally between the processes.
     """
     training.passes()
     valid = validated(data.cells, seed)
-    samples = training.max_steps * training.batch_size
+    samples, split = training.max_steps * training.batch_size, "valid" if valid else "train"
+    trained = tested = notation
+    if training.internalize.stages and isinstance(notation, RuleNotation):
+        removal = Removal(training.internalize, training.batch_size)
+        trained, tested = notation.internalizing(removal), notation.internalizing(lambda index: sys.maxsize)
     return TrainingSets(
-        notated_problems(data.cells, "train", seed, samples, notation, tokenizer, data.variation),
-        notated_problems(
-            valid or data.cells, "valid" if valid else "train", seed, training.valid_problems, notation, tokenizer
-        ),
+        notated_problems(data.cells, "train", seed, samples, trained, tokenizer, data.variation),
+        notated_problems(valid or data.cells, split, seed, training.valid_problems, tested, tokenizer),
     )
 
 
 def longest_rows(
-    data: PretrainingDataConfig, seed: int, notation: Notation, tokenizer: PreTrainedTokenizerBase
+    data: PretrainingDataConfig, seed: int, notation: ScratchNotation, tokenizer: PreTrainedTokenizerBase
 ) -> list[Row]:
     """For each task, one sequence's worth of long problems, to check whether they fit: the longest in two blocks of
     problems of the greatest length.

@@ -71,6 +71,13 @@ def test_costs_are_those_worked_out_by_hand_on_the_problems_that_all_were_asked(
     assert costs(found["all tasks", "test", GROUPS[1]]) == (9, 50)
 
 
+def test_models_from_scratch_have_the_same_lengths_for_all_tasks_and_are_asked_in_the_plain_loop(run):
+    config = {"tokenizer": {}, "data": {"style": "rule_following", "rules": {"detail": "bare"}, "lengths": [1, 4]}}
+    found = ways([run("small", config, samples=[sample("123", True, 1, (9, 20)), sample("12345", True, 1, (9, 30))])])
+    assert [(way.detail, way.engine) for way in found] == [("bare", "plain loop")]
+    assert {row.lengths for row in points(found)} == set(GROUPS)
+
+
 def test_each_variant_of_a_cost_comparison_is_a_way_of_its_own(run):
     one = [sample("123", True, 1, (20, 4))]
     config = {"direct": {"name": "x"}, "rule_following": {"name": "y"}, "rules": {"detail": "state"}}

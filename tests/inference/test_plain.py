@@ -4,7 +4,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lab.inference.engine import Request, Sampling
 from lab.inference.local import LocalEngine
-from lab.inference.plain import PlainEngine, _Clock
+from lab.inference.plain import Clock, PlainEngine
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_batches_that_are_done_are_left_out_and_nothing_is_drawn(parts):
 
 
 def test_a_pass_is_paid_for_by_those_that_it_was_for():
-    clock = _Clock()
+    clock = Clock()
     clock.moments = [0.0, 6.0, 8.0, 11.0, 14.0]
     # all three wait for the first pass, two for the second, one for the third, and the fourth was for nobody
     assert clock.shares([1, 2, 3]) == [2 + 1, 2 + 1 + 1, 2 + 1 + 3 + 1]

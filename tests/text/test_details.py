@@ -69,20 +69,21 @@ units = st.sampled_from([None, 1, 2, 3])
 @given(problems, units, st.sampled_from(DETAILS))
 def test_a_trace_is_read_back_as_the_execution_that_it_stands_for_and_every_line_is_true(item, unit, detail):
     to_follow = rule(task_of(item), RulesConfig(unit=unit))
-    steps = read(to_follow, trace(to_follow, operands(item), detail).text, detail)
+    steps = read(to_follow, trace(to_follow, operands(item), detail).text, detail, operands(item))
     ran = execute(to_follow, operands(item)) if detail != "answer" else []
     assert list(map(content, steps)) == list(map(content, ran))
     assert untrue(steps) == []
 
 
-@given(problems, units, st.sampled_from(["full", "values", "state"]), st.data())
+@given(problems, units, st.sampled_from(["full", "values", "state", "bare"]), st.data())
 def test_no_digit_of_a_trace_can_be_another_one_unnoticed(item, unit, detail, data):
     to_follow = rule(task_of(item), RulesConfig(unit=unit))
     text = trace(to_follow, operands(item), detail).text
+    assume(re.search(r"\d", text))
     place = data.draw(st.sampled_from([match.start() for match in re.finditer(r"\d", text)]))
     other = text[:place] + str((int(text[place]) + data.draw(st.integers(1, 9))) % 10) + text[place + 1 :]
     try:
-        steps = read(to_follow, other, detail)
+        steps = read(to_follow, other, detail, operands(item))
     except RuleError:
         return
     assert untrue(steps) or list(map(content, steps)) != list(map(content, execute(to_follow, operands(item))))
@@ -122,6 +123,13 @@ def test_a_value_that_is_wrong_is_read_as_it_stands_and_what_follows_goes_on_fro
             result="" carry=0
             a[-1:]=8 b[-1:]=5 result="3"+result carry=1 a=a[:-1] b=""
             a[-1:]=2 b[-1:]="" result="3"+result carry=0 a="" b=""
+            So the answer is 33.""",
+        ),
+        (
+            "bare",
+            """\
+            8 5 3 1
+            2 "" 3 0
             So the answer is 33.""",
         ),
         ("answer", "33"),
@@ -167,6 +175,28 @@ def test_a_line_of_the_state_does_not_grow_with_the_numbers():
     assert longest(10) == longest(100)
 
 
+def test_a_bare_trace_writes_only_what_neither_the_question_nor_the_rule_says():
+    multiply = rule(TASKS["multiply_easy_integer"], RulesConfig(unit=1))
+    assert trace(multiply, ["68", "14"], "bare").text == textwrap.dedent("""\
+        times_digit: "68" "4"
+        8 2 3
+        6 7 2
+        "272"
+        add: "272" ""
+        2 "" 2 0
+        7 "" 7 0
+        2 "" 2 0
+        2 2 "27"
+        times_digit: "68" "1"
+        8 8 0
+        6 6 0
+        "68"
+        add: "68" "27"
+        8 7 5 1
+        6 2 9 0
+        5 5 "9\"""")
+
+
 def test_names_that_are_needed_no_more_are_not_live():
     live = Liveness(ADD.entry)
     loop = ADD.entry.body[2]
@@ -197,9 +227,9 @@ def test_breaks_and_continues_lead_where_they_lead(tmp_path):
     assert live.before[skip.body[0]] == {"b"}
     assert live.before[stop.body[0]] == {"b"}
     assert live.before[stop] == {"b", "x", "y"}
-    for detail in ("full", "values", "state"):
+    for detail in ("full", "values", "state", "bare"):
         for a in ("", "1", "12", "31", "3213"):
-            steps = read(made, trace(made, [a, "0"], detail).text, detail)
+            steps = read(made, trace(made, [a, "0"], detail).text, detail, [a, "0"])
             assert list(map(content, steps)) == list(map(content, execute(made, [a, "0"])))
 
 
@@ -210,7 +240,7 @@ def test_breaks_and_continues_lead_where_they_lead(tmp_path):
         ("def f(a):\n    x = (1, 2)\n    y = x[0] + 1\n    return str(y)", r"x\[0\] takes 1: .* only texts are taken"),
     ],
 )
-@pytest.mark.parametrize("detail", ["values", "state"])
+@pytest.mark.parametrize("detail", ["values", "state", "bare"])
 def test_a_rule_whose_trace_cannot_be_read_back_is_refused_by_name(folder, source, why, detail):
     rules = RulesConfig(folder=folder(source), detail=detail)
     with pytest.raises(RuleError, match=f"^rule length_integer: {why}"):

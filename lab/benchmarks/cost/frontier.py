@@ -1,8 +1,8 @@
 """What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs share.
 
-A way to answer is one samples file of a run: the file of an evaluation, the file of a tuned model after its training,
-or the file of each variant of a cost comparison. Lengths are divided into those that its model was trained on and those
-beyond.
+A way to answer is one samples file of a run: the file of an evaluation, the file of a tuned model after its training or
+of a model from scratch, or the file of each variant of a cost comparison. Lengths are divided into those that its model
+was trained on and those beyond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,6 +82,8 @@ def _detail(config: Mapping[str, Any], variant: str) -> str:
 
 def _engine(config: Mapping[str, Any], variant: str) -> str:
     engine = config.get("engine") or {"kind": "local", **(config.get("evaluation") or {})}
+    if "tokenizer" in config:  # a model from scratch
+        return "plain loop"
     if variant:
         return "plain loop" if "plain" in variant else "drafts" if "speculation" in variant else "shared prompt"
     if engine["kind"] != "local":
@@ -92,7 +94,8 @@ def _engine(config: Mapping[str, Any], variant: str) -> str:
 def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str, Sequence[int]]:
     """The trained lengths of the run itself, or of the run that its model comes from."""
     if "data" in config:
-        return config["data"]["lengths"]
+        lengths = config["data"]["lengths"]
+        return lengths if isinstance(lengths, dict) else {"hard": lengths, "easy": lengths}
     part = config.get("rule_following" if variant.startswith("rule") else "direct") if variant else None
     model = part or (config.get("engine") or {}).get("model") or {}
     name = model.get("name", "") if isinstance(model, dict) else str(model)

@@ -6,6 +6,7 @@ a completion is either a number in that notation or no answer.
 
 import functools
 from collections.abc import Iterable, Sequence
+from statistics import mean
 
 import torch
 from transformers import PreTrainedModel
@@ -17,7 +18,7 @@ from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import score
 from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
-from lab.text.notation import Notation
+from lab.text.scratch_notation import ScratchNotation
 
 SURPLUS_TOKENS = 8
 """Tokens allowed beyond the longest right answer of a task and length, so that answers that are too long show."""
@@ -48,7 +49,7 @@ def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Proble
 class LengthCurves:
     """A `Benchmark`: problems in the notation of a model."""
 
-    def __init__(self, problems: Sequence[Problem], notation: Notation, trained: range = range(0)) -> None:
+    def __init__(self, problems: Sequence[Problem], notation: ScratchNotation, trained: range = range(0)) -> None:
         """
         Args:
             problems: what is asked, in this order.
@@ -127,10 +128,12 @@ class LengthCurves:
             step: how many steps it has been trained.
             seen: how many training problems it has seen.
         """
-        curves = self.summarize([sample for batch in ask(self, engine) for sample in batch])
+        asked = [sample for batch in ask(self, engine) for sample in batch]
+        written = grouped(asked, lambda sample: (sample.task, sample.length))
+        tokens = {cell: mean(item.completion.completion_tokens for item in mine) for cell, mine in written.items()}
         return [
-            CurvePoint(step=step, samples=seen, task=task, length=length, **vars(scores))
-            for task, curve in curves.items()
+            CurvePoint(step=step, samples=seen, task=task, length=length, tokens=tokens[task, length], **vars(scores))
+            for task, curve in self.summarize(asked).items()
             for length, scores in curve.items()
         ]
 

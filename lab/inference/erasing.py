@@ -1,0 +1,75 @@
+"""Generation that forgets what a window has left behind, so that a token costs the same however long the trace is.
+
+A model with `model.window` sees at each layer only the tokens whose position ids are at most this far from a token's
+own. What its last layer computes for a token follows from the tokens within as many windows as there are layers. So
+every other token can be dropped before the token is computed; the logits are those of the whole row. In a trace whose
+lines have the ids of their places (lab/models/trace_places.py), these are the few lines around the current one and the
+digits of the operands at these places.
+
+There is no cache: the tokens that are still seen are read again for each new one. `read` counts them.
+
+Shapes: B unfinished rows, K tokens of a row so far, S tokens that are still seen in the row that sees most.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from lab.errors import ModelError
+from lab.inference.plain import Clock, PlainEngine
+from lab.models.scratch import NumberLlama
+
+
+class ErasingEngine(PlainEngine):
+    """Like `PlainEngine`, for models from scratch with a window. Completions are equal."""
+
+    def __init__(self, model: NumberLlama, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
+        """Raises ModelError if some head sees beyond any window."""
+        super().__init__(model, tokenizer, batch_size, by_group=True)
+        if not model.config.window or model.config.stick_breaking:
+            raise ModelError(
+                "evaluation.erase drops what no head can see: it needs model.window, and no head with stick_breaking"
+            )
+        self.number_model = model.eval()
+        self.reach = model.config.window * len(model.model.layers)
+        self.read = 0
+        """Tokens of which a forward pass computed states, so far."""
+        self.whole_rows = 0
+        """How many they would have been if every pass had read the whole row again."""
+
+    def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: Clock) -> list[list[int]]:
+        rows = [list(prompt) for prompt in prompts]
+        running = list(range(len(rows)))
+        for _ in range(budget):
+            for index, token in zip(running, self._next([rows[index] for index in running]), strict=True):
+                rows[index].append(token)
+            running = [index for index in running if rows[index][-1] not in self.ends]
+            clock.passed()
+            if not running:
+                break
+        return [row[len(prompt) :] for row, prompt in zip(rows, prompts, strict=True)]
+
+    def _next(self, rows: Sequence[Sequence[int]]) -> list[int]:
+        """The likeliest token after each row, from those of its tokens that it still sees."""
+        parts = [self._seen(torch.tensor(row, device=self.model.device)) for row in rows]
+        tokens_BS, positions_BS, segments_BS = (
+            pad_sequence([part[place] for part in parts], batch_first=True) for place in range(3)
+        )
+        ends_B = torch.tensor([len(part[0]) - 1 for part in parts], device=self.model.device)
+        # what fills up a row comes after its last token, which does not see it
+        logits_BSV = self.number_model(tokens_BS, position_ids=positions_BS, segment_ids=segments_BS).logits
+        self.read += sum(len(part[0]) for part in parts)
+        self.whole_rows += sum(map(len, rows))
+        return logits_BSV[torch.arange(len(rows)), ends_B].argmax(-1).tolist()
+
+    def _seen(self, row_K: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Tokens, position ids and segments of what the last token of a row still sees."""
+        model = self.number_model
+        positions_K, segments_K = model.positions(row_K[None])[0], model.segments(row_K[None])[0]
+        distances_K = (positions_K - positions_K[-1]).abs()
+        if circle := model.config.circle:
+            distances_K = torch.minimum(distances_K, circle - distances_K)
+        seen_K = distances_K <= self.reach
+        return row_K[seen_K], positions_K[seen_K], segments_K[seen_K]

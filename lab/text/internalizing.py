@@ -1,0 +1,42 @@
+"""Which lines of a trace a training leaves out, so that a model learns to do without them (ICoT-SI).
+
+Deng et al. 2024 (arXiv 2405.14838), section 3: training proceeds in stages. At each stage, more of the beginning of a
+chain of thought is removed, and what remains has to be written without it. Removal smoothing: a sample lacks o more
+than its stage says, with a chance proportional to exp(-4 o), so that stages overlap. The optimizer's state is reset
+when a stage begins.
+
+Here whole lines are removed, not tokens.
+"""
+
+import itertools
+import math
+
+from lab.config.pretraining import InternalizeConfig
+from lab.numbers.sampling import philox
+
+_SHARPNESS = 4
+"""lambda in section 3."""
+
+
+class Removal:
+    """How many lines each training sample lacks."""
+
+    def __init__(self, config: InternalizeConfig, batch_size: int) -> None:
+        self.config, self.batch_size = config, batch_size
+
+    def __call__(self, index: int) -> int:
+        """The number of lines that sample `index` of a training lacks."""
+        return self.stage(index // self.batch_size) * self.config.lines + self._extra(index)
+
+    def stage(self, step: int) -> int:
+        """The stage of a step, from 0: nothing is removed in the first `whole` steps."""
+        config = self.config
+        return 0 if step < config.whole else min(1 + (step - config.whole) // config.every, config.stages)
+
+    def begins(self, step: int) -> bool:
+        """Whether a stage begins at a step."""
+        return step > 0 and self.stage(step) != self.stage(step - 1)
+
+    def _extra(self, index: int) -> int:
+        share = philox("removed lines", index).random_raw() / 2**64
+        return next(o for o in itertools.count() if share < 1 - math.exp(-_SHARPNESS * (o + 1)))

@@ -1,0 +1,153 @@
+"""How models from scratch read and write problems whose rule they follow: a trace in words, and the answer after it.
+
+    <begin> 9 1 9 7 <add_integer> 8 1 3 9 = 9 8 7 1 ; 1 1 3 0 ; 9 3 2 1 ; 7 9 7 1 ; answer is 7 3 2 7 1 <end>
+
+This is 7919 + 9318 with a bare trace (lab/text/tracing.py) and format.reverse=integer: every run of digits, in the
+trace too, is written with the ones digit first. A word is a digit, a name with what belongs to it (`carry=`,
+`a[-1:]=`), or a sign; lines end in ";". If the rule is shown, its text, in the same words, comes before the first
+number.
+
+With a schedule of removal, training samples lack the first lines of their traces (lab/text/internalizing.py).
+"""
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from lab.config.notation import FormatConfig
+from lab.config.schema import RulesConfig
+from lab.errors import TaskError
+from lab.numbers.representations import Integer, Representation
+from lab.numbers.sampling import Cell, Problem, problem
+from lab.text import rule_following
+from lab.text.notation import BEGIN, END, EQUALS, PAD
+
+ENDED, ANSWER = "answer", "is"
+"""The words after a trace. The first is on a line of its own, where a model can see the last one."""
+LINE = ";"
+ASSIGNED = ":="
+"""Stands for "=" in the text of a rule, because a question ends in "="."""
+DIGITS = tuple("0123456789")
+
+_WORDS = re.compile(r'\n|\w*\[[^\]\n]*\]=?|[A-Za-z_]\w*[:=]?|[0-9]|"[+]\w+|""|[^\s\w]=|    |\S')
+_SAMPLES = 50
+"""How many problems of each task and length are traced to find the words of a vocabulary."""
+
+Removed = Callable[[int], int]
+"""How many lines a training sample lacks at the beginning of its trace, by the index of the sample."""
+
+
+class RuleNotation:
+    """The interface of `Notation` for a model that follows rules."""
+
+    words_a_digit = 1
+
+    def __init__(
+        self,
+        rules: RulesConfig,
+        format: FormatConfig,
+        cells: Sequence[Cell],
+        shown: bool,
+        removed: Removed | None = None,
+    ) -> None:
+        """
+        Args:
+            rules: which rules are followed, and in what detail.
+            format: only `reverse` matters: none or integer.
+            cells: the tasks and lengths of training, whose traces have all words of the vocabulary.
+            shown: whether the rule's text stands before the question, instead of the task's operator between numbers.
+            removed: how many lines training samples lack.
+
+        Raises RuleError if a task has no rule or it cannot be followed, TaskError if a task is not one of integers.
+        """
+        tasks = list(dict.fromkeys(cell.task for cell in cells))
+        for task in tasks:
+            if {task.representation, task.answer} != {Integer}:
+                raise TaskError(f"data.style=rule_following: {task.key} is not a task of integers")
+        rule_following.check_rules(tasks, rules)
+        self.rules, self.shown, self.removed = rules, shown, removed
+        self._format, self._cells = format, cells
+        self._turned = format.reverse == "integer"
+        self._tasks = {(task.name, task.representation.name): task for task in tasks}
+
+    def internalizing(self, removed: Removed) -> Self:
+        """The same notation, whose training samples lack lines."""
+        return type(self)(self.rules, self._format, self._cells, self.shown, removed)
+
+    @functools.cached_property
+    def vocabulary(self) -> list[str]:
+        """Special words, operators, digits, and the words of the rules and of traces of training problems."""
+        found: set[str] = set()
+        for cell in self._cells:
+            for index in range(_SAMPLES):
+                item = problem(cell, "train", 0, index)
+                found.update(self._trace(item))
+                if self.shown and not index:
+                    found.update(self._rule(item))
+        operators = ["<rule>"] if self.shown else [f"<{task.key}>" for task in self._tasks.values()]
+        words = sorted(found - {LINE, EQUALS, *DIGITS})
+        return [PAD, BEGIN, END, EQUALS, *operators, LINE, ENDED, ANSWER, *DIGITS, *words]
+
+    @property
+    def ones_first(self) -> bool:
+        return self._turned
+
+    def question(self, problem: Problem, luck: int | None = None) -> list[str]:
+        """The words after <begin>, up to and including "=". Raises TaskError for a problem of another task."""
+        task = self._tasks.get((problem.task, problem.representation))
+        if task is None:
+            known = ", ".join(task.key for task in self._tasks.values())
+            raise TaskError(f"the notation has no rule for {problem.task}_{problem.representation}; it has: {known}")
+        rule = self._rule(problem) if self.shown else []
+        operator = "<rule>" if self.shown else f"<{task.key}>"
+        return [*rule, *self._digits(problem.a), operator, *self._digits(problem.b or ""), EQUALS]
+
+    def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
+        """The trace and the answer; a training sample (with luck) may lack lines. Raises RuleError as `completion`."""
+        trace = self._trace(problem)
+        if self.removed and luck is not None:
+            ends = [0, *(place for place, word in enumerate(trace, 1) if word == LINE)]
+            trace = trace[ends[min(self.removed(luck), len(ends) - 1)] :]
+        marker = [ENDED, ANSWER] if self.rules.detail != "answer" else []
+        return [*trace, *marker, *self._digits(problem.answer)]
+
+    def read(self, words: Sequence[str], representation: Representation) -> str | None:
+        """The number after the last "is", or None if there is none; without traces, the number that is written."""
+        words = list(words)
+        if self.rules.detail != "answer":
+            if ANSWER not in words:
+                return None
+            words = words[len(words) - words[::-1].index(ANSWER) :]
+        if not words or not set(words) <= set(DIGITS):
+            return None
+        return "".join(reversed(words) if self._turned else words)
+
+    def _trace(self, problem: Problem) -> list[str]:
+        """The words of all lines, each with its end."""
+        if self.rules.detail == "answer":
+            return []
+        text, _, _ = rule_following.completion(problem, self.rules).rpartition(rule_following.ANSWER)
+        return self._words(text)
+
+    def _rule(self, problem: Problem) -> list[str]:
+        words = self._words(rule_following.rule_text(problem, self.rules) + "\n")
+        return [ASSIGNED if word == EQUALS else word for word in words]
+
+    def _words(self, text: str) -> list[str]:
+        return in_words(text, self._turned)
+
+    def _digits(self, number: str) -> list[str]:
+        return list(number[::-1] if self._turned else number)
+
+
+def in_words(text: str, turned: bool) -> list[str]:
+    """The words of a rule's text or of a trace.
+
+    Args:
+        text: whole lines.
+        turned: whether every run of digits is written with the ones digit first.
+    """
+    if turned:
+        text = re.sub(r"[0-9]+", lambda run: run[0][::-1], text)
+    return [LINE if word == "\n" else "indent" if word == "    " else word for word in _WORDS.findall(text)]

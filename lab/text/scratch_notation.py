@@ -1,0 +1,18 @@
+"""Which notation the config of a model from scratch asks for."""
+
+from typing import TypeAlias
+
+from lab.config.pretraining import PretrainConfig
+from lab.config.schema import chosen
+from lab.text.notation import Notation
+from lab.text.rule_notation import RuleNotation
+
+ScratchNotation: TypeAlias = Notation | RuleNotation
+
+
+def notation_of(config: PretrainConfig) -> ScratchNotation:
+    """How the model of a config reads and writes problems. Raises RuleError and TaskError as the notations do."""
+    data = config.data
+    if data.style == "rule_following":
+        return RuleNotation(data.rules, config.format, data.cells, data.rule_shown)
+    return Notation(config.tokenizer, config.format, chosen(data.tasks))
