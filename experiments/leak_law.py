@@ -43,6 +43,7 @@ from lab.probing.interventions import take
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
 from lab.probing.surgery import set_leak
 from lab.progress import quiet_libraries
+from lab.text.notation import Notation
 
 ROOT = Path(__file__).parents[1]
 SHORT, TRAINED, FAR = 5, 10, 50
@@ -64,6 +65,7 @@ def variant(name: str, slope: float, factor: float) -> Subject:
     for part, module in model.named_modules():
         if part.endswith("self_attn.q_proj"):
             module.weight.data.mul_(factor)  # type: ignore[operator, union-attr]
+    assert isinstance(run.notation, Notation)
     return bridge(f"{name}, slope {slope:g}, factor {factor:g}", model, NotatedSums(run.notation, run.tokenizer))
 
 

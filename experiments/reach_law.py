@@ -112,7 +112,9 @@ def measured(run: Path, sums: int) -> Law | None:
         file.write_text(json.dumps(values))
         print(run.name, values, flush=True)
     values = json.loads(file.read_text())
-    return Law(run.name.removeprefix("far_"), **values) if values else None
+    if not values:
+        return None
+    return Law(run.name.removeprefix("far_"), int(values["trained"]), values["tolerance"], values["reach"])
 
 
 def share(run: ScratchRun, digits: int, sums: int, copies: float, seed: int) -> float:

@@ -41,9 +41,9 @@ from lab.text.rulebook import Rule, read_rule
 from lab.text.scratch_tokenizer import build_tokenizer
 from lab.text.tracing import trace
 from lab.training.from_scratch import train_from_scratch
-from lab.training.problem_sets import ProblemSet
-from lab.training.sequences import SequenceCollator
-from lab.training.trainer import TrainingSets
+from lab.training.problem_sets import ProblemSet, TrainingSets
+from lab.training.sequences import SequenceCollator, sequence_loss
+from lab.training.trainer import Method, Training
 
 HERE = Path(__file__).parent
 TEXT = """\
@@ -104,8 +104,9 @@ def main(arguments: list[str]) -> None:
     )
     with config.open_run() as run:
         run.record_environment(device="cpu")
-        dtype = pretrained.resolve_dtype(config.model)
-        train_from_scratch(model, tokenizer, config.training, sets, collate, config.seed, run, dtype)
+        bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
+        method = Method(collate, sequence_loss, bfloat16=bfloat16, compile=config.training.compile)
+        train_from_scratch(Training(model, tokenizer, config.training, sets, method, config.seed), run)
         rows = []
         for length in TESTED:
             old = [item for rule in seen for item in asked(rule, length, 5)]

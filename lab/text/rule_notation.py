@@ -66,7 +66,7 @@ class RuleNotation:
             if {task.representation, task.answer} != {Integer}:
                 raise TaskError(f"data.style=rule_following: {task.key} is not a task of integers")
         rule_following.check_rules(tasks, rules)
-        self.rules, self.shown, self.removed = rules, shown, removed
+        self.rules, self.shown, self.removed, self.tasks = rules, shown, removed, tasks
         self._format, self._cells = format, cells
         self._turned = format.reverse == "integer"
         self._tasks = {(task.name, task.representation.name): task for task in tasks}
