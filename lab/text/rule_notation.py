@@ -20,6 +20,7 @@ from lab.config.schema import RulesConfig
 from lab.errors import TaskError
 from lab.numbers.representations import Integer, Representation
 from lab.numbers.sampling import Cell, Problem, problem
+from lab.numbers.tasks import Task
 from lab.text import rule_following
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
@@ -66,10 +67,15 @@ class RuleNotation:
             if {task.representation, task.answer} != {Integer}:
                 raise TaskError(f"data.style=rule_following: {task.key} is not a task of integers")
         rule_following.check_rules(tasks, rules)
-        self.rules, self.shown, self.removed, self.tasks = rules, shown, removed, tasks
+        self.rules, self.shown, self.removed = rules, shown, removed
         self._format, self._cells = format, cells
         self._turned = format.reverse == "integer"
         self._tasks = {(task.name, task.representation.name): task for task in tasks}
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks that it can write."""
+        return list(self._tasks.values())
 
     def internalizing(self, removed: Removed) -> Self:
         """The same notation, whose training samples lack lines."""
