@@ -2,7 +2,7 @@
 
     python experiments/graft.py ["rows=graft, ordinary order"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
                                 [output=checkpoints] [words=held_out] [bound=16] [measure=true] [perplexity=true]
-                                [publish=true] [key=value ...]
+                                [table=graft] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
 other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
@@ -70,7 +70,7 @@ WORDS = {"held_out": HELD_OUT, "validation": VALIDATION}
 TRAINED = 8
 """Digits of the longest numbers in training."""
 DIGITS = "8,20,50,100x48,1000x12"
-NAMES = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity")
+NAMES = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity", "table")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> None:
                     one.exact_match(length, stratum, count)
             measured.setdefault(row, []).append(one)
             notes = perplexities(untouched, measured) if given.get("perplexity", "true") == "true" else ""
-            show(measured, lengths, notes, results)
+            show(measured, lengths, notes, results, given.get("table", "graft"))
 
 
 def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> FinetuneConfig:
@@ -216,7 +216,9 @@ def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> st
     return f"Perplexity of docstrings of Python's library (of those without a digit): {'; '.join(lines)}."
 
 
-def show(measured: dict[str, list[Measured]], lengths: Mapping[int, int], notes: str, results: Results) -> None:
+def show(
+    measured: dict[str, list[Measured]], lengths: Mapping[int, int], notes: str, results: Results, name: str
+) -> None:
     lines: list[tuple[Entry, ...]] = []
     curves: dict[str, dict[int, Estimate]] = {}
     for row, models in measured.items():
@@ -236,8 +238,8 @@ def show(measured: dict[str, list[Measured]], lengths: Mapping[int, int], notes:
     table = Table(title, ("row", "seeds", "digits", "n", *STRATA, "lowest seed"), lines, 4)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)
-    results.file("graft.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
-    draw(curves, results.file("graft.png"))
+    results.file(f"{name}.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
+    draw(curves, results.file(f"{name}.png"))
 
 
 def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
