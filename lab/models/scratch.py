@@ -323,6 +323,7 @@ class NumberLlama(LlamaForCausalLM):
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
         self.config.far_at_most = at_most
         self.position_bias = _bias(self.config)
+        self.train(self.training)  # a new module is in training, where far_copies count
 
     def parameters_without_embeddings(self) -> int:
         """The number of weights outside of embeddings and head; the sizes in configs are named after it."""

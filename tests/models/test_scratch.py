@@ -285,6 +285,7 @@ def test_a_bound_on_far_keys_changes_rows_that_have_more_of_them_and_can_be_take
     model.bound_far(1)
     assert torch.equal(model(short).logits, before[0])
     assert not torch.allclose(model(long).logits, before[1])
+    model.config.far_copies = 5  # which is of no account outside of training
     model.bound_far(0)
     assert torch.equal(model(long).logits, before[1])
     with pytest.raises(ModelError, match="far_at_most goes with rope, relative or learned, not with nope"):
