@@ -119,8 +119,11 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes.axvspan(1, TRAINED, color="0.92", lw=0)
         for setting, points in curves.items():
             bound, color = setting.endswith(", bound"), colors[setting.removesuffix(", bound")]
-            style = "-" if bound or "copies" in setting else "--"
-            figures.line_with_band(axes, points, color=color, label=setting, ls=style)
+            if bound or "copies" in setting:
+                figures.line_with_band(axes, points, color=color, label=setting)
+            else:  # without a band, so that those of the others can be told apart
+                values = [estimate.value for estimate in points.values()]
+                axes.plot(list(points), values, "--", color=color, lw=1.2, label=setting)
         lengths = list(next(iter(curves.values())))
         axes.set(xscale="log", ylim=(-0.03, 1.03), xlim=(5, 1.1 * max(lengths)))
         axes.set_xticks(lengths, labels=list(map(str, lengths)))

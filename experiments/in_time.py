@@ -128,18 +128,20 @@ def event(curve: Curve, most: float) -> str:
 def draw(found: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
     """A panel for the seeds that learn and one for the others; a line for each measure and seed."""
     learned = {seed: last(curves["4 digits"]) >= LEARNED for seed, curves in found.items()}
-    with figures.figure_at(path, (6.8, 2.8)) as figure:
-        for axes, which in zip(figure.subplots(1, 2, sharey=True), (True, False), strict=True):
+    kinds = [which for which in (True, False) if which in learned.values()]
+    with figures.figure_at(path, (3.4 * len(kinds) + 1, 2.8)) as figure:
+        panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+        for axes, which in zip(panels, kinds, strict=True):
             seeds = [seed for seed in found if learned[seed] == which]
             for color, name in zip(figures.COLORS, MEASURES, strict=False):
                 for seed in seeds:
                     points = sorted(found[seed][name].items())
                     label = name if seed == seeds[0] else None
                     axes.plot(*zip(*points, strict=True), color=color, lw=1.2, alpha=0.8, label=label)
-            axes.set(xlabel="step", ylim=(-0.05, 1.05))
+            axes.set(xlabel="step", ylim=(-0.1, 1.05))
             axes.set_title(f"{'learn' if which else 'do not learn'} four digits: {len(seeds)} of {len(found)} seeds")
-        figure.axes[0].set(ylabel="share")
-        figure.axes[0].legend(loc="center right")
+        panels[0].set(ylabel="share")
+        panels[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 if __name__ == "__main__":
