@@ -44,6 +44,8 @@ class PositionsConfig(Section):
 
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
+LOCAL_ENCODINGS: tuple[Encoding, ...] = ("rope", "relative", "learned")
+"""Those that `locality`, `window`, `far_copies` and `far_at_most` go with."""
 Slope = Annotated[float, Field(ge=0)]
 
 SIZES: dict[str, tuple[int, int, int, int, int]] = {
@@ -115,11 +117,8 @@ class ScratchConfig(Section):
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids, so positions.kind={self.positions.kind} is useless")
         for key in ("locality", "window", "far_copies", "far_at_most"):
-            if getattr(self, key) != type(self).model_fields[key].default and self.encoding not in (
-                "rope",
-                "relative",
-                "learned",
-            ):
+            changed = getattr(self, key) != type(self).model_fields[key].default
+            if changed and self.encoding not in LOCAL_ENCODINGS:
                 what = f"{key} goes with encoding=rope, relative or learned"
                 raise ValueError(f"{what}, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]

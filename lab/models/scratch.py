@@ -21,7 +21,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.llama import LlamaConfig, LlamaForCausalLM
 from transformers.utils.generic import can_return_tuple
 
-from lab.config.pretraining import SIZES, Encoding, PositionKind, ScratchConfig
+from lab.config.pretraining import LOCAL_ENCODINGS, SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
 from lab.models.number_attention import NUMBER_ATTENTION
 from lab.models.position_encodings import (
@@ -319,7 +319,7 @@ class NumberLlama(LlamaForCausalLM):
 
         Raises ModelError for an encoding without this bound.
         """
-        if self.config.encoding not in ("rope", "relative", "learned"):
+        if self.config.encoding not in LOCAL_ENCODINGS:
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
         self.config.far_at_most = at_most
         self.position_bias = _bias(self.config)

@@ -88,7 +88,7 @@ class Writing(NamedTuple):
 
 
 def reach(prompts: np.ndarray, changed: Sequence[tuple[int, int, Pair]], after: np.ndarray) -> list[set[int]]:
-    """Of each token of the prompt, the digits that were seen to change it."""
+    """For each token of the prompt, the digits that were seen to change it."""
     found: list[set[int]] = [set() for _ in range(prompts.shape[1])]
     for (which, place, _), row in zip(changed, after, strict=True):
         for position in np.flatnonzero(prompts[which] != row):

@@ -142,7 +142,7 @@ class Group:
         self.rows_SP = self.rows_SP * (1 - rate * config.weight_decay) - rate * mean_SP / deviation_SP
 
     def keep_best(self, losses_S: torch.Tensor, accuracies_S: torch.Tensor) -> None:
-        """Of equally many right answers, those of lower loss are better."""
+        """Keeps the row with the most right answers so far; if several have as many, the one with the lowest loss."""
         for place, (accuracy, loss) in enumerate(zip(accuracies_S.tolist(), losses_S.tolist(), strict=True)):
             if (accuracy, -loss) > (self.best["accuracy"], -self.best["loss"]):
                 self.best = {"accuracy": accuracy, "loss": loss, "seed": self.members[place], "step": self.step}
@@ -168,7 +168,7 @@ class Group:
 
 
 def rate_at(step: int, config: AdderTrainingConfig) -> float:
-    """Of learning, at the step with that number, from 0."""
+    """The learning rate at a step; steps count from 0."""
     if step < config.warmup_steps:
         return config.learning_rate * (step + 1) / config.warmup_steps
     done = (step - config.warmup_steps) / max(1, config.max_steps - config.warmup_steps)

@@ -77,7 +77,7 @@ class Trial:
         return self.clock.left
 
     def accuracy(self, programs: Sequence[Program]) -> float:
-        """Of other programs, on some practice that the model has right."""
+        """How often other programs are right, on some practice problems that the model answers right."""
         if self.reading is None:
             return 0.0
         some = np.flatnonzero(self.good)[:FEW]

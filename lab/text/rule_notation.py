@@ -78,7 +78,7 @@ class RuleNotation:
         return list(self._tasks.values())
 
     def internalizing(self, removed: Removed) -> Self:
-        """The same notation, whose training samples lack lines."""
+        """The same notation, but its training samples leave out lines as `removed` says."""
         return type(self)(self.rules, self._format, self._cells, self.shown, removed)
 
     @functools.cached_property

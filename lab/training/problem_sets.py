@@ -58,7 +58,7 @@ class Selection(NamedTuple):
     """Tasks and lengths, in equal shares."""
     seed: int
     variation: Variation | None = None
-    """Hard cases among the problems; only for integer addition."""
+    """Hard cases among the problems of addition and subtraction."""
     curriculum: int = 1
     """The number of stages in which lengths grow; only for wordings without a window."""
 
