@@ -15,25 +15,17 @@ carry out of the tenths could not reach the ones.
 
 The other digits must be hidden in every layer. If each layer sees one place further, thirty layers see thirty places.
 
-Shapes: N nodes of a prefix tree, B rows, Q own nodes of a row, K nodes of its path, H heads, D width.
+Shapes: Q queries of a row, K keys.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import torch
-from torch import nn
-from torch.nn.utils.rnn import pad_sequence
-from transformers import AttentionInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from lab.models.prefix_tree import PrefixTree
 from lab.text.places import RowSpots
 
 HIDDEN = -1
 """The kind of a pair whose query must not see its key."""
-LONGEST = 16
-"""The most queries of a row of paths."""
 
 
 def text_positions(words: Sequence[str]) -> list[int]:
@@ -67,101 +59,3 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> to
     if last_word:
         unseen_QK = unseen_QK | (~torch.tensor(spots.inside) & (at_K > 0) & (at_K < starts_Q1 - 1))
     return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)
-
-
-class Paths(NamedTuple):
-    """Which nodes of a tree each row needs, so that scores are computed within rows and not over the whole tree.
-
-    If several rows share a node, it is a query of the first of them. A row with many queries of its own is cut into
-    several, so that rows are about equally long and little is computed for padding.
-    """
-
-    queries_BQ: torch.Tensor
-    keys_BK: torch.Tensor
-    found_N: torch.Tensor
-    """The index of each node among the queries of all rows."""
-
-    @classmethod
-    def of(cls, tree: PrefixTree) -> "Paths":
-        rows = list(path_rows(tree))
-        queries = [row.queries for row in rows]
-        longest = max(map(len, queries))
-        found = torch.empty(len(tree.tokens), dtype=torch.long)
-        for row, nodes in enumerate(queries):
-            found[nodes] = row * longest + torch.arange(len(nodes))
-        return cls(_padded(queries), _padded([row.keys for row in rows]), found)
-
-
-class PathRow(NamedTuple):
-    path: int
-    """The path of the tree that the row is a part of."""
-    keys: list[int]
-    """The nodes of the path up to the last query."""
-    queries: list[int]
-    """The last of these nodes."""
-
-
-def path_rows(tree: PrefixTree) -> Iterator[PathRow]:
-    """The rows of a tree: of each path the nodes that no earlier path has, which are its last, LONGEST at a time."""
-    known: set[int] = set()
-    for number, path in enumerate(tree.paths):
-        first = next((at for at, node in enumerate(path) if node not in known), len(path))
-        known.update(path)
-        for start in range(first, len(path), LONGEST):
-            yield PathRow(number, path[: start + LONGEST], path[start : start + LONGEST])
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    return pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
-
-
-def path_attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    scaling: float | None = None,
-    paths: Paths | None = None,
-    **others: Any,
-) -> tuple[torch.Tensor, None]:
-    """Attention of the nodes of a tree, each along its own path. Without `paths` it is the attention of transformers.
-
-    Args:
-        module: the attention layer.
-        query: (1, H, N, D).
-        key: (1, key-value heads, N, D).
-        value: (1, key-value heads, N, D).
-        attention_mask: what is added to the scores, (B, H, Q, K).
-        scaling: factor on the products of queries and keys.
-        paths: the nodes of each row.
-
-    Returns the output (1, N, H, D), and None in place of the attention weights.
-    """
-    if paths is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)
-    assert attention_mask is not None
-    assert scaling is not None
-    shared = key.shape[1]  # key-value heads, each of which serves several heads in turn
-    query_GQD, key_GKD, value_GKD = (
-        _gathered(states, nodes, shared)
-        for states, nodes in ((query, paths.queries_BQ), (key, paths.keys_BK), (value, paths.keys_BK))
-    )
-    mask_GQK = attention_mask.reshape(len(query_GQD), query_GQD.shape[1], -1)
-    scores_GQK = torch.baddbmm(mask_GQK, query_GQD, key_GKD.transpose(1, 2), alpha=scaling)
-    out_GQD = torch.bmm(scores_GQK.softmax(-1), value_GKD)
-    rows, queries = paths.queries_BQ.shape
-    out_BHQD = out_GQD.view(rows, -1, queries, out_GQD.shape[-1])
-    return out_BHQD.transpose(1, 2).flatten(0, 1).index_select(0, paths.found_N)[None], None
-
-
-def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, shared: int) -> torch.Tensor:
-    """The states of the nodes of each row, (rows x shared, heads / shared x T, D): one matrix for each key-value head
-    of each row, so that keys need not be copied for the heads that share them."""
-    states_NHD = states_1HND[0].transpose(0, 1)
-    states_BTHD = states_NHD.index_select(0, nodes_BT.flatten()).unflatten(0, nodes_BT.shape)
-    return states_BTHD.transpose(1, 2).reshape(len(nodes_BT) * shared, -1, states_NHD.shape[-1])
-
-
-PATH_ATTENTION = "lab_paths"
-AttentionInterface.register(PATH_ATTENTION, path_attention)

@@ -23,7 +23,8 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import HIDDEN, PATH_ATTENTION, Paths, hide, path_rows, text_positions
+from lab.models.coupled import HIDDEN, hide, text_positions
+from lab.models.paths import PATH_ATTENTION, Paths, path_inputs, path_rows
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
@@ -302,22 +303,13 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
 
 def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     """Like `tree_places`, for attention along paths: for rows instead of nodes, with the paths and the mask."""
-    paths = Paths.of(tree)
-    (rows, queries), keys = paths.queries_BQ.shape, paths.keys_BK.shape[1]
-    kinds_BQK = torch.zeros(rows, queries, keys, dtype=torch.long)
-    visible_BQK = torch.zeros(rows, queries, keys, dtype=torch.bool)
-    for row, (_, seen, own) in enumerate(path_rows(tree)):
-        last = len(own)
-        kinds_BQK[row, :last, : len(seen)] = model.kinds([tree.tokens[node] for node in seen], last)
-        at = torch.arange(len(seen) - last, len(seen))
-        visible_BQK[row, :last] = torch.arange(keys) <= at[:, None]
+    given = path_inputs(tree)
+    kinds_BQK = torch.zeros(given["attention_mask"][:, 0].shape, dtype=torch.long)
+    for row, (_, keys, queries) in enumerate(path_rows(tree)):
+        kinds_QK = model.kinds([tree.tokens[node] for node in keys], len(queries))
+        kinds_BQK[row, : len(queries), : len(keys)] = kinds_QK
     positions = [model.text_positions([tree.tokens[node] for node in path]) for path in tree.paths]
-    return {
-        "position_ids": _of_nodes(tree, positions),
-        "kinds_BQK": kinds_BQK,
-        "attention_mask": visible_BQK[:, None],
-        **paths._asdict(),
-    }
+    return {"position_ids": _of_nodes(tree, positions), "kinds_BQK": kinds_BQK, **given}
 
 
 def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int]]) -> torch.Tensor:

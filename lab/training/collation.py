@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from lab.models.paths import attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
 from lab.models.swapped import couples, path_places, tree_places
 from lab.numbers.sampling import philox
@@ -58,12 +59,19 @@ class PrefixTreeCollator:
         for (_, completion), path in zip(batch, tree.paths, strict=True):
             labels_1T[0, path[-len(completion) :]] = torch.tensor(completion)
         inputs = {
-            **(tree.tokens_and_depths() if couples(self.model) else tree.inputs()),
-            **(path_places(self.model, tree) if couples(self.model) else tree_places(self.model, tree)),
+            **self._attended(tree),
             "shift_labels": labels_1T,
             "labels": labels_1T,  # only the trainer reads them, to count the tokens of the mean loss
         }
         return inputs, tree.paths
+
+    def _attended(self, tree: PrefixTree) -> dict[str, torch.Tensor]:
+        """What the model needs to know of the tree's nodes, and which of them they see."""
+        if couples(self.model):
+            return {**tree.tokens_and_depths(), **path_places(self.model, tree)}
+        if attends_along_paths(self.model):
+            return {**tree.tokens_and_depths(), **path_inputs(tree), **tree_places(self.model, tree)}
+        return {**tree.inputs(), **tree_places(self.model, tree)}
 
     def _drawn(self, places_1T: torch.Tensor, index: int) -> torch.Tensor:
         """Places that start at a random number, which is the same for the whole batch because examples share nodes."""

@@ -11,8 +11,11 @@ from typing import Any, TypeAlias
 
 import torch
 
-from lab.models.coupled import Paths
+from lab.models.paths import Paths
 from lab.text.examples import IGNORED
+
+TOGETHER = 16
+"""Tokens whose probabilities are computed at once, few enough that they stay in a processor's cache."""
 
 AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
 """The sum of the negative log-likelihoods of a batch's answer tokens, from a model and the output of a collator."""
@@ -57,8 +60,14 @@ def divergence(logits_TV: torch.Tensor, expected_TV: torch.Tensor) -> torch.Tens
 class _WithGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits_TV: torch.Tensor, loss: Any, target: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
-        total, gradient_TV = loss(logits_TV, target)
-        ctx.save_for_backward(gradient_TV.to(logits_TV.dtype))
+        total, gradient_TV = logits_TV.new_zeros((), dtype=torch.float32), torch.empty_like(logits_TV)
+        for logits, wanted, gradient in zip(
+            *(t.split(TOGETHER) for t in (logits_TV, target, gradient_TV)), strict=True
+        ):
+            part, slope = loss(logits, wanted)
+            total += part
+            gradient.copy_(slope)
+        ctx.save_for_backward(gradient_TV)
         return total
 
     @staticmethod

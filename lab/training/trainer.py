@@ -128,7 +128,7 @@ def _arguments(training: Training, folder: Path) -> SFTConfig:
         weight_decay=config.weight_decay,
         adam_beta1=config.betas[0],
         adam_beta2=config.betas[1],
-        optim={"adamw": "adamw_torch", "adamw_8bit": "adamw_8bit"}[config.optimizer],
+        optim={"adamw": "adamw_torch_fused", "adamw_8bit": "adamw_8bit"}[config.optimizer],
         bf16=method.bfloat16 or model.dtype == torch.bfloat16,
         torch_compile=method.compile,
         use_cpu=model.device.type == "cpu",

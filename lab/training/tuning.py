@@ -5,6 +5,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import FinetuneConfig
 from lab.models import adapters, swaps
+from lab.models.paths import attend_along_paths
 from lab.training.alignment import AlignedLoss
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import TrainingSets
@@ -16,8 +17,11 @@ def adapter_training(
     config: FinetuneConfig, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sets: TrainingSets
 ) -> Training:
     """The training of new adapters on a model; the swap that they need is saved beside them."""
+    aligned = config.training.alignment
+    if not aligned.first and not aligned.second:  # that loss reads the pairs of all nodes
+        attend_along_paths(model)
     collator = PrefixTreeCollator(config.training.share_prefixes, model)
-    loss = ReplayLoss(config.training.replay, tokenizer, AlignedLoss(config.training.alignment))
+    loss = ReplayLoss(config.training.replay, tokenizer, AlignedLoss(aligned))
     return Training(
         adapters.attach(model, config.adapter, config.seed),
         tokenizer,

@@ -1,9 +1,7 @@
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.models.coupled import HIDDEN, LONGEST, Paths, hide, path_rows, text_positions
-from lab.models.prefix_tree import PrefixTree
+from lab.models.coupled import HIDDEN, hide, text_positions
 from lab.models.same_place import pairs
 from lab.text.places import row_spots
 
@@ -72,22 +70,3 @@ def test_the_point_of_an_answer_sees_the_digit_before_it():
 
 def test_words_after_an_answer_see_all_words():
     assert seen("1 + 2 = 3, so", 0, last_word=True) == ". + 2 = 3, so"
-
-
-@given(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=40), min_size=1, max_size=6))
-def test_every_node_is_a_query_once_and_is_found_again(sequences):
-    tree = PrefixTree(sequences)
-    queries_BQ, keys_BK, found_N = Paths.of(tree)
-    assert torch.equal(queries_BQ.flatten()[found_N], torch.arange(len(tree.tokens)))
-    for row, keys in zip(path_rows(tree), keys_BK.tolist(), strict=True):
-        assert keys[: len(row.keys)] == row.keys == tree.paths[row.path][: len(row.keys)]
-        assert row.keys[-len(row.queries) :] == row.queries
-
-
-def test_a_long_path_becomes_several_rows_that_end_with_their_queries():
-    rows = list(path_rows(PrefixTree([[1] * (LONGEST + 2), [1, 1, 2]])))
-    assert [(row.path, len(row.keys), len(row.queries)) for row in rows] == [
-        (0, LONGEST, LONGEST),
-        (0, LONGEST + 2, 2),
-        (1, 3, 1),
-    ]

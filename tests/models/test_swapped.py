@@ -19,7 +19,8 @@ from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.models import adapters, loading, swaps
-from lab.models.coupled import HIDDEN, Paths
+from lab.models.coupled import HIDDEN
+from lab.models.paths import Paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import SamePlaceBias
 from lab.models.swapped import path_places, tree_places

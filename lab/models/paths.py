@@ -1,0 +1,202 @@
+"""Attention of the nodes of a prefix tree, computed along their paths.
+
+A node attends to its ancestors alone. In a tree of many different problems these are few: of the pairs of nodes, 97 in
+a hundred are hidden. So the tree is cut into rows, each a part of one path, and scores are computed within rows.
+
+Shapes: N nodes of a tree, B rows, Q own nodes of a row, K nodes of its path, H heads, G key-value heads, D width, R
+matrices of all rows (B x G), P of a part of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from lab.models.prefix_tree import PrefixTree
+
+LONGEST = 32
+"""The most queries of a row."""
+TOGETHER = 8
+"""Rows whose scores are computed at once."""
+
+
+class Paths(NamedTuple):
+    """Which nodes of a tree each row needs.
+
+    If several rows share a node, it is a query of the first of them. A row with many queries of its own is cut into
+    several, so that rows are about equally long and little is computed for padding.
+    """
+
+    queries_BQ: torch.Tensor
+    keys_BK: torch.Tensor
+    found_N: torch.Tensor
+    """The index of each node among the queries of all rows."""
+    lengths_B: torch.Tensor
+    """The number of keys of each row, not counting padding."""
+
+    @classmethod
+    def of(cls, tree: PrefixTree) -> "Paths":
+        rows = path_rows(tree)
+        queries = [row.queries for row in rows]
+        longest = max(map(len, queries))
+        found = torch.empty(len(tree.tokens), dtype=torch.long)
+        for row, nodes in enumerate(queries):
+            found[nodes] = row * longest + torch.arange(len(nodes))
+        keys = [row.keys for row in rows]
+        return cls(_padded(queries), _padded(keys), found, torch.tensor([len(row) for row in keys]))
+
+
+class PathRow(NamedTuple):
+    path: int
+    """The path of the tree that the row is a part of."""
+    keys: list[int]
+    """The nodes of the path up to the last query."""
+    queries: list[int]
+    """The last of these nodes."""
+
+
+def path_rows(tree: PrefixTree) -> list[PathRow]:
+    """The rows of a tree, short ones first: of each path the nodes that no earlier path has, which are its last,
+    LONGEST at a time."""
+    return sorted(_path_rows(tree), key=lambda row: len(row.keys))
+
+
+def _path_rows(tree: PrefixTree) -> Iterator[PathRow]:
+    known: set[int] = set()
+    for number, path in enumerate(tree.paths):
+        first = next((at for at, node in enumerate(path) if node not in known), len(path))
+        known.update(path)
+        for start in range(first, len(path), LONGEST):
+            yield PathRow(number, path[: start + LONGEST], path[start : start + LONGEST])
+
+
+def path_inputs(tree: PrefixTree) -> dict[str, torch.Tensor]:
+    """The paths of a tree, and attention_mask (B, 1, Q, K), True for visible keys."""
+    paths = Paths.of(tree)
+    visible_BQK = torch.zeros(*paths.queries_BQ.shape, paths.keys_BK.shape[1], dtype=torch.bool)
+    for row, (_, keys, queries) in enumerate(path_rows(tree)):
+        at_Q1 = torch.arange(len(keys) - len(queries), len(keys))[:, None]
+        visible_BQK[row, : len(queries)] = torch.arange(visible_BQK.shape[2]) <= at_Q1
+    return {"attention_mask": visible_BQK[:, None], **paths._asdict()}
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    return pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
+
+
+def path_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    paths: Paths | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention of the nodes of a tree, each along its own path. Without `paths` it is the attention of transformers.
+
+    Args:
+        module: the attention layer.
+        query: (1, H, N, D).
+        key: (1, G, N, D).
+        value: (1, G, N, D).
+        attention_mask: True for visible keys, (B, 1, Q, K), or what is added to the scores, (B, H, Q, K).
+        scaling: factor on the products of queries and keys; 1 / sqrt(D) if not given.
+        paths: the nodes of each row.
+
+    Returns the output (1, N, H, D), and None in place of the attention weights.
+    """
+    if paths is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)
+    assert attention_mask is not None
+    scaling = scaling or query.shape[-1] ** -0.5
+    (rows, queries), groups = paths.queries_BQ.shape, key.shape[1]
+    query_RQD = _gathered(query, paths.queries_BQ, groups)
+    key_RKD, value_RKD = (_gathered(states, paths.keys_BK, groups) for states in (key, value))
+    if attention_mask.dtype == torch.bool:
+        out_RQD = _PathProduct.apply(query_RQD * scaling, key_RKD, value_RKD, attention_mask[:, 0], paths.lengths_B)
+    else:
+        mask_RQK = attention_mask.reshape(len(query_RQD), query_RQD.shape[1], -1)
+        scores_RQK = torch.baddbmm(mask_RQK, query_RQD, key_RKD.transpose(1, 2), alpha=scaling)
+        out_RQD = torch.bmm(scores_RQK.softmax(-1), value_RKD)
+    out_BHQD = out_RQD.view(rows, -1, queries, out_RQD.shape[-1])
+    return out_BHQD.transpose(1, 2).flatten(0, 1).index_select(0, paths.found_N)[None], None
+
+
+def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, groups: int) -> torch.Tensor:
+    """The states of the nodes of each row, (rows x groups, heads / groups x T, D): one matrix for each key-value head
+    of each row, so that keys need not be copied for the heads that share them."""
+    states_NHD = states_1HND[0].transpose(0, 1)
+    states_BTHD = states_NHD.index_select(0, nodes_BT.flatten()).unflatten(0, nodes_BT.shape)
+    return states_BTHD.transpose(1, 2).reshape(len(nodes_BT) * groups, -1, states_NHD.shape[-1])
+
+
+class _PathProduct(torch.autograd.Function):
+    """Attention of rows, a few rows at a time, so that their scores stay in a processor's cache; rows of about the same
+    length stand together. Scores are in float32, as in the attention of transformers."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        query_RQD: torch.Tensor,
+        key_RKD: torch.Tensor,
+        value_RKD: torch.Tensor,
+        visible_BQK: torch.Tensor,
+        lengths_B: torch.Tensor,
+    ) -> torch.Tensor:
+        parts = _parts(lengths_B, len(key_RKD) // len(lengths_B))
+        out_RQD, weights = torch.empty_like(query_RQD), []
+        for rows, part, keys in parts:
+            key_PKD, value_PKD = key_RKD[part, :keys].float(), value_RKD[part, :keys]
+            scores_PQK = torch.bmm(query_RQD[part].float(), key_PKD.transpose(1, 2))
+            hidden_BQK = ~visible_BQK[rows, :, :keys]
+            by_head = scores_PQK.view(len(hidden_BQK), -1, *hidden_BQK.shape[1:])
+            by_head.masked_fill_(hidden_BQK[:, None], -1e30)  # not minus infinity: a row of padding sees nothing
+            weights.append(scores_PQK.softmax(-1).to(value_PKD.dtype))
+            torch.bmm(weights[-1], value_PKD, out=out_RQD[part])
+        ctx.save_for_backward(query_RQD, key_RKD, value_RKD, *weights)
+        ctx.parts = parts
+        return out_RQD
+
+    @staticmethod
+    def backward(ctx: Any, gradient_RQD: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
+        query_RQD, key_RKD, value_RKD, *weights = ctx.saved_tensors
+        slopes = torch.empty_like(query_RQD), torch.zeros_like(key_RKD), torch.zeros_like(value_RKD)
+        for (_, part, keys), weights_PQK in zip(ctx.parts, weights, strict=True):
+            gradient_PQD = gradient_RQD[part]
+            slopes[2][part, :keys] = torch.bmm(weights_PQK.transpose(1, 2), gradient_PQD)
+            slope_PQK = torch.bmm(gradient_PQD, value_RKD[part, :keys].transpose(1, 2))
+            slope_PQK = torch._softmax_backward_data(slope_PQK, weights_PQK, -1, weights_PQK.dtype)
+            torch.bmm(slope_PQK, key_RKD[part, :keys], out=slopes[0][part])
+            slopes[1][part, :keys] = torch.bmm(slope_PQK.transpose(1, 2), query_RQD[part])
+        return *slopes, None, None
+
+
+def _parts(lengths_B: torch.Tensor, groups: int) -> list[tuple[slice, slice, int]]:
+    """Rows that are computed together: their numbers, the numbers of their matrices, and their most keys."""
+    lengths = lengths_B.tolist()
+    starts = range(0, len(lengths), TOGETHER)
+    slices = [slice(start, min(start + TOGETHER, len(lengths))) for start in starts]
+    return [(rows, slice(rows.start * groups, rows.stop * groups), max(lengths[rows])) for rows in slices]
+
+
+PATH_ATTENTION = "lab_paths"
+AttentionInterface.register(PATH_ATTENTION, path_attention)
+AttentionMaskInterface.register(PATH_ATTENTION, sdpa_mask)
+
+
+def attends_along_paths(model: Any) -> bool:
+    return getattr(getattr(model, "config", None), "_attn_implementation", None) == PATH_ATTENTION
+
+
+def attend_along_paths(model: Any) -> None:
+    """Makes a model compute trees along their paths, if its attention is the plain one of transformers."""
+    biased = getattr(model, "alibi", None) is not None or getattr(model, "same_place", None) is not None
+    if model.config._attn_implementation == "sdpa" and not biased:
+        model.set_attn_implementation(PATH_ATTENTION)
