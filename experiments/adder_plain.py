@@ -18,6 +18,7 @@ from statistics import median
 
 import numpy as np
 import torch
+from shared.arguments import own_and_others, some_of
 
 from lab.config.loading import load
 from lab.drawing.publishing import take_results
@@ -32,7 +33,6 @@ from lab.smallest_adder.models import TinyAdder
 from lab.smallest_adder.training import train_submission
 
 ROOT = Path(__file__).parents[1]
-OWN = ("seeds=", "only=")
 LEARNED = 0.999
 LADDER: dict[str, tuple[str, ...]] = {
     "plain": ("model.ties=[]",),
@@ -115,19 +115,16 @@ def compiled(sizes: dict[str, int]) -> ctypes.CDLL:
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
-    own = dict(part.split("=", 1) for part in arguments if part.startswith(OWN))
-    overrides = [part for part in arguments if not part.startswith(OWN)]
-    seeds = [int(seed) for seed in own.get("seeds", "0,1,2").split(",")]
-    labels = own["only"].split("/") if "only" in own else list(LADDER)
-    if unknown := set(labels) - LADDER.keys():
-        raise ConfigError(f"only={'/'.join(sorted(unknown))}: the ladder has {' / '.join(LADDER)}")
+    given, overrides = own_and_others(arguments, "seeds", "only")
+    seeds = [int(seed) for seed in given.get("seeds", "0,1,2").split(",")]
+    labels = some_of(LADDER, given.get("only"))
     for seed in seeds:
         for label in labels:
             trained(label, seed, overrides)
-    given = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
+    outputs = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
     rows, points = [], {}
     for label in LADDER:
-        ended = sorted(Path(given[-1] if given else "checkpoints").glob(f"{name(label, '*')}/summary.json"))
+        ended = sorted(Path(outputs[-1] if outputs else "checkpoints").glob(f"{name(label, '*')}/summary.json"))
         if not ended:
             continue
         runs = [Run(path.parent) for path in ended]

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from shared.arguments import own_and_others, some_of
+
 from lab.adder import main as adder
 from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table, percent
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 from lab.smallest_adder import figures
 
 ROOT = Path(__file__).parents[1]
-OWN = ("seeds=", "only=")
-"""Arguments that are not of a config."""
 QUALIFYING = 0.99
 
 TABLE = ("model.embedding=table", "model.attention=content", "model.output=matrix", "model.gates=free")
@@ -45,14 +45,11 @@ LADDER: dict[str, tuple[str, ...]] = {
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
-    own = dict(part.split("=", 1) for part in arguments if part.startswith(OWN))
-    overrides = [part for part in arguments if not part.startswith(OWN)]
-    seeds = [int(seed) for seed in own.get("seeds", "0,1,2").split(",")]
-    labels = own["only"].split("/") if "only" in own else list(LADDER)
-    if unknown := set(labels) - LADDER.keys():
-        raise ConfigError(f"only={'/'.join(sorted(unknown))}: the ladder has {' / '.join(LADDER)}")
-    given = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
-    output = Path(given[-1] if given else "checkpoints")
+    given, overrides = own_and_others(arguments, "seeds", "only")
+    seeds = [int(seed) for seed in given.get("seeds", "0,1,2").split(",")]
+    labels = some_of(LADDER, given.get("only"))
+    outputs = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
+    output = Path(outputs[-1] if outputs else "checkpoints")
     for seed in seeds:  # all sizes of a seed before the next one: a ladder that is cut short compares like with like
         for label in labels:
             config, *changes = LADDER[label]

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from shared.arguments import own
 from shared.shapes import SHAPES, Shape, lora_operations
 from shared.vocabularies import load_vocabulary
 from transformers import AutoTokenizer
@@ -144,7 +145,7 @@ def table(config: FinetuneConfig, steps: int) -> str:
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    steps = int(dict(part.split("=", 1) for part in rest).get("steps", 25))
+    steps = int(own(rest, "steps").get("steps", 25))
     config = load(FinetuneConfig, ROOT / "configs" / "llama_lora.yaml")
     written = table(config, steps)
     print(written)

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from shared.arguments import own
 from shared.one_pass import right_tokens
 
 from lab.drawing import figures
@@ -53,7 +54,7 @@ LENGTHS = "10,20,50,100,200,500,1000"
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in rest)
+    given = own(rest, "lengths", "sums", "output")
     folder, sums = Path(given.get("output", "checkpoints")), int(given.get("sums", 24))
     lengths = [int(part) for part in given.get("lengths", LENGTHS).split(",")]
     found: dict[str, list[dict[int, float]]] = {}

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from shared.arguments import own_and_others
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
@@ -76,8 +77,7 @@ NAMES = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "mea
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in arguments if part.split("=", 1)[0] in NAMES)
-    changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
+    given, changes = own_and_others(arguments, *NAMES)
     rows = given.get("rows", "graft, ordinary order;plain, ordinary order").split(";")
     seeds = [int(part) for part in given.get("seeds", "0").split(",")]
     problems, output = given.get("problems", "96"), Path(given.get("output", "checkpoints"))

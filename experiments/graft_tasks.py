@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from shared.arguments import own_and_others
+
 import lab
 from lab.benchmarks.nupa.published import PUBLISHED
 from lab.config.finetuning import FinetuneConfig
@@ -55,8 +57,7 @@ class Answers(NamedTuple):
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in arguments if part.split("=", 1)[0] in NAMES)
-    changes = [part for part in arguments if part.split("=", 1)[0] not in NAMES]
+    given, changes = own_and_others(arguments, *NAMES)
     lengths = [int(part) for part in given.get("lengths", "4,8,16,20,50,100").split(",")]
     problems, output = int(given.get("problems", 32)), given.get("output", "checkpoints")
     found: dict[str, list[dict[str, dict[int, Answers]]]] = {}

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shared.arguments import own
+
 import lab
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent, points, probability
@@ -101,7 +103,7 @@ def compared(job: Job, before: dict[int, list[bool]], after: dict[int, list[bool
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in rest)
+    given = own(rest, "task", "digits", "steps", "n", "seeds", "output")
     low, high = map(int, given.get("digits", "3,4").split(","))
     job = Job(given.get("task", "max_integer"), (low, high), int(given.get("steps", 10)), int(given.get("n", 60)))
     before = answers(MODEL, job)

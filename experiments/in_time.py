@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from shared.arguments import own_and_others
 
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
@@ -55,8 +56,7 @@ Curve: TypeAlias = Mapping[int, float]
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in rest if part.startswith(("seeds=", "sums=")))
-    changes = [part for part in rest if part.split("=", 1)[0] not in given]
+    given, changes = own_and_others(rest, "seeds", "sums")
     found = {
         seed: measured(seed, int(given.get("sums", 200)), changes)
         for seed in given.get("seeds", "0,1,2,3,4,5").split(",")

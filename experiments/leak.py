@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from shared.arguments import own
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
@@ -35,7 +36,7 @@ TRAINED = 10
 OPERATIONS = ("vanilla", "no leak", "no leak, wrong place", "alignment", "wrong offset", "other heads")
 
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
-given = dict(part.split("=", 1) for part in arguments)
+given = exit_cleanly(own)(arguments, "lengths", "sums", "output")
 folder = Path(given.get("output", "checkpoints"))
 LENGTHS = [int(part) for part in given.get("lengths", "10,20,50,100").split(",")]
 SUMS = int(given.get("sums", 50))

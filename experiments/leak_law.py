@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from shared.arguments import own
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
@@ -179,7 +180,7 @@ def interval(rows: list[dict[str, float]], name: str) -> str:
 # %% Measure, choose, test.
 if __name__ == "__main__":
     results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in arguments)
+    given = exit_cleanly(own)(arguments, "sums", "output")
     count = int(given.get("sums", 32))
     stored = Path(given.get("output", "checkpoints")) / "leak_law"
     stored.mkdir(parents=True, exist_ok=True)

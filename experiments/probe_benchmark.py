@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from shared.arguments import own
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
@@ -31,7 +32,7 @@ MEASURES = (
 """Means over all adders; AUROC, what is missed and rates of interchange stand apart by kind."""
 
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
-given = dict(part.split("=", 1) for part in arguments)
+given = exit_cleanly(own)(arguments, "output")
 folder = Path(given.get("output", "checkpoints")) / "probe_benchmark"
 probe(["benchmark", "probe_benchmark", f"output={folder.parent}", *(["resume=true"] if folder.exists() else [])])
 scores = list(csv.DictReader((folder / "scores.csv").open()))

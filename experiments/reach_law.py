@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr
+from shared.arguments import own
 from shared.one_pass import right_tokens
 
 from lab.drawing import figures
@@ -70,7 +71,7 @@ class Law(NamedTuple):
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in rest)
+    given = own(rest, "sums", "output")
     folder, sums = Path(given.get("output", "checkpoints")), int(given.get("sums", 24))
     runs = [run for run in sorted(folder.glob("far_*_*")) if (run / "model").is_dir()]
     if not runs:

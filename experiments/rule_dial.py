@@ -14,6 +14,7 @@ from statistics import mean
 from typing import get_args
 
 import matplotlib.pyplot as plt
+from shared.arguments import own
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from lab.config.schema import Detail, RulesConfig
@@ -36,7 +37,7 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)[:-1]
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, HERE / "results")
-    samples = int(dict(part.split("=", 1) for part in rest).get("samples", 20))
+    samples = int(own(rest, "samples").get("samples", 20))
     quiet_libraries()
     tokenizer = AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct"))
     counts = {

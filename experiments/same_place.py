@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from shared.arguments import own
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
@@ -29,7 +30,7 @@ from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
-given = dict(part.split("=", 1) for part in arguments)
+given = exit_cleanly(own)(arguments, "seeds", "problems", "output")
 SEEDS = [int(part) for part in given.get("seeds", "0,1,2").split(",")]
 PROBLEMS, OUTPUT = int(given.get("problems", 48)), Path(given.get("output", "checkpoints"))
 TASKS = ["add_integer", "add_float", "add_scientific", "multiply_easy_fraction"]

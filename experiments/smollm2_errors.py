@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from shared.arguments import own
 
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Table, percent
@@ -30,7 +31,7 @@ from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
-given = dict(part.split("=", 1) for part in arguments)
+given = exit_cleanly(own)(arguments, "tuned", "sums", "length", "output")
 TUNED, SUMS, LENGTH = (
     given.get("tuned", "checkpoints/smollm2_direct"),
     int(given.get("sums", 48)),

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from shared.arguments import own
 
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Shown, Table
@@ -27,7 +28,7 @@ from lab.probing.measured import Measured
 from lab.progress import quiet_libraries
 
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
-given = dict(part.split("=", 1) for part in arguments)
+given = exit_cleanly(own)(arguments, "tuned", "sums", "length", "output")
 MODELS = {"as it is": "smollm2-135m-instruct", "tuned": given.get("tuned", "checkpoints/smollm2_direct")}
 SUMS, LENGTH = int(given.get("sums", 40)), int(given.get("length", 3))
 BATCH = 16

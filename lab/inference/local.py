@@ -23,6 +23,7 @@ from lab.inference.cache import RaggedCache
 from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine, never
 from lab.inference.reading import PromptReader
 from lab.inference.speculation import Drafter, Passages
+from lab.models.paths import attend_along_paths
 from lab.models.swapped import step_places
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
@@ -42,6 +43,7 @@ class LocalEngine(TokenizingEngine):
     ) -> None:
         """`speculation`: the most tokens that are drafted for a request in one forward pass; 0 for no drafts."""
         self.model, self.tokenizer = model.eval(), tokenizer
+        attend_along_paths(model)
         self.batch_size, self.speculation = batch_size, speculation
         self.format = swap_of(model).format
         ends: Any = model.generation_config.eos_token_id if model.generation_config else None

@@ -1,8 +1,8 @@
 """Reads prompts into a cache, computing shared beginnings once.
 
-Prompts become prefix trees (`lab.models.prefix_tree`), a few prompts at a time, because the cost of attention grows
-with the square of a tree's nodes. If the prompts of a group share a longer beginning, such as a rule, it is computed
-once for all trees in all batches. It is computed separately, so its states do not depend on the other prompts.
+Prompts become prefix trees (`lab.models.prefix_tree`), a few prompts at a time, because the states of a tree take
+memory. If the prompts of a group share a longer beginning, such as a rule, it is computed once for all trees in all
+batches. It is computed separately, so its states do not depend on the other prompts.
 
 Shapes: B prompts of a piece, L tokens of the longest one, S of the shared beginning, T nodes of a tree, V words of the
 vocabulary.
@@ -10,6 +10,7 @@ vocabulary.
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.nn.functional import pad
@@ -17,6 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, PreTrainedModel
 
 from lab.inference.cache import RaggedCache, States
+from lab.models.paths import Paths, attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
 from lab.models.swapped import biases_places, tree_places
 
@@ -59,13 +61,13 @@ class PromptReader:
     def _read_piece(self, start: tuple[int, ...], rests: list[list[int]]) -> tuple[torch.Tensor, States]:
         """Logits (B, V) and states (B, heads, L, width); shorter prompts are padded on the right."""
         device, known, tree = self.model.device, len(start), PrefixTree(rests)
-        inputs, cache = tree.inputs(device), DynamicCache()
+        inputs, cache = tree.tokens_and_depths(device), DynamicCache()
         for layer, (keys, values) in enumerate(self._states_of(start)):
             cache.update(keys, values, layer)
         output = self.model(
             input_ids=inputs["input_ids"],
-            attention_mask=pad(inputs["attention_mask"], (known, 0), value=True),
             **{"position_ids": inputs["position_ids"] + known} | tree_places(self.model, tree, start),
+            **self._seen(tree, known),
             past_key_values=cache,
             logits_to_keep=torch.tensor([path[-1] for path in tree.paths], device=device),
         )
@@ -76,6 +78,15 @@ class PromptReader:
             (keys[0, :, nodes_BL].transpose(0, 1), values[0, :, nodes_BL].transpose(0, 1))
             for keys, values in _layers(cache)
         ]
+
+    def _seen(self, tree: PrefixTree, known: int) -> dict[str, Any]:
+        """Which tokens each node of a tree sees, if the tree follows `known` tokens."""
+        if attends_along_paths(self.model) and not biases_places(self.model):
+            inputs = {name: part.to(self.model.device) for name, part in path_inputs(tree, known).items()}
+            paths = Paths(*(inputs[name] for name in Paths._fields))
+            return {"attention_mask": inputs["attention_mask"], "paths": paths}
+        mask_11TT = tree.inputs(self.model.device)["attention_mask"]
+        return {"attention_mask": pad(mask_11TT, (known, 0), value=True)}
 
     def _states_of(self, start: tuple[int, ...]) -> States:
         """The states of a shared beginning. The latest are kept, because requests of a group come together."""

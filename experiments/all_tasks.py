@@ -1,0 +1,144 @@
+"""The paper's fine-tuning at its size, on a small pretrained model: what does it learn of all 53 tasks?
+
+    python experiments/all_tasks.py [seed=0] [problems=50] [output=checkpoints] [publish=true] [key=value ...]
+
+Tunes SmolLM2-135M by configs/smollm2_lora_full.yaml: 800 steps of 64 problems of all tasks, in the ranges S and M. Then
+it asks the untouched and the tuned model the same test problems of all four ranges, `problems` for each task and range.
+Other arguments go to `lab.finetune`. Each part is a run directory of its own; a script that was killed goes on, and
+finished parts are not repeated.
+
+Shows exact match by range before and after, how many of the tasks gained beyond chance (McNemar's exact test, adjusted
+for all tasks and ranges by Holm's method), and the digits that are well learned beside those of the paper's tuned
+Llama-3.1-8B (Table 8). Leaves tables and a heat map of every task and range.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from shared.arguments import own_and_others
+
+from lab.benchmarks.nupa import tables
+from lab.benchmarks.nupa.published import PUBLISHED, Published
+from lab.benchmarks.nupa.summary import RANGES
+from lab.benchmarks.nupa.tables import Change
+from lab.benchmarks.results import NupaSummary, Sample, read_samples, read_summary
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
+from lab.drawing import figures
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import Entry, Table, percent, points
+from lab.evaluate import main as evaluate
+from lab.finetune import finetune
+from lab.numbers.tasks import TASKS
+from lab.progress import quiet_libraries
+from lab.runs import Run
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "smollm2_lora_full.yaml"
+THEIRS = "Llama-3.1-8B-ft"
+TRAINED = ("S", "M")
+NAMES = ("seed", "problems", "output")
+
+
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    given, changes = own_and_others(arguments, *NAMES)
+    seed, problems = given.get("seed", "0"), given.get("problems", "50")
+    output = Path(given.get("output", "checkpoints"))
+    config = tuning(seed, output, changes)
+    if config.run_status() != "finished":
+        finetune(config)
+    before = asked("all_tasks_untouched", config.model.name, problems, output)
+    after = asked(f"all_tasks_tuned_{seed}", str(config.path), problems, output)
+    rows = tables.changes(samples(before), samples(after))
+    title = f"SmolLM2-135M tuned on 51,200 problems of {len(TASKS)} tasks, ranges S and M"
+    results.show(by_range(rows, title), "all_tasks")
+    theirs = [row for row in PUBLISHED if row.model == THEIRS]
+    results.show(tables.digits({"tuned": nupa(after)}, "digit_match", theirs), "all_tasks_digits")
+    results.show(beside_table_18(nupa(after), theirs), "all_tasks_table18")
+    results.show(tables.change_table(rows, title), "all_tasks_changes")
+    heat_map({"before": nupa(before), "after": nupa(after)}, title, results.file("all_tasks.png"))
+
+
+def tuning(seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
+    """The job, with one problem for each task and range in its own tests, because both models are asked later."""
+    name = f"all_tasks_{seed}"
+    own = [f"name={name}", f"seed={seed}", f"output={output}", "resume=true", "evaluation.problems_per_range=1"]
+    return load(FinetuneConfig, CONFIG, ["training.micro_batch_size=64", *changes, *own])
+
+
+def asked(name: str, model: str, problems: str, output: Path) -> Run:
+    run = Run(output / name)
+    if not (run.path / "summary.json").is_file():
+        settings = [f"name={name}", f"output={output}", f"engine.model.name={model}", "resume=true"]
+        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), f"benchmark.problems_per_range={problems}", *settings])
+    return run
+
+
+def samples(run: Run) -> list[Sample]:
+    return sorted(read_samples(run), key=lambda sample: sample.index)
+
+
+def nupa(run: Run) -> NupaSummary:
+    summary = read_summary(run).nupa
+    assert summary is not None
+    return summary
+
+
+def by_range(rows: Sequence[Change], title: str) -> Table:
+    lines = []
+    for name in (*RANGES, "all"):
+        part = [row for row in rows if name in (row.range, "all")]
+        found = tables.total(part)
+        better = [row for row in tables.changed_beyond_chance(part) if row.difference.estimate.value > 0]
+        worse = len(tables.changed_beyond_chance(part)) - len(better)
+        good = sum(row.difference.second.value >= 0.9 for row in part)
+        what = f"{name}, trained" if name in TRAINED else name
+        numbers = (percent(found.first), percent(found.second), points(found.estimate))
+        counts = (f"{len(better)} of {len(part)}", str(worse), str(good))
+        lines.append((what, str(found.n), *numbers, *counts))
+    columns = ("range", "n", "before, %", "after, %", "points", "tasks better", "tasks worse", "tasks at 90 %")
+    return Table(f"{title}: exact match (95 %), strict reading", columns, lines, 1)
+
+
+def beside_table_18(tuned: NupaSummary, theirs: Sequence[Published]) -> Table:
+    """Exact match of the tasks for which the paper gives it, ours with intervals."""
+    lines: list[tuple[Entry, ...]] = []
+    for row in theirs:
+        if row.metric == "exact_match" and row.task in tuned:
+            ranges = tuned[row.task].ranges
+            ours = [percent(found.metric("strict", "exact_match")) for found in map(ranges.get, RANGES) if found]
+            lines.append((row.task, "SmolLM2-135M", *ours))
+            lines.append((row.task, f"{THEIRS} (paper, {row.source})", *(f"{100 * row.ranges[r]:.0f}" for r in RANGES)))
+    return Table("Exact match (%, 95 %) beside the paper's", ("task", "model", *RANGES), lines, 2)
+
+
+def heat_map(models: dict[str, NupaSummary], title: str, path: Path) -> None:
+    """Exact match: a row for each task, a column for each model and range."""
+    shown = tables.tasks(*models.values())
+    with figures.figure_at(path, (6.2, 11)) as figure:
+        panels = figure.subplots(1, len(models), sharey=True)
+        for axes, (label, summary) in zip(panels, models.items(), strict=True):
+            values = [[share(summary, task.key, name) for name in RANGES] for task in shown]
+            image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
+            for row, line in enumerate(values):
+                for column, value in enumerate(line):
+                    axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6)
+            axes.axvline(len(TRAINED) - 0.5, color="black")
+            axes.set_xticks(range(len(RANGES)), labels=RANGES)
+            axes.set_yticks(range(len(shown)), labels=[task.key for task in shown], fontsize=7)
+            axes.set_title(label)
+        figure.colorbar(image, ax=list(panels), label="exact match", shrink=0.4)
+        figures.headed(figure, f"{title} (trained left of the line)")
+
+
+def share(summary: NupaSummary, task: str, name: str) -> float:
+    found = summary[task].ranges.get(name) if task in summary else None
+    estimate = found.metric("strict", "exact_match") if found else None
+    return estimate.value if estimate else float("nan")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
