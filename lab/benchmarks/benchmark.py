@@ -18,7 +18,7 @@ class Benchmark(Protocol):
 
     @property
     def note(self) -> str:
-        """What a reader of the figures should also know; empty if there is nothing."""
+        """A caveat that readers of the figures should know; empty if there is none."""
         ...
 
     def __len__(self) -> int: ...
@@ -81,7 +81,7 @@ def ask(
         requests: the benchmark's requests, if they have been made already.
         sampling: how tokens are chosen.
         model: the name of the model, for the record.
-        done: indices of questions that are not asked.
+        done: indices of questions that already have an answer; they are not asked.
     """
     asked = benchmark.requests(engine) if requests is None else requests
     for completions in generate_together(engine, asked, sampling, done):
@@ -98,9 +98,9 @@ def measure(
     requests: Sequence[Request] | None = None,
     arrived: Callable[[], None] | None = None,
 ) -> list[Sample]:
-    """Asks every question that <name>.jsonl has no answer to, and writes answers to disk as they arrive.
+    """Asks every question that has no answer in <name>.jsonl, and writes answers to disk as they arrive.
 
-    Questions that an endpoint failed to answer in an earlier start are asked again.
+    If a run is resumed, questions that an endpoint failed to answer are asked again.
 
     Args:
         benchmark: the questions.
@@ -112,8 +112,8 @@ def measure(
         requests: the benchmark's requests, if they have been made already.
         arrived: called whenever answers have arrived, before they are written.
 
-    Returns all samples, in the benchmark's order; if several processes share the questions, each gets all samples.
-    Raises RunError if the file belongs to other questions.
+    Returns all samples, in the benchmark's order; if several processes share the questions, each process gets all
+    samples. Raises RunError if the file belongs to other questions.
     """
     recorded = processes.from_main(lambda: read_samples(run, name))
     asked = benchmark.requests(engine) if requests is None else requests

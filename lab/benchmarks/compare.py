@@ -1,4 +1,4 @@
-"""The tables and figures of one run, or of several runs side by side, and where they differ beyond chance."""
+"""The tables and figures of one run, or of several runs side by side, and how these differ beyond chance."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from lab.runs import Run
 
 
 def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
-    """Summaries of run directories, by benchmark and label; a fine-tuning run has two, before and after.
+    """Summaries of run directories, by benchmark and label; a fine-tuning run has two: before and after tuning.
 
     Raises RunError if a path is not a finished run, if the run has no figures of a benchmark (a probe, a sweep), or if
     it was written by another version of the lab.
@@ -57,7 +57,7 @@ def _labels(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 class Compared(NamedTuple):
-    """Where a run differs from the first, on a task's problems that both were asked."""
+    """How a run differs from the first run, on the problems of a task that both were asked."""
 
     run: str
     task: str
@@ -68,9 +68,10 @@ class Compared(NamedTuple):
 
 
 def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
-    """The first run's label, and where the others differ from it, task by task (exact match, strict reading).
+    """The first run's label, and how the others differ from it, task by task (exact match, strict reading).
 
-    A fine-tuning run comes before and after its tuning. The list is empty if no two runs share a problem.
+    A fine-tuning run counts as two runs: before and after tuning. The list is empty if no run shares a problem with the
+    first.
     """
     runs = [(name, found) for path, label in _labels(paths).items() for name, found in _answers(path, label)]
     found = []
@@ -85,7 +86,12 @@ def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
 
 
 def differences_table(first: str, found: Sequence[Compared]) -> Table:
-    """One row per run and task. `detectable` is the smallest difference that the row's problems could have shown."""
+    """One row per run and task. `detectable` is the smallest difference that the row's problems could have shown.
+
+    Args:
+        first: the label of the first run.
+        found: the differences from it.
+    """
     rows = []
     for run, task, difference, p in found:
         shares = percent(difference.first), percent(difference.second), points(difference.estimate)
@@ -96,7 +102,7 @@ def differences_table(first: str, found: Sequence[Compared]) -> Table:
 
 
 def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
-    """A line for each run: the difference over all problems, and the largest ones of tasks that are beyond chance."""
+    """A line for each run: the difference over all problems, and the largest differences of tasks beyond chance."""
     lines = []
     for run, rows in grouped(found, lambda row: row.run).items():
         whole, *tasks = rows
@@ -114,7 +120,7 @@ def _detectable(difference: Difference) -> str:
 
 
 def _answers(place: Path, label: str) -> list[tuple[str, dict[tuple[Question, int], bool]]]:
-    """Whether each question was answered right, by the question and how often it had been asked before."""
+    """Whether each question was answered right; the key is the question and how often it had been asked before."""
     run, found = Run(place), []
     for file, suffix in (("samples", ""), ("samples_before", ", before"), ("samples_after", ", after")):
         right: dict[tuple[Question, int], bool] = {}

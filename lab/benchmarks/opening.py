@@ -1,4 +1,6 @@
-"""How each benchmark is checked, opened and shown. A new one gets a case in `open_benchmark` and a row in REPORTS."""
+"""How each benchmark is checked, opened and shown. A new benchmark needs a case in `open_benchmark` and a row in
+REPORTS.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,7 +53,7 @@ def open_benchmark(
         config: the benchmark's config.
         seed: the seed from which problems are drawn.
         limit: the most questions to ask, spread evenly; None asks all.
-        engine: the engine that will answer; it decides the number format, and which problems fit its window.
+        engine: the engine that will answer. It decides the number format, and which problems fit its window.
 
     Raises TaskError if a file of problems cannot be used, or if the engine's model cannot read the questions.
     """
@@ -86,7 +88,7 @@ class Report(NamedTuple):
     tables: Callable[[Summaries], dict[str, Table]]
     """All tables, by file name."""
     in_short: Callable[[Any], list[str]]
-    """What one summary says, in the few lines that a command ends with."""
+    """What one summary says, in the few lines that a command prints at its end."""
     draw: Callable[[Summaries, str, Path], None] | None = None
     """Draws the figures, under a title, into a folder."""
     compared: Callable[[Summaries], dict[str, Table]] | None = None
@@ -108,4 +110,5 @@ REPORTS = {
     "carry_free": Report("Carry-free addition", sum_tables.all_tables, sum_tables.in_short, sum_figures.all_figures),
     "own_questions": Report("Questions of your own", own_questions.all_tables, own_questions.in_short),
 }
-"""By the benchmark's kind, which is also the name of its part of summary.json; lengths is that of lab.pretrain."""
+"""The reports by the kind of the benchmark, which is also the name of its part of summary.json. The kind lengths is
+what lab.pretrain measures."""

@@ -10,7 +10,7 @@
     def read(text):  # may be left out: then all that the model writes, without white space around it, is the answer
         return text.strip().rstrip(".")
 
-Asked for a second time, `questions` should yield the same again, because a run that was killed is resumed.
+`questions` should yield the same whenever it is called with the same seed, because a run that was killed is resumed.
 '''
 
 import importlib.util
@@ -36,8 +36,8 @@ class OwnQuestions:
     def __init__(self, config: OwnQuestionsConfig, seed: int) -> None:
         """
         Args:
-            config: the file, and how it is asked.
-            seed: what the file's `questions` gets.
+            config: the file, and how its questions are asked.
+            seed: the argument of the file's `questions`.
 
         Raises TaskError if the file cannot be used.
         """
@@ -77,7 +77,7 @@ class OwnQuestions:
 
 
 def check_file(path: Path) -> None:
-    """Raises TaskError if a file cannot be used, without asking it for questions."""
+    """Raises TaskError if a file cannot be used. Does not call its `questions`."""
     _module(path)
 
 

@@ -1,7 +1,7 @@
-"""The types of a benchmark's results, samples, readings and summaries, and how they are written as JSON.
+"""The types of a benchmark's results (samples, readings and summaries), and how they are written as JSON.
 
     Sample     one question, its completion, and the score of each reading
-    Reading    what one reading takes for the answer, and how good it is
+    Reading    what one reading takes to be the answer, and how good that answer is
     Scores     the metrics over many readings, each an Estimate
     Figures    the scores of a group of samples, in every reading, and how many were asked
     Summary    the content of summary.json: the figures of each benchmark, or those before and after tuning
@@ -76,13 +76,13 @@ class Scored(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one reading takes for the answer, and how good it is."""
+    """What one reading takes to be the answer, and how good that answer is."""
 
     given: str | None
     """The answer as the model wrote it; None if there is none."""
     exact_match: bool
     digit_match: float | None = None
-    """Between 0 and 1; None for benchmarks that compare values."""
+    """Between 0 and 1; None for benchmarks that only compare values."""
     dlength: int | None = None
     error: str | None = None
     """The class of a wrong integer sum (lab/numbers/taxonomy.py)."""
@@ -285,7 +285,10 @@ class Figures(Result):
 
 
 class Digits(Result):
-    """The largest lengths that pass a threshold (A.1.8), and the largest up to which every measured length passes."""
+    """The largest lengths that pass a threshold (A.1.8).
+
+    `contiguous` stands for the largest length up to which every measured length passes.
+    """
 
     well_learned: int
     well_learned_contiguous: int
@@ -329,7 +332,8 @@ class CurvePoint(Scores):
     task: str
     length: int
     tokens: float | None = None
-    """How many tokens an answer took, with everything that was written before it; None in runs of earlier versions."""
+    """How many tokens the model wrote for a problem on average, including what came before the answer; None in runs of
+    earlier versions."""
 
 
 class Rates(Result):
@@ -364,7 +368,8 @@ class SumsSummary(Result):
     success_rate: dict[str, JsonEstimate | None]
     """By reading, the share of right answers among the answered questions."""
     success_rate_of_asked: dict[str, JsonEstimate | None]
-    """By reading, the share among all questions: API errors count as wrong, so that they cannot raise it unnoticed."""
+    """By reading, the share of right answers among all questions. API errors count as wrong, so they cannot raise it
+    unnoticed."""
     outcomes: dict[str, int]
     outcome_shares: dict[str, JsonEstimate | None]
     seconds: Seconds
@@ -376,7 +381,7 @@ class SumsSummary(Result):
     parse_errors: dict[str, int] | None = None
     flags: dict[str, int] | None = None
     right_in_text: dict[str, int] | None = None
-    """How often each kind occurred; None for kinds that the benchmark does not count."""
+    """These five say how often each kind occurred; None if the benchmark does not count them."""
 
 
 class OwnSummary(Result):
@@ -420,7 +425,7 @@ class VariantCosts(Result):
 
 
 class CostRatios(Result):
-    """The seconds of one variant divided by those of another."""
+    """The seconds of one variant divided by those of another variant."""
 
     overall: JsonEstimate
     tasks: dict[str, JsonEstimate]

@@ -25,7 +25,7 @@ class CostConfig(RunConfig):
     rules: RulesConfig = RulesConfig()
     """Which rules the model follows; problems whose rule does not fit the window are left out for both models."""
     batch_size: int = Field(default=128, ge=1)
-    """Problems that are answered together, in every variant except the one at equal memory."""
+    """Problems that are answered together, in every variant except the one with equal memory."""
     speculation: int = Field(default=16, ge=1)
     """The most tokens that are drafted for a request in one forward pass, in the variant with drafts."""
     plain: bool = True

@@ -92,7 +92,13 @@ def _locate(loc: Sequence[str | int], shape: Shape, defs: Shape) -> tuple[list[s
 
 
 def did_you_mean(given: Any, allowed: Sequence[str], cutoff: float = 0.6) -> str:
-    """A suggestion from `allowed`, which may also be a text of quoted words by pydantic; empty if nothing is close."""
+    """A suggestion from `allowed`, such as ", did you mean adamw?"; empty if nothing is close.
+
+    Args:
+        given: what the user wrote.
+        allowed: the allowed words, or a text of pydantic that quotes them.
+        cutoff: how similar a word must be to be suggested, from 0 to 1.
+    """
     words = re.findall(r"'([^']*)'", allowed) if isinstance(allowed, str) else allowed
     close = difflib.get_close_matches(str(given), words, n=1, cutoff=cutoff)
     return f", did you mean {close[0]}?" if close else ""
@@ -106,7 +112,10 @@ def show(value: Any) -> str:
 
 
 def _resolve(shape: Shape, defs: Shape) -> Shape:
-    """`shape` with its reference followed and its null alternative dropped; its own description and default win."""
+    """`shape` with its reference followed and its null alternative dropped.
+
+    Its own description and default replace those of the reference.
+    """
     alternatives = [part for part in shape.get("anyOf", []) if part.get("type") != "null"]
     if "$ref" in shape:
         inner = defs[shape["$ref"].rpartition("/")[2]]
@@ -118,7 +127,7 @@ def _resolve(shape: Shape, defs: Shape) -> Shape:
 
 
 def _variants(shape: Shape, defs: Shape) -> dict[str, Shape]:
-    """The alternatives of a union that is told apart by kind, by that kind; empty if `shape` is not such a union."""
+    """The alternatives of a union that has a `kind`, by this kind; empty if `shape` is not such a union."""
     mapping = shape.get("discriminator", {}).get("mapping", {})
     return {tag: _resolve({"$ref": reference}, defs) for tag, reference in mapping.items()}
 

@@ -19,9 +19,9 @@ class LocalEngineConfig(Section):
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
     """The most tokens that are drafted for a request in one forward pass; 0 turns drafting off. Drafts come from the
-    prompt and from earlier answers of the same group. They do not change any answer, except by rounding. They pay for
-    long answers that repeat themselves, such as traces of rules, on a device that computes a few more tokens in the
-    same time; on a CPU they cost as much as they save."""
+    prompt and from earlier answers of the same group. They do not change any answer, except by rounding. They save time
+    if answers are long and repeat themselves, such as traces of rules, and if the device computes a few more tokens in
+    the same time; on a CPU they cost as much as they save."""
 
 
 class EndpointConfig(Section):
@@ -75,7 +75,7 @@ class VllmConfig(Section):
     memory_share: float = Field(default=0.9, gt=0, le=1)
     """The share of each GPU's memory that vLLM may use."""
     max_model_len: int | None = Field(default=None, ge=1)
-    """Most tokens of a prompt and its completion together; the model's own limit if not given."""
+    """The most tokens of a prompt and its completion together; the model's own limit if not given."""
     batch_size: int = Field(default=256, ge=1)
     """Requests between two writes to disk; within these, vLLM forms its own batches."""
 
@@ -93,8 +93,8 @@ class NupaConfig(Section):
     needs 20 problems at every length: 120 per range are enough for tasks of up to 20 digits, 800 for tasks of up to
     100."""
     published: Path | None = None
-    """A file in the published layout, {task: {digit: [text]}}, to take the problems from instead. Then at most
-    `problems_per_range` of each task and range are taken."""
+    """A file in the published layout, {task: {digit: [text]}}. If it is given, problems are taken from it, at most
+    `problems_per_range` of each task and range."""
     setting: Literal["base", "chat", "api", "rule_following"] = "base"
     """How a question is asked. base: raw text that the model continues. chat: the model's chat template. api: the chat
     template with the paper's system message (A.2). rule_following: raw text that begins with the rule to follow

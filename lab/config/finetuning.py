@@ -37,11 +37,13 @@ class DigitTokensConfig(Section):
 
     kind: Literal["original", "one_digit", "k_digit"] = "original"
     """original: as the tokenizer does. one_digit: each digit is a token. k_digit: groups of at most `k` digits. Groups
-    that the vocabulary lacks become new tokens, which start as the mean of their digits' embeddings and are trained;
-    tokens of more digits are never produced."""
+    that the vocabulary lacks become new tokens, which start as the mean of their digits' embeddings and are trained.
+    Tokens with more digits are never produced."""
     k: int = Field(default=3, ge=2, le=4)
+    """The most digits of a group, with kind=k_digit."""
     align: Literal["left", "right"] = "right"
-    """The end of a run from which k_digit counts groups. With right, decimals are still counted from the point."""
+    """The end of a run of digits from which k_digit counts groups. With right, decimals are still counted from the
+    point."""
 
 
 class TextTokenizerConfig(Section):
@@ -52,22 +54,22 @@ class LocalityConfig(Section):
     """Which digits a token may attend to with positions.kind=coupled (lab/models/coupled.py)."""
 
     window: int = Field(default=1, ge=0)
-    """How many places on both sides of the digit that is written next are visible."""
+    """How many places are visible on each side of the place that is written next."""
     operands: int = Field(default=2, ge=1, le=2)
-    """How many numbers come before an answer. Until then no digit of another number is visible: the digits of operands
-    see words and themselves."""
+    """How many numbers come before an answer. Until the answer, tokens see no digits of other numbers: the digits of
+    operands see words and themselves."""
     words: Literal["all", "last"] = "all"
-    """Which words the digits of an answer see. all: all before them. last: the last one before the answer, which has
-    seen all others, and the first token of the text. What the answer knows of the question's wording then goes through
-    one token, and the wording cannot turn a digit later on."""
+    """Which words the digits of an answer see. all: all before them. last: only the last one before the answer, which
+    has seen all others, and the first token of the text. What the answer knows of the question's wording then goes
+    through one token, so the wording cannot change a later digit."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"
-    """What becomes of digits outside the window. seen: tokens may attend to them, and each head of each layer learns
-    how much their scores fall, from 0. Goes with words=all and all layers."""
+    """What happens to digits outside the window. hidden: no token attends to them. seen: tokens may attend to them, and
+    each head of each layer learns how much to lower their scores, starting from 0. Needs words=all, layers left out."""
     far_at_most: int = Field(default=0, ge=0)
-    """With far=seen: all digits outside the window together weigh at most as much as so many of them would, however
-    many there are; 0 for no bound."""
+    """With far=seen: a bound on the joint weight of all digits outside the window, as a number of such digits. However
+    many there are, they weigh no more than this many would; 0 for no bound."""
 
     @field_validator("layers")
     @classmethod
@@ -97,13 +99,13 @@ class TextPositionsConfig(Section):
     """Which digits are visible with kind=coupled."""
     places: int = Field(default=0, ge=0)
     """How many places have an embedding, which is added to the embedding of a digit (Abacus, McLeish et al. 2024); 0
-    for none. The place of a token is the number of digits of its run up to and including it. The embeddings start at
-    zero, so they change nothing before they are trained. During training, the place of the first digit is drawn for
-    each batch, so that all embeddings are trained."""
+    for none. The place of a token is the number of digits in its run of digits, up to and including the token. The
+    embeddings start at zero, so they change nothing before they are trained. During training, the place of the first
+    digit is drawn for each batch, so that all embeddings are trained."""
     same_place: bool = False
-    """Give every head a learned bias towards the digits whose place is written next, in the two preceding numbers
-    (lab/models/same_place.py). The biases start at zero, so they change nothing before they are trained. Numbers must
-    be written from their lowest digit up: format.reverse=total or answer."""
+    """Give every head a learned bias towards those digits of the two preceding numbers that have the place that is
+    written next (lab/models/same_place.py). The biases start at zero, so they change nothing before they are trained.
+    Answers must be written from their lowest digit up: format.reverse=total or answer."""
 
 
 class Swap(Section):
@@ -163,7 +165,7 @@ class DataConfig(Section):
 
 
 class AlignmentConfig(Section):
-    """Rewards heads that attend to the operand's digit at the same place as the answer's digit that is predicted."""
+    """Rewards heads for attending to the operand's digit that has the place of the predicted digit of the answer."""
 
     first: list[tuple[int, int]] = Field(default=[])
     """Heads, each as [layer, head], that should attend to the first operand, such as those that lab.probe finds
@@ -182,12 +184,12 @@ class AlignmentConfig(Section):
 
 
 class ReplayConfig(Section):
-    """Ordinary text beside the problems, on which the model should not change (lab/training/replay.py)."""
+    """Ordinary text besides the problems, on which the model should not change (lab/training/replay.py)."""
 
     tokens: int = Field(default=0, ge=0)
     """Tokens of ordinary text in each forward pass; 0 for none."""
     every: int = Field(default=1, ge=1)
-    """Compare the predictions at every such token of the text; 1 for all."""
+    """Compare the predictions at one of every so many tokens of the text; 1 for all tokens."""
     weight: float = Field(default=1, gt=0)
     """Weight of the divergence from the untouched model, relative to the mean loss per answer token."""
 
@@ -205,7 +207,7 @@ class AdapterTrainingConfig(TrainingConfig):
     replay: ReplayConfig = ReplayConfig()
     bias_learning_rate: Rate = 0.3
     """Learning rate of the biases of positions.same_place, on the same schedule as the rest. It is large because a bias
-    must grow to the size of an attention score, about 1, and weights are about 0.01."""
+    must grow to the size of an attention score, about 1, whereas weights are about 0.01."""
     share_prefixes: bool = True
     """Compute prompt tokens that the problems of a batch share only once (lab/training/collation.py)."""
 
@@ -219,8 +221,8 @@ class EvaluationConfig(Section):
     are fewer."""
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
-    """The most tokens that are drafted for a problem in one forward pass (lab/inference/speculation.py). Drafts pay if
-    responses are long and repeat earlier text, as those that follow rules do."""
+    """The most tokens that are drafted for a problem in one forward pass (lab/inference/speculation.py); 0 for no
+    drafts. Drafts save time if responses are long and repeat earlier text, as those that follow rules do."""
 
 
 class FinetuneConfig(RunConfig):

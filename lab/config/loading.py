@@ -1,4 +1,4 @@
-"""From a YAML file and ``key.sub=value`` arguments to a validated config, and back.
+"""Turns a YAML file and ``key.sub=value`` arguments into a validated config, and a config into YAML.
 
 A config is strict JSON written as YAML 1.2: ``1e-4`` is a number, ``no`` is a word, and no key is given twice. Every
 value remembers where it was written, so that an error can name the place. All errors of a config are reported at once,
@@ -62,8 +62,9 @@ def dump(config: BaseModel) -> str:
 
 
 def renewed(schema: type[BaseModel], config_yaml: str) -> str:
-    """A config that an earlier version dumped, with the defaults of keys that were added later, so that its runs can be
-    resumed. If the text no longer fits the schema, it is returned unchanged.
+    """A config that an earlier version dumped, with the defaults of keys that were added later.
+
+    With it, runs of that version can be resumed. If the text no longer fits the schema, it is returned unchanged.
     """
     try:
         return dump(schema.model_validate(yaml.safe_load(config_yaml)))
@@ -134,7 +135,10 @@ for _name, (_pattern, _) in _SCALARS.items():
 
 
 def _read(path: Path, below: tuple[Path, ...] = ()) -> _Node:
-    """The file's tree, merged over the tree of the file it extends. `below`: the files whose ``extends`` led here."""
+    """The file's tree, merged over the tree of the file that it extends.
+
+    `below`: the files whose ``extends`` led to this one.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -179,7 +183,10 @@ def _merge(base: _Node, overlay: _Node) -> _Node:
 
 
 def _parse(text: str, origin: Callable[[int], str]) -> _Node:
-    """The tree of one YAML document; `origin` turns a line number into the name of its place. Raises `ConfigError`."""
+    """The tree of one YAML document. Raises `ConfigError`.
+
+    `origin`: turns a line number into the name of the place, such as file and line.
+    """
     try:
         document = yaml.compose(text, Loader=_Loader)
         return _Node(None, origin(1)) if document is None else _convert(document, origin)

@@ -26,8 +26,8 @@ class FormatConfig(Section):
     decimal: the digits after the point. each: both of these. total: the whole number from its end, so that its parts
     swap places too. answer: like total, but for the answer only."""
     pad: Literal["none", "operands", "answer", "all"] = "none"
-    """What is padded with zeros. operands: each part of an operand, to the digits of the longer operand. answer: each
-    part of the answer, to the same number of digits. all: both."""
+    """What is padded with zeros. operands: each part of an operand, to as many digits as in the longer operand. answer:
+    each part of the answer, to as many digits as in the longer operand. all: both."""
     index_hints: Literal["none", "question", "both"] = "none"
     """Put a token with the place before each group of digits (Zhou et al. 2024), in the question alone or in the answer
     too."""

@@ -45,7 +45,7 @@ class PositionsConfig(Section):
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
 LOCAL_ENCODINGS: tuple[Encoding, ...] = ("rope", "relative", "learned")
-"""Those that `locality`, `window`, `far_copies` and `far_at_most` go with."""
+"""The encodings that `locality`, `window`, `far_copies` and `far_at_most` work with."""
 Slope = Annotated[float, Field(ge=0)]
 
 SIZES: dict[str, tuple[int, int, int, int, int]] = {
@@ -68,7 +68,7 @@ class ScratchConfig(Section):
     """0.2M, 0.4M, 1.3M, 3.2M, 0.1B, 0.9B or 3B: the number of parameters without embeddings, with the paper's
     key-value heads. With key_value_heads=as_heads, 1.3M and the last three have 11 to 12 % more."""
     layers: int | None = Field(default=None, ge=1)
-    """How many layers, if not as many as the size has."""
+    """Number of layers; that of the size if not given."""
     key_value_heads: Literal["as_heads", "paper"] = "as_heads"
     """paper: several heads share a key-value head, as in Table 11. as_heads: each head has its own, as some probing
     instruments need."""
@@ -79,10 +79,10 @@ class ScratchConfig(Section):
     query with a learned vector for the signed distance, which is cut at 4 (Shaw et al. 2018). learned: nothing;
     instead, an embedding of each id is added to the inputs."""
     locality: Slope | list[Slope] = 0.0
-    """With rope, relative or learned: how much an attention score falls for each step between the two position ids; for
-    coupled ids, which wrap around, the distance is the shorter way round. One number for all heads, or one for each. It
-    keeps the attention that leaks to far digits from growing with their number. 0 for none. 1 works for sums; a product
-    by one digit needs a head that sees this digit from far away."""
+    """With rope, relative or learned: how much an attention score falls per step of distance between the two position
+    ids (for coupled ids, which wrap around, the distance is the shorter way round). One number for all heads, or one
+    for each; 0 for none. Without it, the more far digits there are, the more attention leaks to them. 1 works for sums;
+    a product by one digit needs a head that sees this digit from far away."""
     window: int = Field(default=0, ge=0)
     """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
     for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""
@@ -91,8 +91,9 @@ class ScratchConfig(Section):
     copies of itself (their logarithm is added to its score). The model learns to ignore far digits as if numbers were
     that many times longer; how strongly, and in which heads, is learned. 1 changes nothing, and nor does the test."""
     far_at_most: int = Field(default=0, ge=0)
-    """With rope, relative or learned: all digits whose position ids are 4 or more away together weigh at most as much
-    as so many of them would, however many there are; 0 for no bound. `NumberLlama.bound_far` sets it after training."""
+    """With rope, relative or learned: a bound on the joint weight of all digits whose position ids are 4 or more away,
+    as a number of such digits. However many there are, they weigh no more than this many would; 0 for no bound.
+    `NumberLlama.bound_far` sets it after training."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
@@ -145,7 +146,7 @@ class PretrainingDataConfig(Section):
     task's rule comes before the answer (lab/text/rule_notation.py); format.reverse is then none or integer, and other
     keys of format and tokenizer have no effect."""
     rules: RulesConfig = RulesConfig()
-    """Which rules are followed, and in what detail; with style=rule_following."""
+    """With style=rule_following: which rules are followed, and in what detail."""
     rule_shown: bool = False
     """With style=rule_following: show the rule's text before the question. Otherwise a token names the task."""
     packing: int = Field(default=1, ge=1)
@@ -205,8 +206,8 @@ class LengthCurvesConfig(Section):
     """Factor on the attention scores in the test at the end. In contexts that are longer than in training, attention
     leaks to the many extra keys; a factor slightly above 1 counters that."""
     erase: bool = False
-    """Compute each token only from what model.window still shows of the row, so that it costs the same however long a
-    trace is (lab/inference/erasing.py)."""
+    """Compute each token only from the part of the row that model.window still shows. The cost of a token then does not
+    grow with the length of the trace (lab/inference/erasing.py)."""
     while_training: list[int] = Field(default=[])
     """Lengths that are also measured at each validation, for curves over the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
@@ -223,7 +224,7 @@ class InternalizeConfig(Section):
     """Stages of training in which traces lose their first lines (lab/text/internalizing.py)."""
 
     stages: int = Field(default=0, ge=0)
-    """How many stages there are after that of whole traces; 0 to remove nothing."""
+    """How many stages follow the one of whole traces; 0 to remove nothing."""
     whole: int = Field(default=500, ge=1)
     """How many steps train on whole traces before the first stage."""
     every: int = Field(default=100, ge=1)
@@ -241,8 +242,8 @@ class PretrainTrainingConfig(TrainingConfig):
     """Train with torch.compile; on a CPU, attention is then not fused. The first steps take longer, and a CPU needs a
     C++ compiler."""
     keep_steps: bool = False
-    """Keep the model of each validation in steps/<step>, which every command opens like a run, to look at the training
-    in time (experiments/in_time.py)."""
+    """Keep the model of each validation in steps/<step>, to see how training changes it (experiments/in_time.py). Every
+    command opens such a folder like a run."""
 
 
 class PretrainConfig(RunConfig):

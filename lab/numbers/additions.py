@@ -5,7 +5,8 @@ pairs nor testing on them says much about carries (Quirke and Barez 2023 also re
 of L digits:
 
     uniform      both numbers have L uniform digits
-    carries      some digits of the second are 9 minus those of the first, at a rate drawn for each problem: chains
+    carries      some digits of the second are 9 minus those of the first, at a rate drawn for each problem, so that
+                 carries run over several places
     nines_short  99...9 (L digits) and a number of 1 to 4 digits, in either order: the carry runs through all places
     nines        99...9 (L digits) and a uniform number of L digits
 
@@ -32,7 +33,7 @@ def _digits(length: int, generator: np.random.Philox) -> list[int]:
 
 
 def _complemented(a: list[int], b: list[int], generator: np.random.Philox) -> list[int]:
-    """`b` with some digits replaced by 9 minus the digit of `a` in the same place, so that they pass a carry on.
+    """`b` with some digits replaced by 9 minus the digit of `a` in the same place; such places pass a carry on.
 
     A rate is drawn first; each digit is then replaced with that probability.
     """
@@ -150,7 +151,7 @@ def vary(item: Problem, carries: float, short_second: float, nines: float, seed:
     if shortened < short_second:
         b = _digits(1 + int(generator.random_raw()) % len(a), generator)
     if nined < nines:
-        a = [9] * max(1, len(a) - subtracts)  # their sum has one digit more, and here it is an operand
+        a = [9] * max(1, len(a) - subtracts)  # the sum has one digit more; in a subtraction it is an operand
         b = b[-len(a) :]
     elif complemented < carries:
         b = _complemented(a, b, generator)

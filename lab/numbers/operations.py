@@ -85,7 +85,7 @@ def to_scientific(a: Integer | Float) -> Scientific:
 
 
 def significant(a: Integer | Float, figures: Integer) -> str:
-    """The number rounded half up to so many figures, as text, because trailing zeros count (50400 to 2 is 5.0e4).
+    """The number rounded half up to `figures` figures, as text, because trailing zeros count (50400 to 2 is 5.0e4).
 
     The released code rounds 9 % of its items wrongly; this is exact school rounding.
     """

@@ -1,4 +1,4 @@
-"""Two models on the same problems: by how much does the second do better, and can it be chance?
+"""Compares two models on the same problems: by how much the second is better, and whether that can be chance.
 
 Problems that both models solve, or neither, say nothing about the difference. Only the discordant pairs count: those
 that the second model gained, and those that it lost.
@@ -53,8 +53,8 @@ class Difference(NamedTuple):
     def estimate(self) -> Estimate:
         """Second share minus first, with its 95 % interval (Newcombe 1998, method 10, for paired proportions).
 
-        It is made of Wilson's intervals of both shares, so unlike a bootstrap's it has a width even if no pair is
-        discordant.
+        It is computed from the Wilson intervals of both shares. Unlike a bootstrap interval, it has a width even if no
+        pair is discordant.
         """
         new, old, phi = self.second, self.first, self._correlation()
 
@@ -77,13 +77,16 @@ class Difference(NamedTuple):
 
     @property
     def p(self) -> float:
-        """McNemar's exact test (1947): how likely so unequal a split is, if gain and loss are equally likely."""
+        """McNemar's exact test (1947): how likely so unequal a split is if gains and losses are equally likely."""
         return _mcnemar(min(self.gained, self.lost), self.gained + self.lost)
 
     @property
     def detectable(self) -> float | None:
-        """The smallest difference of shares that would have p < 0.05 with this number of discordant pairs. Fewer than
-        six pairs cannot show any difference, so at least six are assumed. None if there are fewer than six problems."""
+        """The smallest difference of shares that would have p < 0.05 with this number of discordant pairs.
+
+        Fewer than six pairs cannot show any difference, so at least six are assumed. None if there are fewer than six
+        problems.
+        """
         discordant = max(self.gained + self.lost, _FEWEST)
         if self.n < _FEWEST:
             return None

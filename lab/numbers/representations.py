@@ -47,7 +47,7 @@ class Integer:
 
 
 class Decimal:
-    """coefficient x 10**exponent, with no trailing zero in the coefficient: what Float and Scientific share."""
+    """What Float and Scientific share: coefficient x 10**exponent, with no trailing zero in the coefficient."""
 
     __slots__ = ("coefficient", "exponent")
 
@@ -137,6 +137,7 @@ class Scientific(Decimal):
         return len(str(self.coefficient)) - 1
 
     def with_power(self, power: int) -> "Scientific":
+        """The same significand with another exponent."""
         return Scientific(self.coefficient, power - self.decimals)
 
     def __str__(self) -> str:

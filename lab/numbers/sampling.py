@@ -2,8 +2,8 @@
 
 Nothing is pre-generated: any problem is computed when it is asked for, and is the same on every machine. Problems
 come in blocks. Each block has its own counter-based generator (Philox), keyed by a hash of everything that names the
-block. Only the generator's raw words are used, because numpy guarantees that those streams never change, but not the
-distributions built on them.
+block. Only the generator's raw words are used: numpy guarantees that their streams never change, but it gives no such
+guarantee for the distributions built on them.
 
 Raw numbers follow Number Cookbook A.1.7: the first has the full length L, the second a length uniform in L/2..L.
 """
@@ -23,7 +23,9 @@ from lab.numbers.splits import Split, split_of, unordered
 from lab.numbers.tasks import TASKS, Prepare, Task
 
 BLOCK = 128
+"""Problems of a block."""
 _ROUND = 160
+"""Candidates that are drawn together."""
 _ROUNDS_WITHOUT_RESULT = 64
 """A split is assumed to be empty if this many rounds of candidates contain none of its problems."""
 
@@ -77,8 +79,8 @@ def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[P
     """The first `count` distinct problems of the stream; problems with swapped operands are the same.
 
     Nothing is drawn beyond the last of them, because draws are costly: among long numbers, one in 16 is a test problem.
-    The list is shorter if there are fewer such problems: drawing stops once a whole block, and 20 times as many draws
-    as there are problems so far, have brought nothing new.
+    The list is shorter if there are fewer such problems: drawing stops if nothing new has come in a whole block, and in
+    20 times as many draws as there are problems so far.
     """
     kept: dict[tuple[str, str], Problem] = {}
     number = since_last = 0
@@ -100,8 +102,8 @@ class Mixture(Sequence[Problem]):
     """An endless mixture of cells in equal shares, cut off at `size` problems.
 
     Each round visits every cell once, in its own random order; round r takes problem r of each cell. So every prefix is
-    balanced, and computing one item costs no more than computing its block. Streams are endless but there are only so
-    many short problems, so the shortest lengths repeat.
+    balanced, and computing one item costs no more than computing its block. Streams are endless, but there are only
+    finitely many short problems, so problems of the shortest lengths repeat.
     """
 
     def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int) -> None:

@@ -11,8 +11,8 @@ Split = Literal["train", "valid", "test"]
 
 _LONG = (2**32 // 16, 2**32 // 8)
 _SHORT = (2**32 // 4, 2**32 // 2)
-"""Hashes below the first bound are test, those below the second valid. There are few short problems, so a larger share
-of them is set aside, to have enough to test."""
+"""Hashes below the first bound are test, others below the second bound valid. There are few short problems, so a larger
+share of them is set aside, to have enough for testing."""
 
 SHORT_LENGTH = 3
 

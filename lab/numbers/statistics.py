@@ -56,7 +56,7 @@ def _score_interval(p: float, n: int, z: float = 1.959964) -> Estimate:
 
 
 def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000) -> Estimate:
-    """Percentile bootstrap of a mean (Efron 1979), 95 %. From a single value, nothing is known about the mean.
+    """Percentile bootstrap of a mean (Efron 1979), 95 %. The interval is infinite for a single value.
 
     Resampling n values is the same as drawing how often each distinct value occurs, which is faster.
 
@@ -139,9 +139,9 @@ def student_mean(values: Sequence[float], low: float = -math.inf, high: float = 
 def seeds_proportion(shares: Sequence[float], n: int) -> Estimate:
     """Mean of the proportions of several seeds, each measured on `n` problems.
 
-    The interval covers Student's over the seeds and Wilson's over all their problems, because seeds that agree do not
-    make the mean certain. For a single seed it is Wilson's. The estimate's n is the number of seeds, or for a single
-    seed the number of its problems. Raises ValueError if there are no seeds.
+    The interval covers both Student's interval over the seeds and Wilson's over all their problems, because seeds that
+    agree do not make the mean certain. For a single seed it is Wilson's. The estimate's n is the number of seeds, or
+    for a single seed the number of its problems. Raises ValueError if there are no seeds.
 
     Args:
         shares: the proportion of each seed, 0 to 1.

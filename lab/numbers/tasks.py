@@ -95,7 +95,7 @@ def close_powers(a: Scientific, b: Scientific, word: int) -> Operands:
 
 
 def close_powers_descending(a: Scientific, b: Scientific, word: int) -> Operands | None:
-    """sub: the second exponent is 1 to 5 below the first; differences below 1 are refused (no such exponent)."""
+    """sub: the second exponent is 1 to 5 below the first; differences below 1 are refused (a negative exponent)."""
     a, b = either_order(a, b, word)  # type: ignore[assignment]
     a = a.with_power(max(a.power, 1))
     b = b.with_power(max(a.power - 1 - (word >> 1) % 5, 0))
@@ -149,7 +149,7 @@ def with_figures(a: Number, b: Number, word: int) -> Operands:
 
 
 def finite_decimal(a: Fraction, b: Fraction, word: int) -> Operands | None:
-    """to_float: the denominator is 2**i * 5**j, with i and j at most the length, which reducing must not change."""
+    """to_float: the denominator is 2**i * 5**j, with i and j at most the length; reducing must keep the length."""
     digits = length(a)
     denominator = 2 ** (word % (digits + 1)) * 5 ** ((word >> 16) % (digits + 1))
     fraction = Fraction.reduced(max(a.numerator, a.denominator), denominator)
@@ -157,7 +157,7 @@ def finite_decimal(a: Fraction, b: Fraction, word: int) -> Operands | None:
 
 
 def small_power(a: Scientific, b: Scientific, word: int) -> Operands:
-    """to_float: an exponent that does not add more zeros than the number has decimals."""
+    """to_float: the exponent is at most the number of decimals, so that no zeros are appended."""
     return a.with_power(word % (min(a.power, a.decimals) + 1)), None
 
 

@@ -125,7 +125,7 @@ def _small_difference(given: str, true: str, sign: int = 1) -> int | None:
     difference = 0
     for g, t in zip(given, true, strict=True):
         difference = 10 * difference + sign * int(g) - int(t)
-        # Later digits change it by at most 9, or with a sign move it further away: it cannot come back.
+        # It cannot come back: each later digit multiplies it by 10, and brings it back by at most 9.
         if abs(difference) > 8:
             return None
     return difference

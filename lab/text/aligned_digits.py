@@ -3,7 +3,7 @@
     1234 + 89 = 1323        the answer's 2 counts tens, like the 3 of 1234 and the 8 of 89
     1.5e3 + 2.5e2 = 1.75e3  the answer's 7 counts hundreds, like the 5 of 1.5e3 and the 2 of 2.5e2
 
-The digits of fractions and of exponents have no such places.
+Digits of fractions and exponents have no such place value, so they are not aligned.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,19 +20,24 @@ NOWHERE = -1
 
 
 class AlignedDigits(NamedTuple):
-    """For every token of the completion, and for the end token, the prompt token with the same place value.
+    """For each token of the completion, and for the end token, the index of the prompt token with the same place value.
 
-    The entry is NOWHERE if the prompt has no digit of that place.
+    The entry is NOWHERE if the operand has no digit of that place, or if the token is not a digit.
     """
 
     first: list[int]
-    """Tokens of the first operand."""
+    """Tokens in the first operand."""
     second: list[int]
-    """Tokens of the second operand."""
+    """Tokens in the second operand."""
 
 
 def aligned_digits(item: Example, tokenizer: "Tokenizer") -> AlignedDigits:
-    """Aligns the digits of a problem whose numbers are written plainly, for a tokenizer with one token per digit."""
+    """Aligns the digits of an answer with those of the operands.
+
+    Args:
+        item: a problem whose numbers are written plainly.
+        tokenizer: a fast tokenizer with one token per digit.
+    """
     problem, task = item.problem, task_of(item.problem)
     before, between, _ = around_operands(problem)
     prompt_ids = encode_prompt(item.prompt, tokenizer)

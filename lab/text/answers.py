@@ -36,17 +36,17 @@ def extract(text: str, representation: Representation, reading: Reading) -> str 
 
 
 def decided(text: str, representation: Representation) -> bool:
-    """Whether both readings are final, whatever follows: the text has an answer, and something after the answer."""
+    """Whether more text can change neither reading: the text contains an answer and continues after it."""
     text, _ = without_thoughts(text)
     match = _anywhere(representation).search(text)
     return match is not None and match.end() < len(text)
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """Splits a text into (what follows the opening thoughts, the thoughts).
+    """Splits a text into (the response, the thoughts before it).
 
-    If the thoughts never end, the whole text is thoughts. Many chat templates write <think> themselves, so that the
-    text may contain only </think>.
+    If the thoughts never end, the whole text is thoughts. Many chat templates write <think> themselves, so the text may
+    contain only </think>.
     """
     before, closed, after = text.partition("</think>")
     opened = before.lstrip().startswith("<think>")

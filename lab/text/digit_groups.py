@@ -34,7 +34,7 @@ def groups(digits: str, kind: Kind, size: int, alignment: str, words: Iterator[i
 
     Args:
         digits: the digits of one part.
-        kind: how to cut them (see above).
+        kind: how to cut them (see the table above).
         size: the most digits that a group has.
         alignment: "right" if the part is counted from its ones digit, "left" if it is counted from the point
             (`Representation.alignment`). Only aligned groups depend on it.

@@ -20,15 +20,15 @@ from lab.config.finetuning import DigitTokensConfig
 from lab.errors import ModelError
 
 _LONGEST = 200
-"""Groups are counted within the first so many digits of a run: the look-behind needs an alternative for each group."""
+"""How many decimals can be grouped from the point: the look-behind needs an alternative for each group."""
 
 
 class DigitTokens(NamedTuple):
     tokenizer: PreTrainedTokenizerBase
     new: dict[int, list[int]]
-    """For each new token, the tokens whose mean initializes its embedding."""
+    """For the id of each new token, the ids of the tokens whose mean embedding initializes its own."""
     forbidden: list[int]
-    """Tokens of the vocabulary with more digits in a row than a group may have; the tokenizer never produces them."""
+    """Ids of tokens with more digits in a row than a group may have; the tokenizer never produces them."""
 
 
 def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, hints: list[str]) -> DigitTokens:
@@ -37,7 +37,7 @@ def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, h
     Args:
         tokenizer: a pretrained tokenizer; it is not changed.
         config: how digits are cut.
-        hints: words that become tokens, such as <0.3>.
+        hints: index hints, which become tokens, such as <0.3>.
 
     Raises ModelError if the tokenizer is not a byte-pair tokenizer of the library `tokenizers`, or if it lacks a token
     for a single digit.

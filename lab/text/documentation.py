@@ -19,13 +19,13 @@ HELD_OUT = (
     "argparse", "asyncio.events", "collections", "csv", "datetime", "difflib", "email.message", "functools", "inspect",
     "json", "pathlib", "random", "re", "shutil", "statistics", "string", "textwrap", "threading", "unittest.mock",
 )  # fmt: skip
-"""TRAINING names the modules whose docstrings are trained on, HELD_OUT those that are only tested on."""
+"""TRAINING names the modules whose docstrings are used in training, HELD_OUT those that are only used for testing."""
 _SHORTEST = 200
 """The fewest characters of a docstring that is used; shorter ones say little."""
 
 
 def documentation(modules: Sequence[str]) -> str:
-    """The docstrings of the classes, methods and functions of these modules, each of them once."""
+    """The docstrings of the classes, methods and functions of these modules, each docstring once."""
     found = (text for name in modules for text in _docstrings(name))
     return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(found) if len(text) > _SHORTEST)
 

@@ -37,7 +37,7 @@ class EncodedExample(NamedTuple):
 def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
     """The token ids of a prompt, the same in training and in generation.
 
-    A text gets the special tokens that the tokenizer puts first; messages go through its chat template. Raises
+    Raw text gets the special tokens with which the tokenizer begins; messages go through its chat template. Raises
     ModelError if there is no chat template, or if it refuses the messages (some accept no system message).
     """
     if isinstance(prompt, str):
@@ -52,7 +52,7 @@ def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
 
 
 def opens_thoughts(prompt_ids: list[int], tokenizer: "Tokenizer") -> bool:
-    """Whether the chat template ends in <think>, so that what the model writes begins within its thoughts."""
+    """Whether the prompt ends in <think> (from the chat template), so that the model begins by writing thoughts."""
     return str(tokenizer.decode(prompt_ids[-16:])).rstrip().endswith("<think>")
 
 

@@ -11,9 +11,9 @@ from lab.errors import RuleError
 from lab.text.rulebook import CALLS, Rule, calls_rule
 
 MOST_STEPS = 100_000
-"""A rule that runs more statements than this is assumed never to end; the lab's longest problem takes an eighth."""
+"""A rule that runs more statements than this is assumed never to end; the lab's longest problem needs an eighth."""
 DEEPEST = 100
-"""The most calls nested within each other."""
+"""The most calls that may be nested."""
 MOST_DIGITS = 4000
 """The most digits of a value, or characters of a text; Python by default prints no numbers over 4,300 digits."""
 
@@ -31,29 +31,31 @@ class Step(NamedTuple):
     enter: a function begins, with its parameters set.
     call: a statement that calls a function of the rule begins; its assign or return follows when the function returns.
     test: the condition of an if or a while was evaluated.
-    loop, each, end: a for loop begins, takes a value, or ends. A while loop that is left by break also has an end.
-    pause: a stretch of statements is complete; it comes before a call, a return and every turn of a loop.
+    loop, each, end: a for loop begins, takes its next value, or ends. A while loop also has an end if break leaves it.
+    pause: a stretch of statements is complete; it comes before a call, a return and every iteration of a loop.
     assign, return, pass, break, continue: the statement of that name."""
     node: ast.FunctionDef | ast.stmt
     depth: int
     """How many calls are nested; 1 in the rule itself."""
     before: Names
+    """The names and their values before the step."""
     value: Any
     """The value that was assigned or returned, or whether the condition holds."""
     after: Names
+    """The names and their values after the step."""
 
 
 Watch: TypeAlias = Callable[[Step, Names], None]
-"""Called with each step and the live dictionary of names; the rule continues with whatever it changes there."""
+"""Called with each step and the dictionary of names; if it changes the dictionary, the rule continues with that."""
 
 
 def execute(rule: Rule, operands: Sequence[str], watch: Watch | None = None) -> list[Step]:
-    """Every step of a run; the last one returns the rule's answer.
+    """Every step of a run; the last step returns the rule's answer.
 
     Args:
         rule: the rule to run.
         operands: the values of its parameters, as text.
-        watch: called at each step.
+        watch: called at each step; see `Watch`.
 
     Raises RuleError, naming the rule, if it takes another number of operands, fails on these, or does not end.
     """
@@ -74,7 +76,7 @@ def literal(value: object) -> str:
 
 
 def unpacked(value: object, target: ast.expr | None = None) -> str:
-    """The value that is assigned or returned; several values are written side by side, without parentheses."""
+    """A value that is assigned (to `target`) or returned, as a literal; several values have no parentheses."""
     several = isinstance(value, tuple) or (isinstance(value, list) and isinstance(target, ast.Tuple))
     return ", ".join(map(literal, value)) if several and len(value) > 1 else literal(value)  # type: ignore[arg-type]
 
@@ -95,7 +97,7 @@ def computed(statement: ast.Assign | ast.AugAssign | ast.Return) -> ast.expr:
 
 
 class _Bounded(ast.NodeTransformer):
-    """Adds a length check to the operations that can make a huge text in one step: `a * b`, and padding to a width."""
+    """Adds a length check to operations that can make a huge text in one step: `a * b`, and padding to a width."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -185,6 +187,8 @@ class _ContinueSignal(BaseException):
 
 
 class Interpreter(Evaluator):
+    """Runs a rule and records its steps; see `execute`."""
+
     def __init__(self, rule: Rule, watch: Watch | None = None) -> None:
         super().__init__(rule)
         self.watch = watch
@@ -213,7 +217,7 @@ class Interpreter(Evaluator):
         self.steps.append(Step(did, node, self.depth, before, value, dict(names)))
 
     def seen(self, did: Did, node: ast.stmt, names: Names, value: Any = None) -> None:
-        """A step that changes no name."""
+        """Records a step that changes no name."""
         self.take(did, node, dict(names), names, value)
 
     def counted(self) -> None:
@@ -300,7 +304,7 @@ class Interpreter(Evaluator):
         self.seen("end", statement, names)
 
     def turn(self, loop: ast.While | ast.For, names: Names) -> bool:
-        """Runs the body once; returns whether the loop may go on."""
+        """Runs the body of the loop once, and returns whether the loop may go on."""
         try:
             self.block(loop.body, names)
         except _ContinueSignal:

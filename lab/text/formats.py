@@ -38,7 +38,7 @@ class TextFormat(Wording):
 
     @property
     def hints(self) -> list[str]:
-        """The words that stand before digits, which a tokenizer should know; empty without index hints."""
+        """All index hints, each of which should be one token; empty if the format has no index hints."""
         return [word for word in self._notation.vocabulary if re.fullmatch(_HINT, word)]
 
     @property
@@ -66,7 +66,7 @@ class TextFormat(Wording):
         return read if read and representation.pattern.fullmatch(read) else None
 
     def decided(self, text: str, representation: Representation) -> bool:
-        """Whether both readings are final, whatever follows."""
+        """Whether more text can change neither reading."""
         match = self._written(representation).search(text)
         return match is not None and match.end() < len(text)
 
@@ -80,7 +80,7 @@ def written(config: FormatConfig, tasks: Sequence[Task]) -> Wording:
 
 
 def tuned(config: FormatConfig, data: DataConfig) -> Wording:
-    """The wording in which a model is tuned and tested: with the rules that it follows, or else in a format.
+    """The wording for tuning and testing a model: rule following if `data` asks for it, otherwise a format.
 
     Raises TaskError as `TextFormat` does.
     """
@@ -88,7 +88,7 @@ def tuned(config: FormatConfig, data: DataConfig) -> Wording:
 
 
 def writable(config: FormatConfig) -> list[Task]:
-    """All tasks that a format can write together: without sig, if it pads scientific answers with zeros."""
+    """All tasks that a format can write together: all but sig if the format pads answers with zeros, otherwise all."""
     every = list(TASKS.values())
     return [task for task in every if task.name != "sig"] if config.pad in ("answer", "all") else every
 

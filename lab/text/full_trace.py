@@ -8,9 +8,9 @@ something up or changes its type (a slice, a method, int) is shown by its value 
 Lines say where loops are entered and ended, and where functions are entered and exited. Every `=` between two
 expressions is true in Python.
 
-Two lines of A.5.1 are left out, because long traces do not fit into the window: "check the stop criterion" before
-"enter the loop", and the value that a called function returns, unless it is computed on that line: the value appears
-again where it is assigned.
+Two kinds of line of A.5.1 are left out, because long traces do not fit into the window. One is "check the stop
+criterion" before "enter the loop". The other is the value that a called function returns, unless it is computed on that
+line, because the value appears again where it is assigned.
 """
 
 import ast
@@ -76,7 +76,7 @@ class FullTrace(Evaluator):
     def chosen(self, statement: ast.If | ast.While, seen: str, holds: bool) -> list[str]:
         """The values that a condition used, and the branch that is taken."""
         if isinstance(statement, ast.While):
-            # the line above has just shown that the strings are not empty
+            # the line before has just shown that the strings are not empty
             known = holds and self.only_names(statement.test)
             return [*([] if known else [seen]), "enter the loop" if holds else "end the loop"]
         if holds:

@@ -1,9 +1,9 @@
-"""Which lines of a trace a training leaves out, so that a model learns to do without them (ICoT-SI).
+"""Decides how many lines of a trace are left out in training, so that a model learns to do without them (ICoT-SI).
 
 Deng et al. 2024 (arXiv 2405.14838), section 3: training proceeds in stages. At each stage, more of the beginning of a
-chain of thought is removed, and what remains has to be written without it. Removal smoothing: a sample lacks o more
-than its stage says, with a chance proportional to exp(-4 o), so that stages overlap. The optimizer's state is reset
-when a stage begins.
+chain of thought is removed, and the model has to write the rest without it. Removal smoothing lets stages overlap: with
+a probability proportional to exp(-4 o), a sample lacks o more than its stage says. The optimizer's state is reset when
+a stage begins.
 
 Here whole lines are removed, not tokens.
 """
@@ -19,7 +19,12 @@ _SHARPNESS = 4
 
 
 class Removal:
-    """How many lines each training sample lacks."""
+    """How many lines each training sample lacks.
+
+    Args:
+        config: the stages.
+        batch_size: the number of samples in a step.
+    """
 
     def __init__(self, config: InternalizeConfig, batch_size: int) -> None:
         self.config, self.batch_size = config, batch_size

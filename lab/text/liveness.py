@@ -9,24 +9,26 @@ Live: TypeAlias = frozenset[str]
 
 
 class Leads(NamedTuple):
-    """The names that are live at each point to which a block may lead."""
+    """The names that are live at each point at which execution may continue after a block."""
 
     end: Live
     """At the end of the block."""
     broken: Live
     """After the innermost loop, where break leads."""
     continued: Live
-    """At the next turn of that loop, where continue leads."""
+    """At the next iteration of that loop, where continue leads."""
 
 
 class Liveness:
+    """The names that are live at each statement of a function: their values may still be read."""
+
     def __init__(self, function: ast.FunctionDef) -> None:
         self.before: dict[ast.stmt, Live] = {}
-        """The names whose values may still be read when a statement begins."""
+        """The names that are live when a statement begins."""
         self.after: dict[ast.stmt, Live] = {}
-        """Those when the statement is done."""
+        """The names that are live when a statement is done."""
         self.turn: dict[ast.stmt, Live] = {}
-        """Those when a turn of a loop begins, or when the loop ends."""
+        """For each loop, the names that are live when an iteration begins, or when the loop ends."""
         self.entry = self._block(function.body, Leads(frozenset(), frozenset(), frozenset()))
 
     def _block(self, statements: Sequence[ast.stmt], leads: Leads) -> Live:
@@ -57,7 +59,14 @@ class Liveness:
         return leads.end
 
     def _loop(self, loop: ast.While | ast.For, live: Live, given: Live, leads: Leads) -> Live:
-        """The names that are live when a turn begins: at least `live`. Each turn itself sets the names `given`."""
+        """The names that are live when an iteration of a loop begins.
+
+        Args:
+            loop: the loop.
+            live: names that are live in any case.
+            given: the names that each iteration sets itself.
+            leads: the names that are live after the loop.
+        """
         while True:
             more = live | (self._block(loop.body, Leads(live, leads.end, live)) - given)
             if more == live:

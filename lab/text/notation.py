@@ -47,9 +47,9 @@ _REVERSED: dict[str, tuple[str, ...]] = {
 class Notation:
     """How one tokenizer and format write the problems of some tasks.
 
-    `luck` is the seed of what is random, such as a sample's index in training: random groups, and the place at which
-    hints start, are a function of it and of the problem. Without luck, hints start at 0 and groups depend on the
-    problem alone.
+    `luck` is the seed of what is random: random groups, and the place at which hints start. In training, it is the
+    index of the sample. The words are a function of the problem and of luck. Without luck, hints start at 0 and groups
+    depend on the problem alone.
     """
 
     def __init__(self, tokenizer: TokenizerConfig, format: FormatConfig, tasks: Sequence[Task]) -> None:
@@ -109,7 +109,7 @@ class Notation:
         return written
 
     def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The words between "=" and <end>. With the same luck, hints start at the same place as in the question."""
+        """The words between "=" and <end>. If luck is the same, hints start at the same place as in the question."""
         task = self._task(problem)
         operands = self._operands(problem, task)
         starts = self._starts(problem, task, operands, luck) if self._hinted_answer else None
@@ -121,8 +121,9 @@ class Notation:
 
         The text keeps the digits that were written: 0 7 is 07, which is not the answer 7. Padding zeros are removed
         only if the format pads answers of this representation (pad=all or pad=answer, and a task with such answers is
-        padded). Then leading zeros of parts counted from the ones digit and trailing zeros of decimals are removed, but
-        never the only digit left of a part, nor the leading digit of scientific notation, which is never padded.
+        padded). Then leading zeros are removed from parts that are counted from the ones digit, and trailing zeros from
+        decimals. A part keeps at least one digit, and the leading digit of scientific notation is never padded, so it
+        stays.
 
         Only the digits matter, not the groups: a model may cut them differently. If answers have hints, one must stand
         before every group and name the right part; if they have none, no hint may appear. The places in hints are
@@ -204,7 +205,7 @@ class Notation:
         return found[::-1] if alignment == "right" else found
 
     def _starts(self, problem: Problem, task: Task, operands: list[list[str]], luck: int | None) -> list[int]:
-        """The place of each part's ones digit or first decimal; it is the same in all numbers of a problem.
+        """The place at which each part's hints start: that of its ones digit or first decimal, in all numbers alike.
 
         Places count digits, not groups, so that luck does not decide whether a problem can be written.
         """
@@ -252,8 +253,10 @@ class Notation:
         return self._format.pad in ("answer", "all") and _aligned(task) and task.answer is task.representation
 
     def _check_that_zeros_have_one_meaning(self, tasks: Sequence[Task]) -> None:
-        """Refuses sig next to padded scientific answers: in answers of sig, trailing zeros are significant figures, and
-        `read`, which knows only the representation, would remove them as padding.
+        """Refuses sig together with padded scientific answers.
+
+        In answers of sig, trailing zeros are significant figures. `read` knows only the representation, so it would
+        remove them as padding.
         """
         padded = [task.key for task in tasks if self._pads_answer(task) and task.answer is Scientific]
         figures = [task.key for task in tasks if task.name == "sig"]
@@ -265,7 +268,7 @@ class Notation:
 
 
 def _aligned(task: Task) -> bool:
-    """Whether a task has two numbers of the same places. A parameter is not a number to align with the first."""
+    """Whether a task has two numbers whose places can be aligned. A parameter is not such a number."""
     return task.second is task.representation and not task.has_parameter
 
 

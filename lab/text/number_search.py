@@ -1,8 +1,8 @@
 r"""Finds the first number of a given form in a text, in time linear in the length of the text.
 
-`re` tries [0-9]+\.[0-9]+ from each digit of a run of digits, and reads the rest of the run each time. Its time grows
-with the square of the run's length: seconds for 40,000 digits. This search first finds the last digit of a run, which
-the rest of the number must follow, and then goes backwards to the first digit.
+`re` tries [0-9]+\.[0-9]+ from each digit of a run of digits, and reads the rest of the run each time. So its time grows
+with the square of the run's length: seconds for 40,000 digits. This search first finds the last digit of the run
+together with the rest of the number, and then goes backwards to the first digit.
 """
 
 import re

@@ -1,12 +1,14 @@
-"""Which place a digit of a written number has: the power of ten that it counts.
+"""Finds the place of each digit of a written number: the power of ten that the digit counts.
 
-    4321 + 98 = 3231       integers, lowest digit first: 4 and 9 have place 0, 3 and 8 place 1
-    57.321                 123.75: 5 has place -2, 1 has place 2
-    24e25.6                6.52e42: the 6 has place 42; the digits of an exponent have places of their own
-    31/7                   7/13: so have the two parts of a fraction
+Models may write numbers with the lowest digit first. On the left are such numbers, on the right the places of digits:
 
-`place_values` reads a number of a problem, as people write it. `row_spots` reads a row of tokens, in which numbers may
-be mixed with text and the last one may be unfinished.
+    4321 + 98 = 3231    1234 + 89 = 1323: the digits 4 and 9 have place 0, the digits 3 and 8 have place 1
+    57.321              123.75: the digit 5 has place -2, the digit 1 has place 2
+    24e25.6             6.52e42: the digit 6 has place 42; in the exponent, 2 has place 0 and 4 has place 1
+    31/7                7/13: places start at 0 in each part, so 7 and 3 have place 0, and 1 has place 1
+
+`place_values` reads one number of a problem, highest digit first. `row_spots` reads a row of tokens: numbers may be
+mixed with text, and the last number may be unfinished.
 """
 
 from collections.abc import Sequence
@@ -15,32 +17,48 @@ from typing import NamedTuple
 from lab.numbers.representations import Fraction, Representation, Scientific, split_parts
 
 OPERANDS = 2
-"""How many numbers before it decide where a number starts."""
+"""How many of the preceding numbers decide at which place a number starts."""
 VALUE, EXPONENT, FRACTION = 1, 2, 3
-"""What a digit belongs to. The part of a fraction that is written second has FRACTION + 1."""
+"""What a digit belongs to: the value of a number, its exponent, or a part of a fraction. In a fraction, the part that
+is written first is FRACTION, the other one FRACTION + 1."""
 
 
 class Spot(NamedTuple):
-    """Where a digit is: in which number of its row (from 1), in which component of it, and at which place there."""
+    """Where a digit is in its row."""
 
     number: int
+    """Which number of the row the digit is in, from 1."""
     what: int
+    """What the digit belongs to: VALUE, EXPONENT, FRACTION or FRACTION + 1."""
     place: int
+    """The power of ten that the digit counts in the value, the exponent or the part of a fraction."""
 
 
 NO_SPOT = Spot(0, 0, 0)
+"""The spot of a token that is not a digit."""
 
 
 class Number:
-    """A number as far as it is written, lowest digit first: 4321 (1234), 57.321 (123.75), 24e25.6 (6.52e42), 31/7."""
+    """A number, perhaps unfinished, with its parts and their digits in the order of writing: lowest digit first.
+
+    For example, 57.321 stands for 123.75; its parts have the digits [5, 7] and [3, 2, 1].
+    """
 
     def __init__(self) -> None:
         self.separators = ""
+        """The separators, in the order of writing."""
         self.digits: list[list[int]] = [[]]
         """The digits of each part."""
         self.tokens: list[list[int]] = [[]]
+        """For each of these digits, the index of its token in the row."""
 
     def take(self, token: int, word: str) -> None:
+        """Appends the next digit or separator.
+
+        Args:
+            token: the index of its token in the row.
+            word: the digit or separator itself.
+        """
         if word in _SEPARATORS:
             self.separators += word
             self.digits.append([])
@@ -50,13 +68,13 @@ class Number:
             self.tokens[-1].append(token)
 
     def end(self) -> "Number":
-        """The number without a separator after its last digit, which is punctuation and not part of the number."""
+        """Drops a separator after the last digit, because it is punctuation; returns the number itself."""
         if not self.digits[-1]:
             self.separators, self.digits, self.tokens = self.separators[:-1], self.digits[:-1], self.tokens[:-1]
         return self
 
     def turned(self) -> "Number":
-        """The same number with its lowest digit first."""
+        """Reverses a number that was written highest digit first; returns the number itself."""
         self.separators = self.separators[::-1]
         self.digits = [part[::-1] for part in reversed(self.digits)]
         self.tokens = [part[::-1] for part in reversed(self.tokens)]
@@ -64,19 +82,27 @@ class Number:
 
     @property
     def form(self) -> str:
-        """The separator that tells the form of a number; empty for integers."""
+        """The form of the number: "/" for fractions, "e" for scientific notation, "." for floats, "" for integers."""
         return next((mark for mark in _SEPARATORS if mark in self.separators), "")
 
     @property
     def lowest(self) -> int | None:
-        """The place of the lowest digit; None for fractions, whose parts do not share places."""
+        """The place of the lowest digit of the value; None for fractions, whose two parts have places of their own."""
         if self.form == "/":
             return None
         exponent = sum(digit * 10**place for place, digit in enumerate(self.digits[0])) if self.form == "e" else 0
         return exponent - (len(self.digits[-2]) if "." in self.separators else 0)
 
     def spot(self, number: int, form: str, lowest: int, part: int, index: int) -> Spot:
-        """The spot of digit `index` of a part, in a number of this form whose lowest digit has the place `lowest`."""
+        """The spot of a digit of this number, written or next.
+
+        Args:
+            number: which number of the row this is, from 1.
+            form: the form that the number is assumed to have; see `form`.
+            lowest: the place that its lowest digit is assumed to have; see `lowest`.
+            part: the index of the digit's part, in the order of writing.
+            index: the index of the digit within its part.
+        """
         if form == "/":
             return Spot(number, FRACTION + part, index)
         if form == "e" and part == 0:
@@ -86,31 +112,35 @@ class Number:
 
 
 _SEPARATORS = "/e."
-"""The first of these that a number contains tells its form."""
+"""The separators of all numbers. The first of these that a number contains is its form."""
 
 
 class RowSpots(NamedTuple):
+    """What `row_spots` finds. The "last tokens" are those that its argument `last` asks for."""
+
     following: list[Spot]
-    """For each of the last tokens, the spot of the digit that would be written next."""
+    """For each of the last tokens, the spot of the digit that would follow it; NO_SPOT if no answer can begin yet."""
     own: list[Spot]
-    """The spot of each token; NO_SPOT for text."""
+    """For each token of the row, the spot of its digit; NO_SPOT if it is not a digit."""
     starts: list[int]
-    """For each of the last tokens that is part of an answer, the token with which the answer starts; otherwise 0."""
+    """For each of the last tokens, the index of the token with which its answer starts; 0 outside of answers."""
     inside: list[bool]
-    """For each token, whether it is part of a number: a digit, or a separator between digits."""
+    """For each token of the row, whether it is part of a number: a digit, or a separator between digits."""
 
 
 def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands: int = 0) -> RowSpots:
-    """The spots of the digits of a row of tokens.
+    """The spots of the digits of a row of tokens, and of the digits that would follow the last tokens.
 
-    The place of the next digit is known before it is written: a number starts at the place of the lowest digit of the
-    two numbers before it, and each digit is one place higher.
+    The place of the next digit is known before the digit is written. A number is assumed to start at the lowest place
+    of the two numbers before it, and each further digit is one place higher.
 
     Args:
-        words: the tokens of the row, one digit a word, with "" for tokens to ignore.
-        last: for how many of the last tokens the spot of the next digit is wanted.
-        ordinary: whether numbers are written highest digit first, except the one that is being written.
-        operands: how many numbers an answer needs before it. Tokens with fewer have no spot of a next digit.
+        words: the texts of the row's tokens, with one digit per token and "" for tokens to ignore.
+        last: how many tokens, counted from the end of the row, need the spot of the next digit.
+        ordinary: whether numbers are written highest digit first. The number at the end of the row, which is still
+            being written, is read lowest digit first in any case.
+        operands: how many numbers come before an answer. Tokens with fewer numbers before them get NO_SPOT as the spot
+            of the next digit.
     """
     numbers: list[Number] = []
     following: list[Spot] = []
@@ -141,7 +171,11 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
 
 
 def _following(number: Number, before: Sequence[Number]) -> Spot:
-    """The spot of the next digit of a number. What is not written yet is assumed to be as in the numbers before."""
+    """The spot of the next digit of a number.
+
+    What the number does not show yet is taken from the numbers before it: its lowest place from the last two, and its
+    form, as long as it has no separator, from the last one.
+    """
     known = [other.lowest for other in before[-OPERANDS:] if other.lowest is not None]
     form = number.form if number.separators or not before else before[-1].form
     part = len(number.digits) - 1
@@ -149,7 +183,14 @@ def _following(number: Number, before: Sequence[Number]) -> Spot:
 
 
 def place_values(number: str, representation: Representation) -> list[int | None]:
-    """The power of ten that each character of `number` counts; None for characters that are not digits of its value."""
+    """The power of ten that each character of a number counts.
+
+    None for characters that have no such place: separators, exponents, and all characters of a fraction.
+
+    Args:
+        number: the text of the number, highest digit first.
+        representation: its representation.
+    """
     if representation is Fraction:
         return [None] * len(number)
     parts = split_parts(number, representation)

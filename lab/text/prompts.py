@@ -75,11 +75,11 @@ def completion(problem: Problem) -> str:
 def parse(text: str, task: Task, length: int) -> Problem | None:
     """The problem of `task` that a text asks; None if it asks none. What follows the "=" is ignored.
 
-    The answer is computed, not read. The released code spells "minimal" as "mininal".
+    The answer is computed, not read. "mininal" counts as "minimal", because the released code spells it so.
 
     Args:
         text: the question, perhaps with its answer.
-        task: the task that it should ask.
+        task: the task that the question should belong to.
         length: the length to record in the problem; it is not checked.
     """
     before, between, after = _PIECES[task.name, task.representation.name]

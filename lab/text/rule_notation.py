@@ -7,7 +7,7 @@ trace too, is written with the ones digit first. A word is a digit, a name with 
 `a[-1:]=`), or a sign; lines end in ";". If the rule is shown, its text, in the same words, comes before the first
 number.
 
-With a schedule of removal, training samples lack the first lines of their traces (lab/text/internalizing.py).
+With training.internalize, training samples lack the first lines of their traces (lab/text/internalizing.py).
 """
 
 import functools
@@ -25,7 +25,8 @@ from lab.text import rule_following
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
 ENDED, ANSWER = "answer", "is"
-"""The words after a trace. The first is on a line of its own, where a model can see the last one."""
+"""The words between a trace and the answer. The first counts as a line of its own, so that a model can see the last
+line of the trace from there."""
 LINE = ";"
 ASSIGNED = ":="
 """Stands for "=" in the text of a rule, because a question ends in "="."""
@@ -33,10 +34,10 @@ DIGITS = tuple("0123456789")
 
 _WORDS = re.compile(r'\n|\w*\[[^\]\n]*\]=?|[A-Za-z_]\w*[:=]?|[0-9]|"[+]\w+|""|[^\s\w]=|    |\S')
 _SAMPLES = 50
-"""How many problems of each task and length are traced to find the words of a vocabulary."""
+"""How many problems of each task and length are traced to find the words of the vocabulary."""
 
 Removed = Callable[[int], int]
-"""How many lines a training sample lacks at the beginning of its trace, by the index of the sample."""
+"""How many lines a training sample lacks at the beginning of its trace; the argument is the sample's index."""
 
 
 class RuleNotation:
@@ -56,9 +57,10 @@ class RuleNotation:
         Args:
             rules: which rules are followed, and in what detail.
             format: only `reverse` matters: none or integer.
-            cells: the tasks and lengths of training, whose traces have all words of the vocabulary.
-            shown: whether the rule's text stands before the question, instead of the task's operator between numbers.
-            removed: how many lines training samples lack.
+            cells: the tasks and lengths of training; the words of their traces make the vocabulary.
+            shown: whether the rule's text stands before the question. If not, the task's operator between the numbers
+                names the rule.
+            removed: how many lines each training sample lacks; none if not given.
 
         Raises RuleError if a task has no rule or it cannot be followed, TaskError if a task is not one of integers.
         """
@@ -78,7 +80,7 @@ class RuleNotation:
         return list(self._tasks.values())
 
     def internalizing(self, removed: Removed) -> Self:
-        """The same notation, but its training samples leave out lines as `removed` says."""
+        """The same notation, except that its training samples lack as many lines as `removed` says."""
         return type(self)(self.rules, self._format, self._cells, self.shown, removed)
 
     @functools.cached_property
@@ -110,7 +112,10 @@ class RuleNotation:
         return [*rule, *self._digits(problem.a), operator, *self._digits(problem.b or ""), EQUALS]
 
     def answer(self, problem: Problem, luck: int | None = None) -> list[str]:
-        """The trace and the answer; a training sample (with luck) may lack lines. Raises RuleError as `completion`."""
+        """The trace and the answer. With luck, the index of a training sample, lines may be missing.
+
+        Raises RuleError as `rule_following.completion` does.
+        """
         trace = self._trace(problem)
         if self.removed and luck is not None:
             ends = [0, *(place for place, word in enumerate(trace, 1) if word == LINE)]
@@ -119,7 +124,7 @@ class RuleNotation:
         return [*trace, *marker, *self._digits(problem.answer)]
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
-        """The number after the last "is", or None if there is none; without traces, the number that is written."""
+        """The number after the last "is", or None if there is none; with rules.detail=answer, that of all words."""
         words = list(words)
         if self.rules.detail != "answer":
             if ANSWER not in words:

@@ -10,8 +10,9 @@ and comments. Constants of the module are replaced by their values. For example,
         ...
         carry = total // BASE
 
-a model reads `carry = total // 1000`. UNIT, if a rule has it, is the number of digits that a step takes; the caller may
-ask for another value. ALLOWED, CALLS and METHODS list what a rule may contain; anything else is refused by name.
+a model reads `carry = total // 1000`. If a rule has a constant UNIT, it is the number of digits that a step takes; the
+caller may ask for another value. ALLOWED, CALLS and METHODS list what a rule may contain; anything else is refused by
+name.
 """
 
 import ast
@@ -88,7 +89,7 @@ def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> 
     Args:
         task: the task.
         unit: how many digits a step takes, instead of the UNIT in the rule's file.
-        folder: a folder of rules that go before the lab's own.
+        folder: a folder of rules that take precedence over the lab's own.
 
     Raises RuleError if the task has no rule, or if its rule cannot be followed.
     """
@@ -100,7 +101,7 @@ def rule_of(task: Task, unit: int | None = None, folder: Path | None = None) -> 
 
 
 def check_folder(folder: Path) -> None:
-    """Raises RuleError if the folder does not exist, or contains no rule of any task."""
+    """Raises RuleError if the folder does not exist, or contains no rule for any task."""
     if not folder.is_dir():
         raise RuleError(f"data.rules.folder or benchmark.rules.folder: there is no folder {folder}")
     if not any(rule_file(task, folder) in set(folder.iterdir()) for task in TASKS.values()):

@@ -1,4 +1,4 @@
-"""Which notation the config of a model from scratch asks for."""
+"""Makes the notation that the config of a model from scratch asks for."""
 
 from typing import TypeAlias
 

@@ -12,10 +12,9 @@ if TYPE_CHECKING:  # transformers takes seconds to import
 def build_tokenizer(vocabulary: Sequence[str]) -> "PreTrainedTokenizerFast":
     """A tokenizer with one id per word, in the order of `vocabulary`; in texts, words are separated by spaces.
 
-    If special tokens are added, <begin> comes first. If special tokens are skipped, only <pad>, <begin> and <end> are
-    left out. There is no token for unknown words: a text that contains one raises an Exception (the plain one of the
-    library tokenizers, which says that [UNK] is missing), because a number that lost a digit would still look like a
-    number.
+    add_special_tokens puts <begin> first; skip_special_tokens leaves out only <pad>, <begin> and <end>. There is no
+    token for unknown words, because a number that lost a digit would still look like a number. A text with an unknown
+    word raises an Exception (the plain one of the library tokenizers, which says that [UNK] is missing).
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast

@@ -1,14 +1,14 @@
 """Traces without the statements: they show what statements looked up in texts, and what they assigned.
 
 values   a line for each statement that assigns or looks something up:    a[-1:]=8 b[-1:]=5 total=13
-state    a line for each turn of a loop (or other stretch of statements): a[-1:]=8 b[-1:]=5 result="3"+result carry=1
+state    a line for each iteration (or other stretch of statements):      a[-1:]=8 b[-1:]=5 result="3"+result carry=1
 bare     the values of such a line alone:                                 8 5 3 1
 
-A slice or an index is written with its current bounds and with what it took, digits without quotes, so that everything
-that an expression needs is on its own line. `state` shows only names that are still needed; a text that is cut or
-extended is written as that change, so that lines do not grow with the numbers. The first line of a function begins with
-its name, and what it returns appears where it is assigned. `bare` also leaves out the operands, cuts of a name
-(`a = a[:-1]`), copies (`x = a`) and constants (`carry = 0`): they follow from the question and the rule.
+A slice or an index is written with the current values of its bounds and with its result, digits without quotes, so that
+a line contains everything that its expressions need. `state` shows only names that are still needed. If a text is cut
+or extended, `state` writes only this change, so that lines do not grow with the numbers. The first line of a function
+begins with its name, and what it returns appears where it is assigned. `bare` also leaves out the operands, cuts of a
+name (`a = a[:-1]`), copies (`x = a`) and constants (`carry = 0`): they follow from the question and the rule.
 """
 
 import ast
@@ -30,7 +30,7 @@ class _Stretch:
 
     live: Liveness
     looked_up: dict[str, str] = field(default_factory=dict)
-    """What is written of each look-up; the key has its place, so that none is written twice."""
+    """What is written for each look-up. The key includes the bounds, so that no look-up is written twice."""
     changed: dict[str, Slot | None] = field(default_factory=dict)
     """For each name, how its value follows from the previous one; None if it is written as a whole."""
 
@@ -77,9 +77,9 @@ class ShortTrace(Evaluator):
         return live.turn[node] if isinstance(node, (ast.For, ast.While)) else live.before[node]
 
     def line(self, values: Names, shown: Live) -> Line:
-        """A line with everything that was looked up since the last one, and the changed names in `shown`.
+        """A line with everything that was looked up since the last line, and with the changed names in `shown`.
 
-        What has been gathered is then forgotten.
+        The next line starts anew: look-ups and changes are then forgotten.
         """
         stretch = self.open[-1]
         line = self.joined(
@@ -112,9 +112,9 @@ class ShortTrace(Evaluator):
             changed[name] = self.follows(name, computed_from.get(name), step.before) if short else None
 
     def follows(self, name: str, expression: ast.expr | None, before: Names) -> Slot | None:
-        """How the new value of a name follows from its old one; None unless the old one is a text that was changed.
+        """How the new value of a name follows from its old one; None if the value is written as a whole.
 
-        At bare, the text of the slot is empty if the value is not written.
+        With detail=bare, the text of the slot is empty if nothing is written.
         """
         if self.bare and isinstance(expression, ast.Constant | ast.Name):
             return Slot(ast.Name(name), "")
@@ -130,7 +130,7 @@ class ShortTrace(Evaluator):
         return None
 
     def extended(self, name: str, part: Any, form: str, before: Names) -> Slot:
-        """A text to which a part was added; at bare, only the part is written."""
+        """A text to which a part was added; with detail=bare, only the part is written."""
         if not self.bare:
             return Slot(ast.Name(name), form.replace("{}", literal(part)), before[name])
         if _is_number(part):
@@ -140,7 +140,7 @@ class ShortTrace(Evaluator):
     # What is looked up -------------------------------------------------------------------------------------------
 
     def parts(self, step: Step) -> list[tuple[ast.expr, bool]]:
-        """The expressions that a step evaluates, and whether their values are written anyway."""
+        """The expressions that a step evaluates, and whether the value of each is written anyway."""
         node: Any = step.node
         called = calls_rule(getattr(node, "value", None), self.rule.functions)
         match step.did:
@@ -158,7 +158,14 @@ class ShortTrace(Evaluator):
         return []
 
     def look_up(self, expression: ast.expr, said: bool, values: Names) -> None:
-        """Notes what an expression looks up, except if the look-up is the whole expression and is written anyway."""
+        """Notes what an expression looks up.
+
+        Args:
+            expression: the expression.
+            said: whether the value of the expression is written anyway. If the whole expression is one look-up, it is
+                then not noted.
+            values: the values of all names.
+        """
         looked_up = self.open[-1].looked_up
         for node in self.taken(expression, values) if _takes(expression) else ():
             digits = self.digits(node, values)
@@ -167,7 +174,7 @@ class ShortTrace(Evaluator):
                 looked_up[item] = digits if self.bare else item
 
     def taken(self, node: ast.AST, values: Names) -> Iterator[ast.Subscript]:
-        """The slices and indices of an expression, in the order in which Python evaluates them; others are left out."""
+        """The slices and indices that Python evaluates in an expression, in that order; `or` and `if` may skip some."""
         match node:
             case ast.BoolOp(op=op, values=parts):
                 for part in parts:

@@ -1,7 +1,7 @@
 """Ways to ask for a sum in running text: some are for training, others are kept for testing.
 
-A template is the text before the first number, between the two, and after the second. The numbers stay as they are
-written, for instance reversed, so that templates work with every format of integers.
+A template gives the text before, between and after the two numbers. The numbers stay as they are written, for instance
+reversed, so templates work with every format of integers.
 """
 
 from typing import Literal
@@ -89,7 +89,7 @@ TRAINING = (
     "{a} people live east of the river. Few of them have ever crossed it, since the bridge fell long ago. West of "
     "it live {b}. The whole valley is home to",
 )
-"""Templates that are drawn for training problems, besides the benchmark's own words."""
+"""Templates that training problems use, besides the benchmark's own words."""
 
 VALIDATION = (
     "Please tell me how much {a} and {b} come to. They come to",
@@ -109,7 +109,7 @@ VALIDATION = (
     "the line he wrote their sum, which is",
     "If one road is {a} metres long and goes on for {b} metres more, then its whole length in metres is",
 )
-"""Templates that no training problem uses, in which designs may be compared."""
+"""Templates that no training problem uses; designs may be compared on them."""
 
 HELD_OUT = (
     "{a} and {b} added up come to",
@@ -126,7 +126,7 @@ HELD_OUT = (
     "When the old mill closed, {a} workers lost their places, and a year later, when the dyers across the river closed "
     "as well, another {b}. The town had lost, in jobs,",
 )
-"""Templates that no training problem uses and no design was chosen with."""
+"""Templates that no training problem uses, and on which no design was chosen."""
 
 
 def worded(template: str, item: Example) -> Example:
@@ -137,7 +137,10 @@ def worded(template: str, item: Example) -> Example:
 
 
 class ManyTemplates(Wording):
-    """Writes numbers as another wording does, in its words or in those of a training template; luck decides which."""
+    """Writes problems as another wording does, but draws their words: those of the wording, or of a training template.
+
+    `luck` decides the draw; without luck, the wording's own words are used.
+    """
 
     def __init__(self, wording: Wording) -> None:
         super().__init__()
@@ -150,5 +153,10 @@ class ManyTemplates(Wording):
 
 
 def taught(wording: Wording, templates: Literal["benchmark", "many"]) -> Wording:
-    """How training problems are put to a model: in a wording, or also in the templates of training."""
+    """The wording of training problems.
+
+    Args:
+        wording: how numbers are written.
+        templates: benchmark for the words of `wording` alone, many to draw from the training templates too.
+    """
     return ManyTemplates(wording) if templates == "many" else wording

@@ -1,7 +1,7 @@
-"""Finds the first line where a model departs from the rule that it follows, and what kind of line it got wrong.
+"""Finds the first line in which a model departs from the rule that it follows, and what kind of line it got wrong.
 
 statement    the next statement of the rule, or entering or leaving a function: the model lost its place in the program
-branch       a loop was entered that should end, or ended that should be entered; or the wrong branch of an if was taken
+branch       a loop was entered instead of ended, or ended instead of entered; or the wrong branch of an if was taken
 condition    the values in a condition, or whether it holds
 lookup       a value that is copied, cut or converted: a slice, an operand, text to number
 operand      the values of an expression, before it is computed
@@ -9,10 +9,10 @@ result       the result of an expression whose operands are right
 answer       the last line
 unfinished   every line is right, but some are missing
 
-In traces without statements (short_trace.py), a wrong value counts as a lookup if it is looked up or passed to a
-function, and as a result if it is assigned. Names that are missing, in another order or of another function count as a
-statement. Bare traces have no names: a line with another number of values counts as a statement, and any wrong value as
-a result.
+Traces without statements (short_trace.py) have fewer kinds. If names are missing, in another order or of another
+function, the kind is statement. If a value is wrong, the kind is lookup for a value that is looked up or passed to a
+function, and result for a value that is assigned. Bare traces have no names: if a line has the wrong number of values,
+the kind is statement, and if a value is wrong, the kind is result.
 """
 
 import re

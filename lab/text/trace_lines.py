@@ -20,6 +20,7 @@ Line: TypeAlias = tuple[str | Slot, ...]
 
 
 def written(line: Line) -> str:
+    """The line as text."""
     return "".join(part if isinstance(part, str) else part.text for part in line)
 
 
@@ -28,14 +29,14 @@ def slots(line: Line) -> list[Slot]:
 
 
 def found(line: Line, text: str) -> list[str] | None:
-    """The parts of a text that stand in place of a line's slots; None if the fixed parts differ."""
+    """What a text has in place of a line's slots; None if the fixed text differs."""
     pattern = "".join(re.escape(part) if isinstance(part, str) else "(.+?)" for part in line)
     match = re.fullmatch(pattern, text)
     return list(match.groups()) if match else None
 
 
 def value_of(slot: Slot, text: str) -> Any:
-    """The value that a text in place of a slot stands for. Raises ValueError if it is not a value."""
+    """The value that a text in place of a slot stands for. Raises ValueError if it stands for none."""
     try:
         tree = ast.parse(slot.form.replace("{}", text), mode="eval")
         if isinstance(slot.target, ast.Name) and _is_change(tree.body):

@@ -4,8 +4,8 @@ The rule is run by walking its syntax tree (execution.py). Each step is written 
 
 full     every statement, the values that it used and its result (full_trace.py)
 values   what each statement looked up in texts and assigned (short_trace.py)
-state    the same for each turn of a loop, only for names that are still needed (short_trace.py)
-bare     the same without names, and without what the question or the rule says anyway (short_trace.py)
+state    the same for each iteration of a loop, only for names that are still needed (short_trace.py)
+bare     the same without names, and without what follows from the question or the rule (short_trace.py)
 answer   nothing
 
 Every line is true, and a trace can be read back: its lines and the rule determine every step and every value. At bare,
@@ -54,7 +54,7 @@ def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace
     Args:
         rule: the rule to run.
         operands: the values of its parameters, as text.
-        detail: how much of each step is written (see above).
+        detail: how much of each step is written (see the levels above).
 
     Raises RuleError, naming the rule, if it takes another number of operands, fails on these, does not end, or has
     values that could not be read back.
@@ -70,10 +70,9 @@ def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace
 
 
 def read(rule: Rule, text: str, detail: Detail, operands: Sequence[str] = ()) -> list[Step]:
-    """The steps that a trace stands for.
+    """The steps that a trace stands for; none with detail=answer.
 
-    Values are taken from its lines, even if they are wrong; values that the lines do not show are computed from those.
-    The detail answer has no steps.
+    Values are taken from the lines, even if they are wrong; values that the lines do not show are computed from these.
 
     Args:
         rule: the rule that the trace follows.

@@ -7,7 +7,7 @@
     TextFormat      raw text whose numbers are reversed, padded or hinted (lab/text/formats.py)
     NotatedWording  the notation of a model from scratch (lab/text/notation.py)
 
-Training, evaluation and the plugins take a wording; everything about how text is written is decided here.
+Training, evaluation and the plugins take a wording. It alone decides how the text is written.
 """
 
 import re
@@ -50,7 +50,7 @@ class Wording:
         return solved + prompts.prompt(problem)
 
     def completion(self, problem: Problem, luck: int | None = None) -> str:
-        """What a perfect model writes after the prompt. Raises RuleError if the rule to follow does not lead there."""
+        """What a perfect model writes after the prompt. Raises RuleError if the rule does not lead to the answer."""
         return prompts.completion(problem)
 
     def example(self, problem: Problem, luck: int | None = None) -> Example:
@@ -65,11 +65,11 @@ class Wording:
         return answers.extract(text, representation, reading)
 
     def decided(self, text: str, representation: Representation) -> bool:
-        """Whether all readings of `text` are final, whatever follows."""
+        """Whether more text can change no reading of `text`."""
         return answers.decided(text, representation)
 
     def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
-        """What a sample should record about a response, besides its readings."""
+        """What a sample should record about a response besides its readings, by name."""
         return {}
 
     def _solved(self, problem: Problem) -> Sequence[Problem]:
@@ -180,7 +180,7 @@ class RuleFollowing(Wording):
 
 
 class NotatedWording(Wording):
-    """The words of a notation with spaces between them; a completion is a number in that notation or no answer."""
+    """The words of a notation, with spaces between them. A completion is a number in that notation, or no answer."""
 
     def __init__(self, notation: Notation) -> None:
         super().__init__()

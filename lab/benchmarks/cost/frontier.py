@@ -1,8 +1,7 @@
 """What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs share.
 
-A way to answer is one samples file of a run: the file of an evaluation, the file of a tuned model after its training or
-of a model from scratch, or the file of each variant of a cost comparison. Lengths are divided into those that its model
-was trained on and those beyond.
+A way to answer is one samples file of a run: of an evaluation, of a model after its training, or of each variant of a
+cost comparison. Lengths are divided into those that its model was trained on and those beyond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,10 +26,13 @@ ALL_TASKS = "all tasks"
 
 
 class Way(NamedTuple):
+    """One way to answer."""
+
     label: str
     detail: str
     """"direct", or the detail of the traces if rules are followed."""
     engine: str
+    """How answers were computed: "plain loop", "shared prompt", "drafts", or the kind of another engine."""
     samples: dict[Problem, Sample]
     trained: Mapping[str, Sequence[int]]
     """The shortest and longest trained length of hard and of easy tasks; empty if the lab did not train the model."""
@@ -170,7 +172,7 @@ def table(rows: Sequence[Point]) -> Table:
 
 
 def in_short(rows: Sequence[Point]) -> list[str]:
-    """A line for each way to answer: what it gets right over all tasks, and what a right answer takes."""
+    """A line for each way to answer and group of lengths: accuracy over all tasks, and seconds per right answer."""
     lines = []
     for row in rows:
         if row.task == ALL_TASKS:

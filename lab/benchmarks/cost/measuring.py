@@ -1,4 +1,4 @@
-"""Measures one way to answer the problems of a cost comparison: the answers, and how much computing them took."""
+"""Measures one way to answer the problems of a cost comparison: the answers, and what it took to compute them."""
 
 import torch
 from transformers import PreTrainedModel
@@ -12,7 +12,14 @@ from lab.runs import Run
 
 
 def measured(name: str, benchmark: Nupa, engine: LocalEngine | PlainEngine, run: Run) -> Variant:
-    """The samples and costs of the way to answer that is called `name`, measured into `run`."""
+    """Measures one way to answer: its samples and its costs.
+
+    Args:
+        name: the name of this way, which also names its files.
+        benchmark: the problems.
+        engine: the engine that answers them.
+        run: the run directory that records samples and costs.
+    """
     stem = name.replace(", ", "_").replace(" ", "_")
     requests = benchmark.requests(engine)
     for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
@@ -26,8 +33,9 @@ def measured(name: str, benchmark: Nupa, engine: LocalEngine | PlainEngine, run:
 class Meter:
     """Records how much an engine computes, in <name>.jsonl, so that a resumed run has the records of all starts.
 
-    A record has `row_passes` and `written` since the last record and, on a GPU, `peak_bytes`: the most memory allocated
-    beyond what was allocated at first. Records include work that a killed process did in vain.
+    A record has the engine's `row_passes` and `written` since the last record. On a GPU it also has `peak_bytes`: the
+    most memory that was allocated beyond what was allocated at first. Records include work of a killed process that has
+    to be done again.
     """
 
     def __init__(self, engine: LocalEngine | PlainEngine, run: Run, name: str) -> None:
@@ -39,7 +47,7 @@ class Meter:
             self.allocated = torch.cuda.memory_allocated(self.device)
 
     def record(self) -> None:
-        """To be called when completions have arrived, before they are written."""
+        """Adds a record. Call it when completions have arrived, before they are written."""
         passes, written = self.engine.row_passes, self.engine.written
         record = {"row_passes": passes - self.row_passes, "written": written - self.written}
         if self.device.type == "cuda":

@@ -31,7 +31,7 @@ class Variant(NamedTuple):
 
 
 def cache_bytes(variant: Variant) -> int:
-    """Cache memory in bytes: token_bytes times the prompt and completion tokens of the `batch_size` longest requests.
+    """Cache memory in bytes: `token_bytes` times the prompt and completion tokens of the `batch_size` longest requests.
 
     This is the size of the keys and values of the fullest batch at its end, without padding or spare room. It does not
     depend on a device or an allocator.
@@ -40,7 +40,10 @@ def cache_bytes(variant: Variant) -> int:
 
 
 def equal_memory_batch(direct: Variant, memory: int) -> int:
-    """The largest batch whose cache memory is at most `memory` bytes: at least 1, at most the number of problems."""
+    """The largest batch of direct answers whose cache memory is at most `memory` bytes.
+
+    It is at least 1 and at most the number of problems.
+    """
     totals = accumulate(sorted(map(_tokens, direct.samples), reverse=True))
     return max(1, sum(direct.token_bytes * total <= memory for total in totals))
 

@@ -76,7 +76,10 @@ def by_length(summary: CostSummary) -> Table:
 
 
 def in_short(summary: CostSummary) -> list[str]:
-    """What followed rules and direct answers get right, what a problem takes, and the ratio of each like pair."""
+    """Three lines: accuracy, seconds per problem, and ratios of seconds.
+
+    Each way to follow rules is compared with the direct answers of the same kind of loop.
+    """
     found = {name: cost.overall for name, cost in variants_of(summary).items()}
     right = ", ".join(f"{name} {percent(found[name].accuracy)}" for name in (next(iter(found)), "direct"))
     seconds = ", ".join(f"{name} {significant(cost.seconds)}" for name, cost in found.items())

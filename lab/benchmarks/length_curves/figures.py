@@ -11,7 +11,11 @@ from lab.drawing.figures import COLORS, figure_at, headed, line_with_band, plain
 def length_curves(curves: Mapping[str, Curves], trained: tuple[int, int] | None, title: str, path: Path) -> None:
     """Charts against length, with 95 % intervals: one row per task, one column per metric, one line per model.
 
-    The lengths `trained` are grey; None if the models were trained on different lengths.
+    Args:
+        curves: the curves of each model, by label.
+        trained: the shortest and longest trained length, between which the background is grey; None if models differ.
+        title: the title of the figure.
+        path: the file to write.
     """
     tasks = list(dict.fromkeys(task for curve in curves.values() for task in curve))
     with figure_at(path, figsize=(10, 2.6 * len(tasks) + 1.1)) as figure:

@@ -21,18 +21,18 @@ from lab.numbers.sampling import Cell, Problem, distinct_problems, task_of
 from lab.text.scratch_notation import ScratchNotation
 
 SURPLUS_TOKENS = 8
-"""Tokens allowed beyond the longest right answer of a task and length, so that answers that are too long show."""
+"""Tokens allowed beyond the longest right answer of a task and length, so that surplus digits become visible."""
 
 _UNSEEN = 2**32
-"""Added to the seed if there is no test split, so that the problems are not the stream that training draws from."""
+"""Added to the seed if there is no test split, so that problems come from another stream than those of training."""
 
 
 def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Problem]:
     """`count` distinct problems of each cell (fewer if there are not that many), if possible unseen in training.
 
     If a length has a test split, they are test problems. Lengths beyond those of the published test have no splits;
-    their problems are unseen unless training has that length. The shortest lengths belong entirely to training, so
-    their problems may have been seen.
+    their problems are unseen unless the model was trained on that length. The shortest lengths belong entirely to
+    training, so their problems may have been seen.
 
     Args:
         cells: the tasks and lengths.
@@ -68,10 +68,10 @@ class LengthCurves:
         return len(self.problems)
 
     def requests(self, engine: Engine) -> list[Request]:
-        """One group per task and length, with a budget for its longest answer, however that is cut into tokens.
+        """The requests, in one group per task and length.
 
-        Requests are made only once, because they do not depend on the engine. Raises TaskError if the notation cannot
-        write a problem.
+        The token budget of a group fits its longest answer, however this is cut into tokens. Requests are made only
+        once, because they do not depend on the engine. Raises TaskError if the notation cannot write a problem.
         """
         return self._requests
 
@@ -111,7 +111,7 @@ class LengthCurves:
         item = self.problems[index]
         form = task_of(item).answer
         words, ended = completion.text.split(), completion.finish_reason == "stop"
-        # the text leaves out special tokens; if there were any among the digits, it is not a number
+        # The text leaves out special tokens. If there were any among the digits, the text is not a number.
         given = self.notation.read(words, form) if len(words) + ended == completion.completion_tokens else None
         scored = score(given, item.answer, form)
         return Scored({"": Reading(given, *scored._replace(exact_match=scored.exact_match and ended))})

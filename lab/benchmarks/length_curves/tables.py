@@ -27,10 +27,10 @@ def together(runs: Iterable[Curves]) -> Curves:
 
 
 def across_seeds(runs: Sequence[Curves]) -> Curves:
-    """The mean over runs, with Student's interval over them; a single run keeps its own interval, over its problems.
+    """The mean over runs, with Student's interval over them. A single run keeps its own interval, over its problems.
 
-    For exact match, the interval also covers Wilson's over all their problems, because seeds that agree do not make the
-    mean certain.
+    For exact match, the interval also covers the Wilson interval over the problems of all runs, because seeds that
+    agree do not make the mean certain.
     """
     if len(runs) == 1:
         return runs[0]
@@ -102,12 +102,12 @@ def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Se
 
 
 GOOD = 0.9
-"""The share of right answers up to which a length counts as learned."""
+"""The share of right answers from which on a length counts as learned."""
 
 
 def in_short(curves: Curves) -> list[str]:
-    """A line for each task: the longest problems up to which nine of ten answers are right, and exact match at the
-    longest that were asked."""
+    """A line for each task: the length up to which at least nine of ten answers are right, and exact match at the
+    longest length that was asked."""
     lines = []
     for task, lengths in curves.items():
         right = [(length, scores.exact_match) for length, scores in sorted(lengths.items())]

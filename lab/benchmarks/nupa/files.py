@@ -22,7 +22,7 @@ _TYPES = {Integer: "Integer", Float: "Float", Fraction: "Fraction", Scientific: 
 
 
 def published_name(task: Task) -> str:
-    """A task's name in published files (Tables 4 and 5); a short integer, such as a position or a count, is an int."""
+    """A task's name in published files (Tables 4 and 5). A short integer, such as a position or a count, is an int."""
     short_answer = task.name in ("get_digit", "length", "count")
     second = "int" if task.has_parameter else "none" if task.second is None else _TYPES[task.second]
     return f"{task.name}_{_TYPES[task.representation]}_{second}_{'int' if short_answer else _TYPES[task.answer]}"
@@ -32,7 +32,7 @@ PUBLISHED_NAMES = {published_name(task): task for task in TASKS.values()}
 
 
 def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
-    """The problems of `tasks` in a published file, or in one of evalchemy's or MarinSkyRL's rows.
+    """The problems of `tasks` in a published file, or in a file of evalchemy's or MarinSkyRL's rows.
 
     Answers are computed exactly, because some published answers of sig are wrong (55445 as 5.544e4). Raises TaskError,
     naming task, digits and text, if the file has none of these layouts.

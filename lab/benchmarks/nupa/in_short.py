@@ -15,7 +15,10 @@ _NAMED = 3
 
 
 def found(summary: NupaSummary) -> list[str]:
-    """Over all questions in both readings; then by representation, by operation and by range, if there are several."""
+    """Exact match over all questions in both readings, and by representation, operation and range if there are several.
+
+    If rules are followed, a last line counts the first errors.
+    """
     shares = _by(summary, lambda task, part: "all")
     if not shares:
         return ["no question was answered"]
@@ -33,7 +36,7 @@ def found(summary: NupaSummary) -> list[str]:
 
 
 def compared(summaries: Mapping[str, NupaSummary]) -> list[str]:
-    """A line for each model: over all questions, and by representation."""
+    """Exact match in a line for each model: over all questions, and by representation."""
     lines = ["exact match, % (95 % interval)"]
     for label, summary in summaries.items():
         if right := _by(summary, lambda task, part: "all"):
@@ -63,7 +66,7 @@ def changed(rows: Sequence[Change]) -> list[str]:
 
 
 def _first_errors(summary: NupaSummary) -> list[str]:
-    """If rules are followed: the kinds of line that were the first to depart from a rule, the most frequent first."""
+    """If rules are followed: how often each kind of line was the first to depart from a rule, most frequent first."""
     kinds = Counter[str]()
     for task in summary.values():
         for counts in task.first_errors.values():

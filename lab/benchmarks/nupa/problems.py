@@ -15,9 +15,9 @@ from lab.numbers.tasks import Task
 Identity: TypeAlias = tuple[str, str, str]
 
 ENOUGH = 20
-"""How many answers each length needs before "the longest length that passes a threshold" means more than luck: with one
-answer at each of 96 lengths, some length would pass by chance. If a length has fewer test problems, all of them are
-enough."""
+"""How many answers each length needs, so that "the longest length that passes a threshold" is not a matter of luck:
+with one answer at each of 96 lengths, some length would pass by chance. If a length has fewer test problems, all of
+them are enough."""
 
 
 def problems_of(config: NupaConfig, seed: int) -> list[Problem]:
@@ -33,9 +33,9 @@ def problems_of(config: NupaConfig, seed: int) -> list[Problem]:
 
 
 def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Problem]:
-    """`per_range` distinct test problems of each range of each task, spread evenly over its lengths.
+    """`per_range` distinct test problems of each task in each range, spread evenly over the lengths of the range.
 
-    They are the same for every model.
+    The problems are the same for every model.
 
     Args:
         cells: the tasks and lengths.
@@ -73,7 +73,7 @@ def out_of_reach(config: NupaConfig, limit: int | None = None) -> str:
 
     Args:
         config: the benchmark's config.
-        limit: the most questions that are asked at all, if there is such a limit.
+        limit: the most questions that are asked in all; None if there is no limit.
     """
     needed: dict[int, int] = {}
     for members in _by_range(config.cells()):
@@ -97,7 +97,7 @@ def solved_before(problems: Sequence[Problem], shots: int, seed: int = 0) -> Map
 
 
 def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = frozenset()) -> list[Problem]:
-    """`count` training problems whose lengths are evenly spaced from the shortest tested one to the longest of M.
+    """`count` training problems whose lengths are evenly spaced, from the shortest tested length to the longest of M.
 
     Args:
         task: the task.

@@ -31,8 +31,9 @@ class Nupa:
         """
         Args:
             problems: what is asked, in this order.
-            wording: how it is asked and read; raw text if not given.
-            surplus_tokens: tokens allowed beyond the longest answer of a task and length; the wording's if not given.
+            wording: how questions are asked and answers are read; raw text if not given.
+            surplus_tokens: tokens allowed beyond the longest answer of a task and length; by default, those of the
+                wording.
         """
         self.problems, self.wording = problems, wording or Wording()
         self.surplus = self.wording.surplus_tokens if surplus_tokens is None else surplus_tokens
@@ -86,7 +87,7 @@ class Nupa:
 
     @property
     def note(self) -> str:
-        """What a reader of the figures should also know; usually empty."""
+        """A caveat that readers of the figures should know; usually empty."""
         if not self.left_out:
             return ""
         return f"left out because they need more than {self.wording.window} tokens: {dict(self.left_out)}"
@@ -95,7 +96,7 @@ class Nupa:
         return len(self.problems)
 
     def requests(self, engine: Engine) -> list[Request]:
-        """A request per problem, in one group per task; budgets fit the longest answer of a task and length."""
+        """A request per problem, in one group per task; token budgets fit the longest answer of a task and length."""
         longest: dict[tuple[str, int], int] = defaultdict(int)
         for item in self.problems:
             cell = task_of(item).key, item.length

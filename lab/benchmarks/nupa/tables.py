@@ -35,8 +35,14 @@ class Change(NamedTuple):
 
 
 def changes(before: Sequence[Sample], after: Sequence[Sample]) -> list[Change]:
-    """What tuning changed, in the order of the task table. The samples are of the same problems in the same order;
-    problems that were not answered both times do not count."""
+    """What tuning changed, in the order of the task table.
+
+    Args:
+        before: the samples of the untuned model.
+        after: the samples of the tuned model, for the same problems in the same order.
+
+    Problems that were not answered both times do not count.
+    """
     pairs = [(old, new) for old, new in zip(before, after, strict=True) if old.answered and new.answered]
     by_row = grouped(pairs, lambda pair: (pair[0].task, TASKS[pair[0].task].range_of(pair[0].length)))
     rows = []

@@ -1,7 +1,7 @@
 r"""Sums of two integers of 2-22 digits in which no column carries, so that every carry in an answer is made up.
 
-After "测试大模型的基础计算能力", including its prompt and classes. The answer is the content of the last \boxed{...} of
-the response; thoughts do not count.
+The benchmark is that of "测试大模型的基础计算能力", including its prompt and classes. The answer is the content of the
+last \boxed{...} of the response; thoughts do not count.
 
 strict  that box, cleaned, is an ASCII integer
 loose   the same, or else the last integer in the response
@@ -37,7 +37,7 @@ PLACES = ("text", "reasoning")
 _LAYOUT = re.compile(r"\\[!,:;]|[ ,]")
 _SEPARATORS = re.compile(r"(?<=[0-9])(?:\\[!,:;]|,)+(?=[0-9]{3})")
 _LAST_INTEGER = re.compile(r"[0-9]+(?:[+-](?![0-9]))?")
-"""Matches in the reversed text; the last integer of 20+64 is 64."""
+"""For the reversed text; the last integer of 20+64 is 64."""
 
 
 class CarryFree:
@@ -63,8 +63,9 @@ class CarryFree:
         return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
-        """Both readings and the outcome. Remarks say why there is no answer, which flags hold, and where the right
-        result appears although it was not the answer.
+        """Both readings and the outcome.
+
+        Remarks say why there is no answer, which flags hold, and where a wrong response mentions the right result.
         """
         answer = self.problems[index].answer
         given, parse_error = extract(completion)

@@ -30,7 +30,7 @@ from lab.text.examples import Message
 
 
 def distinct(drawn: Iterator[Sum], number: int) -> list[Sum]:
-    """The first `number` distinct sums; swapped operands are the same. There must be that many, or it never ends."""
+    """The first `number` distinct sums; swapped operands are the same. If there are fewer, it never returns."""
     kept: dict[tuple[str, str], Sum] = {}
     while len(kept) < number:
         item = next(drawn)
@@ -67,7 +67,11 @@ def summary(samples: Sequence[Sample], **counted: Any) -> SumsSummary:
 
     Rates are shares of the answered questions. `success_rate_of_asked` counts API errors as wrong, so that they cannot
     raise the figure unnoticed. A rate is None if nothing was answered; numbers of digits without any answer are left
-    out. `counted` is what else the benchmark counts.
+    out.
+
+    Args:
+        samples: the samples to summarize.
+        counted: what else the benchmark counts; fields of `SumsSummary`.
     """
     came = answered(samples)
     by_digits = grouped(samples, lambda sample: sample.length)

@@ -1,4 +1,4 @@
-r"""The sum of two integers of 2-30 digits, and nothing but the sum: tests arithmetic and obedience together.
+r"""The sum of two integers of 2-30 digits, and nothing but the sum: tests arithmetic and instruction following.
 
 strict  the response, stripped of white space, is an ASCII integer: an optional sign, and digits
 loose   the first integer in the response

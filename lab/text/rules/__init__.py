@@ -1,1 +1,1 @@
-"""One Python file a rule, named after its task; lab/text/rulebook.py says what a rule may consist of."""
+"""One Python file per rule, named after its task; lab/text/rulebook.py says what a rule may contain."""

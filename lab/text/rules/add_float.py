@@ -1,4 +1,4 @@
-"""As many decimals on both sides, the sum of the digits, and the point again."""
+"""Gives both numbers the same number of decimals, adds their digits, and puts the point back."""
 
 from lab.text.rules.add_integer import add
 

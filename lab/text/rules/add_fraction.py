@@ -1,4 +1,4 @@
-"""Cancelled before the products grow (Knuth, TAOCP 4.5.1): what is left to cancel divides gcd(q, s)."""
+"""Cancels before the products grow (Knuth, TAOCP 4.5.1): what is then left to cancel divides gcd(q, s)."""
 
 from lab.text.rules.add_integer import add
 from lab.text.rules.euclid import cancelled, gcd

@@ -1,4 +1,4 @@
-"""From the right, UNIT digits at a time (Number Cookbook A.5.1, with the zero fill that its rule lacks)."""
+"""Adds from the right, UNIT digits at a time (Number Cookbook A.5.1, with the zero fill that its rule lacks)."""
 
 UNIT = 3
 BASE = 10**UNIT

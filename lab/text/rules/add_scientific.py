@@ -1,4 +1,4 @@
-"""Both numbers in units of the smaller power of ten, the sum of the digits, and one digit before the point again."""
+"""Writes both numbers in units of the smaller power of ten, adds their digits, and puts the point after the first."""
 
 from lab.text.rules.add_integer import add
 

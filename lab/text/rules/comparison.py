@@ -1,4 +1,4 @@
-"""Whether one number is larger than another one that it does not equal: by length, then UNIT digits at a time."""
+"""Tells whether one number is larger than another, different one: by length, then UNIT digits at a time."""
 
 from lab.text.rules.long_division import long_division
 
@@ -36,7 +36,7 @@ def scientific_exceeds(a, b):
 
 
 def fraction_exceeds(a, b):
-    """One decimal at a time, by long division: two proper fractions differ in one of the first, mostly."""
+    """Compares one decimal at a time, by long division; proper fractions mostly differ in one of the first decimals."""
     p, q = a.split("/")
     r, s = b.split("/")
     x, y = "0", "0"

@@ -1,4 +1,4 @@
-"""The digit is counted among UNIT digits at a time."""
+"""Counts how often the digit occurs, in UNIT digits at a time."""
 
 UNIT = 3
 

@@ -1,4 +1,4 @@
-"""As many decimals on both sides, digit by digit, and the point again."""
+"""Gives both numbers the same number of decimals, adds them digit by digit, and puts the point back."""
 
 from lab.text.rules.digit_add_integer import digit_add
 

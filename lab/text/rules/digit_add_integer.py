@@ -1,4 +1,4 @@
-"""From the left, one digit at a time, a missing digit counting as 0."""
+"""Adds from the left, one digit at a time, without carries; a missing digit counts as 0."""
 
 
 def digit_add(a, b):

@@ -1,4 +1,4 @@
-"""As many decimals on both sides, digit by digit, and the point again."""
+"""Gives both numbers the same number of decimals, takes the larger digit of each pair, and puts the point back."""
 
 from lab.text.rules.digit_max_integer import digit_max
 

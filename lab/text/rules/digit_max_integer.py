@@ -1,4 +1,4 @@
-"""From the left, one digit at a time, a missing digit counting as 0."""
+"""Takes the larger digit of each pair, from the left; a missing digit counts as 0."""
 
 
 def digit_max(a, b):

@@ -1,4 +1,4 @@
-"""As many decimals on both sides, digit by digit, and the point again."""
+"""Gives both numbers the same number of decimals, takes the smaller digit of each pair, and puts the point back."""
 
 from lab.text.rules.digit_min_integer import digit_min
 

@@ -1,4 +1,4 @@
-"""The greatest common divisor (Euclid): each step divides by the rest of the one before."""
+"""The greatest common divisor (Euclid): each step divides by the remainder of the step before."""
 
 from lab.text.rules.long_division import long_division
 from lab.text.rules.mod_integer import remainder
@@ -12,7 +12,7 @@ def gcd(a, b):
 
 
 def cancelled(a, divisor):
-    """Mostly there is nothing to cancel."""
+    """The number divided by a divisor, which is mostly 1, so that there is nothing to cancel."""
     if divisor == "1":
         return a
     quotient, _ = long_division(a, divisor)

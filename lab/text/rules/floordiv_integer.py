@@ -1,4 +1,4 @@
-"""The quotient of long division (its rest is not needed)."""
+"""The quotient of long division; the remainder is not needed."""
 
 from lab.text.rules.long_division import long_division
 

@@ -1,4 +1,4 @@
-"""The digits without the point."""
+"""Removes the point, and finds the digit as in an integer."""
 
 from lab.text.rules.get_digit_integer import get_digit
 

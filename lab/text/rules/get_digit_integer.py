@@ -1,4 +1,4 @@
-"""LEAP digits are dropped at a time, then one at a time, until the digit comes first."""
+"""Drops LEAP digits at a time, then one at a time, until the wanted digit comes first."""
 
 UNIT = 3
 LEAP = 3 * UNIT

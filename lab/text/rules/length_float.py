@@ -1,4 +1,4 @@
-"""The digits without the point."""
+"""Removes the point, and counts the digits as in an integer."""
 
 from lab.text.rules.length_integer import length
 

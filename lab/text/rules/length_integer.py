@@ -1,4 +1,4 @@
-"""UNIT digits are counted and dropped at a time."""
+"""Counts and drops UNIT digits at a time."""
 
 UNIT = 3
 

@@ -1,5 +1,6 @@
-"""One digit of the quotient at a time, from the left, by subtracting as often as it goes; the first digits of the
-dividend, which are less than the divisor, at once.
+"""Long division: one digit of the quotient at a time, from the left, by subtracting the divisor as often as it fits.
+
+The first digits of the dividend, fewer than the divisor has, are taken at once, because they are less than the divisor.
 """
 
 from lab.text.rules.sub_integer import subtract

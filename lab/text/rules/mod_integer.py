@@ -1,4 +1,4 @@
-"""The rest of long division, without keeping the quotient."""
+"""The remainder of long division, without keeping the quotient."""
 
 from lab.text.rules.sub_integer import subtract
 

@@ -1,4 +1,4 @@
-"""The product of the digits has the decimals of both numbers."""
+"""Multiplies the digits; the product has as many decimals as both numbers together."""
 
 from lab.text.rules.multiply_integer import multiply
 

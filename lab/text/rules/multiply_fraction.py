@@ -1,4 +1,4 @@
-"""Cancelled crosswise before multiplying, so that the products are irreducible."""
+"""Cancels crosswise before multiplying, so that the product is irreducible."""
 
 from lab.text.rules.euclid import cancelled, gcd
 from lab.text.rules.multiply_integer import multiply

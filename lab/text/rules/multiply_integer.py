@@ -1,5 +1,6 @@
-"""Long multiplication: the first number times each digit of the second, from the right; the last digit of each sum is
-final, and the rest of it is added to the next product.
+"""Long multiplication: multiplies the first number by each digit of the second, from the right.
+
+The last digit of each sum is a digit of the result; the other digits are added to the next product.
 """
 
 from lab.text.rules.add_integer import add

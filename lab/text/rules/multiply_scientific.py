@@ -1,4 +1,4 @@
-"""The product of the digits, the sum of the powers, and one digit before the point again."""
+"""Multiplies the digits, adds the powers, and puts the point after the first digit."""
 
 from lab.text.rules.multiply_integer import multiply
 

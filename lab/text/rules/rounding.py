@@ -1,4 +1,4 @@
-"""Digits rounded half up to so many figures; rounding up nines makes them one digit more."""
+"""Rounds digits half up to a number of figures; rounding nines up makes one digit more, so the power grows by 1."""
 
 from lab.text.rules.add_integer import add
 

@@ -1,4 +1,4 @@
-"""So many figures, with the number of digits between the first and the point as the power."""
+"""Rounds to a number of figures; the power is the number of digits between the first digit and the point."""
 
 from lab.text.rules.length_integer import length
 from lab.text.rules.rounding import round_digits

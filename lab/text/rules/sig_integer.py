@@ -1,4 +1,4 @@
-"""So many figures, with the number of digits behind the first as the power."""
+"""Rounds to a number of figures; the power is the number of digits after the first."""
 
 from lab.text.rules.length_integer import length
 from lab.text.rules.rounding import round_digits

@@ -1,4 +1,4 @@
-"""As many decimals on both sides, the difference of the digits, and the point again."""
+"""Gives both numbers the same number of decimals, subtracts their digits, and puts the point back."""
 
 from lab.text.rules.sub_integer import subtract
 

@@ -1,4 +1,4 @@
-"""As the sum of fractions (add_fraction.py), the larger number first."""
+"""Like the sum of fractions (add_fraction.py); the larger number comes first."""
 
 from lab.text.rules.euclid import cancelled, gcd
 from lab.text.rules.multiply_integer import multiply

@@ -1,4 +1,4 @@
-"""From the right, UNIT digits at a time, the larger number first; a borrow is what a step lends to the one before."""
+"""Subtracts from the right, UNIT digits at a time; the larger number comes first. A step may borrow from the next."""
 
 UNIT = 3
 BASE = 10**UNIT

@@ -1,4 +1,4 @@
-"""As the sum in scientific notation (add_scientific.py), the larger number first."""
+"""Like the sum in scientific notation (add_scientific.py); the larger number comes first."""
 
 from lab.text.rules.sub_integer import subtract
 

@@ -1,4 +1,4 @@
-"""Long division, which goes on behind the point until nothing is left."""
+"""Long division that continues after the point until the remainder is 0."""
 
 from lab.text.rules.long_division import long_division
 

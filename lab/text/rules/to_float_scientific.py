@@ -1,4 +1,4 @@
-"""The point moves to the right, UNIT digits at a time."""
+"""Moves the point to the right, UNIT digits at a time."""
 
 UNIT = 3
 

@@ -1,4 +1,4 @@
-"""The power is the number of digits between the first and the point."""
+"""The power is the number of digits between the first digit and the point."""
 
 from lab.text.rules.length_integer import length
 

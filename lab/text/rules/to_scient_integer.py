@@ -1,4 +1,4 @@
-"""The power is the number of digits behind the first."""
+"""The power is the number of digits after the first."""
 
 from lab.text.rules.length_integer import length
 

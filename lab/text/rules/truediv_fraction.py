@@ -1,4 +1,4 @@
-"""The first times the second turned over."""
+"""Multiplies the first fraction by the reciprocal of the second."""
 
 from lab.text.rules.multiply_fraction import multiply_fractions
 

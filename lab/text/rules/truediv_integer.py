@@ -1,4 +1,4 @@
-"""The quotient as a fraction, its common divisor cancelled."""
+"""Writes the quotient as a fraction, and cancels the greatest common divisor."""
 
 from lab.text.rules.euclid import cancelled, gcd
 

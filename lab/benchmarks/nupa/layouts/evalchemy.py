@@ -1,8 +1,8 @@
-"""Evalchemy's rows of NUPA, one JSON object a line: which texts of a published file it asks, and in which order.
+"""Evalchemy's rows of NUPA, one JSON object per line: which texts of a published file it asks, and in which order.
 
 NUPA    at most 100 texts of each stratum, drawn by Python's `random` from a fixed seed: 238,926 in all.
-NUPA5K  5,000 texts: rounds over the strata, in which each stratum gives the text with its next smallest digest. The
-        list of them, the manifest, is a file of evalchemy, whose digest is known (PANEL_SHA256).
+NUPA5K  5,000 texts, the panel. They are chosen in rounds over the strata; in each round, each stratum gives the text
+        with its next smallest digest. Evalchemy has a list of them, the manifest, whose digest is known (PANEL_SHA256).
 
 The -Loose tasks have the same rows; they read answers differently (verdicts.py).
 """
@@ -43,8 +43,8 @@ def sampled(texts: Texts, each: int = EACH, seed: int = SEED) -> Iterator[Row]:
 
     Args:
         texts: a published file. The order of its strata decides which texts are drawn.
-        each: at most so many of each stratum.
-        seed: of the draw.
+        each: the most texts of a stratum.
+        seed: the seed of the draw.
     """
     draw = random.Random(seed)
     for task, groups in texts.items():
@@ -74,7 +74,7 @@ def panel(texts: Texts, size: int = PANEL) -> list[Identity]:
 
 
 def manifest(chosen: Sequence[Identity]) -> bytes:
-    """The list of a panel, as evalchemy keeps it."""
+    """The list of a panel's texts, as in evalchemy's file."""
     lines = [{"digit": digits, "sha256": sha256, "task_name": task} for task, digits, sha256 in chosen]
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
 

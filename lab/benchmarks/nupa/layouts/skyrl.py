@@ -1,8 +1,9 @@
 """MarinSkyRL's rows of NUPA, as parquet: what its reward environment trains on.
 
-The training set of MarinSkyRL is every distinct text of the published file that is not in NUPA5K, by task, digits and
-digest. A row has a chat of one message, `reward_spec`, whose `ground_truth` is JSON with the answer and its format, and
-`extra_info`. Its reward is 1 for a right answer in evalchemy's loose reading (verdicts.py), otherwise 0.
+The training set of MarinSkyRL is every distinct text of the published file that is not in NUPA5K, sorted by task,
+digits and digest. A row has a chat of one message, `reward_spec` and `extra_info`. In `reward_spec`, `ground_truth` is
+JSON with the answer and its format. The reward is 1 for a right answer in evalchemy's loose reading (verdicts.py), and
+otherwise 0.
 """
 
 import json
@@ -48,7 +49,7 @@ class Row(TypedDict):
 
 
 def rows(texts: Texts, held_out: Iterable[Identity], source: str = SOURCE) -> Iterator[Row]:
-    """A row for each distinct text, by task, digits and digest.
+    """A row for each distinct text, sorted by task, digits and digest.
 
     Args:
         texts: a published file.

@@ -1,7 +1,7 @@
 """A published file as evalchemy and MarinSkyRL see it: texts by stratum, which is a task with a number of digits.
 
-A text is identified by its SHA-256 digest, within its stratum. What they call a length bucket is the paper's range, S,
-M, L or XL, except that 21 digits count as XL of the tasks that end there.
+Within its stratum, a text is identified by its SHA-256 digest. What they call a length bucket is the paper's range, S,
+M, L or XL, except that 21 digits count as XL for tasks that end there.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ Texts: TypeAlias = Mapping[str, Mapping[str, list[str]]]
 
 
 class Facts(TypedDict):
-    """What both projects say of a text besides its identity."""
+    """What both projects record about a text besides its identity."""
 
     task_name: str
     """Its published name, such as add_Integer_Integer_Integer."""
@@ -36,7 +36,7 @@ class Facts(TypedDict):
 
 
 def read(path: Path) -> Texts:
-    """The texts of a published file, as they stand: answers are not computed anew.
+    """The texts of a published file, unchanged: answers are not computed anew.
 
     Raises TaskError if the file cannot be read or has another layout.
     """

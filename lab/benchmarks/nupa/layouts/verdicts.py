@@ -1,12 +1,12 @@
-"""What evalchemy and MarinSkyRL call right: the same texts are right for them and here (NUPA, NUPA5K and -Loose).
+"""Scores answers as evalchemy and MarinSkyRL do, for NUPA, NUPA5K and the -Loose tasks.
 
 Their rules are more generous than the lab's in some ways and less in others:
 
     reading  direct: an answer stands at the beginning of the text, perhaps after the words "the answer is".
              loose: an answer at the end counts first: in a box, in inline math, after "=", or after a word such as
              "answer". If there is none, the direct reading applies, and if that fails, the last line may be the answer.
-             The thoughts of a model, up to <|end_think|>, are no part of the text.
-    signs    the sign of an exponent is dropped, so 1.5e-8 is right where 1.5e8 is.
+             The thoughts of a model, up to <|end_think|>, are not part of the text.
+    signs    the sign of an exponent is dropped, so 1.5e-8 is right if 1.5e8 is.
     dlength  the difference of all digits together: 123/456 has the length of 12/3456. The lab's, like the paper's, adds
              up the differences of the parts.
 
@@ -29,7 +29,7 @@ FORMATS: dict[str, Representation] = {
     "ScientificNotation": Scientific,
 }
 
-# \d is any decimal digit of Unicode, as it is for them; a digit that is not ASCII is read, and is wrong
+# \d matches every decimal digit of Unicode, as in their code: a digit that is not ASCII is read, but counts as wrong
 _NUMBERS = {
     "Integer": re.compile(r"\d+"),
     "Float": re.compile(r"\d+\.\d+"),
@@ -62,10 +62,10 @@ def verdict(text: str | None, truth: str, answer_format: str, reading: Literal["
     """Scores what a model wrote.
 
     Args:
-        text: what it wrote; None if there is nothing.
+        text: what the model wrote; None if there is nothing.
         truth: the right answer.
         answer_format: Integer, Float, Fraction or ScientificNotation.
-        reading: direct for evalchemy's NUPA and NUPA5K as they were first, loose for those of today and for MarinSkyRL.
+        reading: direct for the first versions of evalchemy's NUPA and NUPA5K, loose for today's and for MarinSkyRL.
 
     Raises TaskError if there is no such format or if the truth does not have it.
     """
