@@ -7,8 +7,8 @@
 - coupled: a number counts as one token, and digits are seen only from nearby places (`coupled`); includes that bias.
 - forbidden tokens have probability 0, both in training and in generation.
 
-Places depend on all tokens before. A forward pass over parts of rows (a prefix tree, or a step with a cache) therefore
-gets them as arguments, computed from the whole rows.
+Places depend on all tokens before them. A forward pass over parts of rows (a prefix tree, or a step with a cache)
+therefore gets them as arguments, computed from the whole rows.
 
 Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far (Q without a cache), V words, H heads.
 """
@@ -48,7 +48,10 @@ class PlaceEmbeddings(nn.Embedding):
 
 class SwappedLlama(LlamaForCausalLM):
     def __init__(self, config: LlamaConfig) -> None:
-        """`config.swapped_positions` holds a TextPositionsConfig as a dictionary."""
+        """`config.swapped_positions` holds a TextPositionsConfig as a dictionary.
+
+        Raises ModelError if positions.locality.layers names a layer that the model does not have.
+        """
         super().__init__(config)
         swap = TextPositionsConfig(**config.swapped_positions)  # type: ignore[attr-defined]
         if swap.kind in ("nope", "alibi"):
@@ -157,7 +160,8 @@ class SwappedLlama(LlamaForCausalLM):
             place_ids: (B, Q), from `places` of the whole rows, if `input_ids` are parts of them.
             kinds_BQK: the kinds of pairs, from `kinds` of the whole rows, if `input_ids` are parts of them.
             inputs_embeds: not supported, because places follow from tokens.
-            paths: the paths of the rows of a tree; mask and kinds are then given for rows, not for nodes (`coupled`).
+            paths: the paths of a tree; the mask and kinds_BQK then have a row for each row of the paths. Only with
+                coupled positions.
 
         Raises ModelError if embeddings are given, if a place has no embedding, or if there are tokens in the cache and
         places are not given.
@@ -209,7 +213,7 @@ class SwappedLlama(LlamaForCausalLM):
         return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1])
 
     def _bounded(self, mask_B1QK: torch.Tensor, far_BQK: torch.Tensor) -> torch.Tensor:
-        """The mask with less for the far digits of a query, if more of them are visible than `far_at_most`."""
+        """The mask, lowered at the far digits of a query if it sees more of them than `far_at_most`."""
         if not self.far_at_most:
             return mask_B1QK
         far_B1QK = far_BQK[:, None] & (mask_B1QK == 0)
@@ -302,7 +306,8 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
 
 
 def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
-    """Like `tree_places`, for attention along paths: for rows instead of nodes, with the paths and the mask."""
+    """Like `tree_places`, but for attention along paths: kinds_BQK belongs to rows instead of nodes, and the output of
+    `path_inputs` is added."""
     given = path_inputs(tree)
     kinds_BQK = torch.zeros(given["attention_mask"][:, 0].shape, dtype=torch.long)
     for row, (_, keys, queries) in enumerate(path_rows(tree)):
