@@ -42,7 +42,8 @@ class EndpointConfig(Section):
     timeout: float = Field(default=600, gt=0)
     """Seconds that one attempt may take."""
     longest_wait: float = Field(default=60, gt=0)
-    """The most seconds to wait between attempts, whatever Retry-After says. Up to half of that is added at random."""
+    """The most seconds to wait between attempts, whatever Retry-After says; up to half of what it says is added at
+    random. Without it, waits are random and grow up to this."""
     patience: float = Field(default=3600, gt=0)
     """The run ends if every request gets a rate limit error (429) for this many seconds."""
 

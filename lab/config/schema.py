@@ -119,8 +119,8 @@ class RulesConfig(Section):
     unit: Literal[1, 2, 3] | None = None
     """Digits that one step of a rule handles; each rule has its own number if not given."""
     detail: Detail = "full"
-    """How much of the execution of the rule a response shows. full: every statement and its effect. values: only the
-    values that each statement assigned. state: one line for each iteration of a loop, with the names that changed.
+    """How much of the execution of the rule a response shows. full: every statement and its effect. values: only what
+    each statement looked up and assigned. state: one line for each iteration of a loop, with the names that changed.
     bare: the same values without names, and without what the rule itself says. answer: nothing but the answer."""
     folder: Path | None = None
     """A folder of rules that replace the lab's own: files named <task>.py, such as add_integer.py

@@ -39,8 +39,8 @@ class RaggedCache(Cache):
         self._seen = 0
 
     def fill(self, first: int, states: States) -> None:
-        """Store the beginnings of some rows, from row `first` on. Past the end of a row, the states may be any finite
-        numbers."""
+        """Store the first tokens of consecutive rows, from row `first` on. Past the end of a row, the states may be any
+        finite numbers."""
         if not self._buffers:
             self._buffers = [[self._empty(part, self.rows) for part in layer] for layer in states]
         for buffers, layer in zip(self._buffers, states, strict=True):

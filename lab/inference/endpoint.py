@@ -58,14 +58,14 @@ class EndpointEngine:
             logging.getLogger(name).setLevel(logging.WARNING)
 
     def check(self, request: Request) -> None:
-        """Does nothing: the endpoint has the chat template."""
+        """Does nothing: the endpoint applies the chat template."""
 
     def count_tokens(self, text: str) -> int:
-        """The number of characters, an upper bound: no character of an answer needs more than one token."""
+        """The number of characters. An upper bound for answers, whose characters are ASCII: none needs two tokens."""
         return len(text)
 
     def tokens_needed(self, prompt: Prompt, completion: str) -> None:
-        """Unknown, because the endpoint has the tokenizer."""
+        """None, because only the endpoint has the tokenizer."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
@@ -84,7 +84,8 @@ class EndpointEngine:
             while not answering.done():
                 runner.run(arrived.wait())
                 arrived.clear()
-                if ready and self._reached:  # before that, the address may be wrong rather than a question
+                # before the first answer, errors may come from a wrong address rather than from the questions
+                if ready and self._reached:
                     batch = dict(ready)
                     ready.clear()
                     yield batch
@@ -254,7 +255,8 @@ class _UnusableError(Exception):
 
 @contextmanager
 def _closed_at_exit(runner: asyncio.Runner) -> Iterator[None]:
-    """Closes the runner at exit if its generator is never finished. Later, asyncio would wait forever for a thread."""
+    """Closes the runner at exit if its generator is never finished. If it were closed later, asyncio would wait forever
+    for a thread."""
     atexit.register(runner.close)
     try:
         yield
@@ -276,6 +278,7 @@ def _key(variable: str | None) -> str:
 
 
 def _may_pass(error: BaseException) -> bool:
+    """Whether the error may be temporary."""
     if isinstance(error, openai.APIStatusError):
         return error.status_code in (408, 409) or error.status_code >= 500
     return isinstance(error, openai.APIError | _UnusableError)

@@ -1,4 +1,4 @@
-"""The interface of all engines, prompts in, completions and their cost out, and what several of them share."""
+"""The interface of all engines (prompts in, completions and their cost out), and what several of them share."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from hashlib import blake2b
@@ -80,7 +80,7 @@ class Engine(Protocol):
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = ..., done: Set[int] = ...
     ) -> Iterator[dict[int, Completion]]:
-        """Completions as they arrive, some at a time, as dictionaries from the index in `requests`.
+        """Yields completions as they arrive, in dictionaries from the index of a request in `requests`.
 
         Args:
             requests: all requests of the job.
@@ -101,7 +101,7 @@ class BatchingEngine(Engine, Protocol):
 
 @runtime_checkable
 class NotatedEngine(Engine, Protocol):
-    """An engine of a model that reads no text but problems in a notation of its own."""
+    """An engine whose model reads problems in its own notation instead of text."""
 
     @property
     def notation(self) -> Notation: ...
@@ -130,7 +130,7 @@ class TokenizingEngine:
 def generate_together(
     engine: Engine, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
 ) -> Iterator[dict[int, Completion]]:
-    """Like `engine.generate`, but processes that each have a copy of the model take turns at its batches; every process
+    """Like `engine.generate`, but processes that each have a copy of the model take turns at its batches. Every process
     gets all completions.
 
     Batches and completions are the same as in a single process. In each round, every process computes one batch;

@@ -1,12 +1,12 @@
-"""Generation that forgets what a window has left behind, so that a token costs the same however long the trace is.
+"""Generation that drops tokens out of reach of the window, so that a token costs the same however long the trace is.
 
-A model with `model.window` sees at each layer only the tokens whose position ids are at most this far from a token's
-own. What its last layer computes for a token follows from the tokens within as many windows as there are layers. So
-every other token can be dropped before the token is computed; the logits are those of the whole row. In a trace whose
-lines have the ids of their places (lab/models/trace_places.py), these are the few lines around the current one and the
-digits of the operands at these places.
+With `model.window`, a token sees at each layer only the tokens whose position ids are at most this far from its own.
+What the last layer computes for a token therefore depends only on tokens within as many windows as there are layers.
+All other tokens can be dropped before the token is computed; the logits are those of the whole row. In a trace whose
+lines have the ids of their places (lab/models/trace_places.py), the tokens that remain are the few lines around the
+current one and the digits of the operands at these places.
 
-There is no cache: the tokens that are still seen are read again for each new one. `read` counts them.
+There is no cache: for each new token, the tokens that are still seen are read again. `read` counts them.
 
 Shapes: B unfinished rows, K tokens of a row so far, S tokens that are still seen in the row that sees most.
 """
@@ -23,7 +23,7 @@ from lab.models.scratch import NumberLlama
 
 
 class ErasingEngine(PlainEngine):
-    """Like `PlainEngine`, for models from scratch with a window. Completions are equal."""
+    """Like `PlainEngine`, for models from scratch with a window. The completions are the same."""
 
     def __init__(self, model: NumberLlama, tokenizer: PreTrainedTokenizerBase, batch_size: int) -> None:
         """Raises ModelError if some head sees beyond any window."""
@@ -35,9 +35,9 @@ class ErasingEngine(PlainEngine):
         self.number_model = model.eval()
         self.reach = model.config.window * len(model.model.layers)
         self.read = 0
-        """Tokens of which a forward pass computed states, so far."""
+        """How many token states forward passes have computed so far."""
         self.whole_rows = 0
-        """How many they would have been if every pass had read the whole row again."""
+        """How many it would have been if every pass had read whole rows."""
 
     def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: Clock) -> list[list[int]]:
         rows = [list(prompt) for prompt in prompts]
@@ -52,20 +52,20 @@ class ErasingEngine(PlainEngine):
         return [row[len(prompt) :] for row, prompt in zip(rows, prompts, strict=True)]
 
     def _next(self, rows: Sequence[Sequence[int]]) -> list[int]:
-        """The likeliest token after each row, from those of its tokens that it still sees."""
+        """The most likely token after each row, computed from those of its tokens that it still sees."""
         parts = [self._seen(torch.tensor(row, device=self.model.device)) for row in rows]
         tokens_BS, positions_BS, segments_BS = (
             pad_sequence([part[place] for part in parts], batch_first=True) for place in range(3)
         )
         ends_B = torch.tensor([len(part[0]) - 1 for part in parts], device=self.model.device)
-        # what fills up a row comes after its last token, which does not see it
+        # padding comes after the last token of a row, which does not see it
         logits_BSV = self.number_model(tokens_BS, position_ids=positions_BS, segment_ids=segments_BS).logits
         self.read += sum(len(part[0]) for part in parts)
         self.whole_rows += sum(map(len, rows))
         return logits_BSV[torch.arange(len(rows)), ends_B].argmax(-1).tolist()
 
     def _seen(self, row_K: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Tokens, position ids and segments of what the last token of a row still sees."""
+        """Tokens, position ids and segments of those tokens that the last token of a row still sees."""
         model = self.number_model
         positions_K, segments_K = model.positions(row_K[None])[0], model.segments(row_K[None])[0]
         distances_K = (positions_K - positions_K[-1]).abs()

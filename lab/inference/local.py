@@ -1,9 +1,9 @@
 """Generation with a local model.
 
-It writes the same tokens as `generate` over unsorted batches, several times faster, for four reasons. Requests of a
-group, and in it those of similar length, are in the same batch. The beginning that prompts share is computed once, and
-the rest without padding. Each request has its own budget and leaves the batch soon after it is finished. Tokens that a
-request is likely to write are drafted and checked several at a time (`lab.inference.speculation`).
+This engine writes the same tokens as `generate` over unsorted batches, several times faster, for four reasons. Requests
+are sorted by group and length before they are divided into batches. The beginning that prompts share is computed once,
+and the rest without padding. Each request has its own budget and leaves the batch soon after it is finished. Tokens
+that a request is likely to write are drafted and checked several at a time (`lab.inference.speculation`).
 
 Shapes: B requests of a batch (fewer as they finish), Q tokens of a forward pass, V words of the vocabulary.
 """
@@ -34,7 +34,7 @@ _ROOM = 256
 """The most new tokens of each request for which the cache has room at first. Budgets may be thousands, but are rarely
 used up."""
 _DECODED_AGAIN = 32
-"""The next token may change how the last few tokens decode; this many are more than enough."""
+"""A new token may change how the last few tokens decode, so at least this many are decoded again; fewer would do."""
 
 
 class LocalEngine(TokenizingEngine):
@@ -54,8 +54,8 @@ class LocalEngine(TokenizingEngine):
         self.row_passes = 0
         """Forward passes so far, each counted once for every unfinished request in it; reading a prompt is one pass."""
         self.written = 0
-        """Tokens of completions so far. `written / row_passes` is the tokens that a request gets from a pass: 1 without
-        speculation."""
+        """Tokens of completions so far. `written / row_passes` is the mean number of tokens that a request gets from a
+        pass: 1 without speculation."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()

@@ -9,7 +9,7 @@ from lab.inference.engine import Engine
 
 
 def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
-    """The engine, and a text that says on what it runs. Raises ModelError or ConfigError if it cannot be made."""
+    """The engine, and a text that says what it runs on. Raises ModelError or ConfigError if it cannot be made."""
     if processes.count() > 1 and not isinstance(config, LocalEngineConfig):
         key = "tensor_parallel" if isinstance(config, VllmConfig) else "concurrency"
         raise ConfigError(

@@ -1,7 +1,7 @@
 """The usual loop: `generate` of transformers over left-padded batches.
 
-Models from scratch use it, because their questions are short and share no prompt. For pretrained models, it is what
-`LocalEngine` is compared with.
+Models from scratch use it, because their questions are short and share no prompt. For pretrained models, it is the
+baseline that `LocalEngine` is compared with.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from lab.text.examples import encode_prompt
 
 
 class PlainEngine(TokenizingEngine):
-    """Greedy generation in batches, in the order of the requests. A batch has the budget of its longest request.
+    """Greedy generation in batches, in the order of the requests. A batch has the largest budget of its requests.
 
     No request leaves a batch early. Tokens after its end, after its budget, or after its answer is decided are cut off
     afterwards. Completions therefore equal those of `LocalEngine`; only their cost differs.
@@ -73,7 +73,7 @@ class PlainEngine(TokenizingEngine):
         ]
 
     def _rows(self, prompts: Sequence[Sequence[int]], budget: int, clock: "Clock") -> list[list[int]]:
-        """What is written after each prompt; it may go on after an end."""
+        """The tokens written after each prompt; they may go on after an end token."""
         texts = [torch.tensor(prompt) for prompt in prompts]
         inputs = pad_sequence(texts, batch_first=True, padding_side="left")
         attended = pad_sequence([torch.ones_like(text) for text in texts], batch_first=True, padding_side="left")
@@ -124,6 +124,7 @@ class Clock(StoppingCriteria):
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
     def passed(self) -> None:
+        """Records that a forward pass has ended."""
         self.moments.append(time.perf_counter())
 
     def shares(self, counts: Sequence[int]) -> list[float]:

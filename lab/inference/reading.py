@@ -4,8 +4,8 @@ Prompts become prefix trees (`lab.models.prefix_tree`), a few prompts at a time,
 memory. If the prompts of a group share a longer beginning, such as a rule, it is computed once for all trees in all
 batches. It is computed separately, so its states do not depend on the other prompts.
 
-Shapes: B prompts of a piece, L tokens of the longest one, S of the shared beginning, T nodes of a tree, V words of the
-vocabulary.
+Shapes: B prompts of a piece, L tokens of the longest one, S tokens of the shared beginning, T nodes of a tree, V words
+of the vocabulary.
 """
 
 import itertools
@@ -25,13 +25,15 @@ from lab.models.swapped import biases_places, tree_places
 _TOKENS_A_TREE = 2048
 """The most nodes of a tree."""
 _BIASED_TOKENS_A_TREE = 512
-"""The same if heads have biases of their own, which are tables over all pairs of nodes."""
+"""The same limit if heads have biases of their own, which are tables over all pairs of nodes."""
 _SHORTEST_START = 64
-"""Tokens. For a shorter beginning, a separate forward pass costs more than computing it in every tree."""
+"""The fewest tokens of a beginning that is computed separately. For a shorter one, a separate forward pass costs more
+than computing it in every tree."""
 
 
 class PromptReader:
     def __init__(self, model: PreTrainedModel, groups: Sequence[str], prompts: Sequence[list[int]]) -> None:
+        """`groups`: the group of each prompt. `prompts`: their token ids."""
         self.model, self.prompts = model, prompts
         self.starts: list[tuple[int, ...]] = [()] * len(prompts)
         """The beginning that each prompt shares with its whole group; empty if it is short."""
@@ -89,7 +91,8 @@ class PromptReader:
         return {"attention_mask": pad(mask_11TT, (known, 0), value=True)}
 
     def _states_of(self, start: tuple[int, ...]) -> States:
-        """The states of a shared beginning. The latest are kept, because requests of a group come together."""
+        """The states of a shared beginning. Only those of the latest one are kept, because the requests of a group come
+        together."""
         if start != self._start:
             cache = DynamicCache()
             if start:

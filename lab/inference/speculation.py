@@ -20,13 +20,15 @@ _CANDIDATES = 4
 
 
 class Place(NamedTuple):
+    """A place in earlier text."""
+
     tokens: list[int]
     start: int
-    """The index of the first token that followed."""
+    """The index of the token that followed the pair."""
 
 
 class Passages:
-    """Where each pair of tokens was seen last, as in the hash chains of LZ77."""
+    """The latest places of each pair of tokens, as in the hash chains of LZ77."""
 
     def __init__(self) -> None:
         self._seen: defaultdict[tuple[int, int], deque[Place]] = defaultdict(lambda: deque(maxlen=_CANDIDATES))
@@ -37,8 +39,8 @@ class Passages:
             self._seen[tokens[start - 2], tokens[start - 1]].append(Place(tokens, start))
 
     def longest(self, context: list[int]) -> tuple[int, Place]:
-        """The place whose past agrees longest with the end of the context, and for how many tokens. If several places
-        agree equally long, the latest one."""
+        """How many tokens agree, and the place: the one whose preceding tokens agree longest with the end of the
+        context. If several agree equally long, the latest one."""
         best = 0, Place([], 0)
         for place in reversed(self._seen.get((context[-2], context[-1]), ()) if len(context) >= 2 else ()):
             length = _agreement(context, place)

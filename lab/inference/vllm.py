@@ -33,11 +33,12 @@ class Subject(NamedTuple):
     adapters: Path | None
     """The folder of adapters on it, if there are any."""
     rank: int = 0
+    """The rank of the adapters."""
 
 
 def subject(name: str) -> Subject:
-    """What is behind a name: an embedded model, a folder of a model or of adapters, a run of lab.finetune, or a model
-    on the hub.
+    """What vLLM loads for a name: an embedded model, a folder of a model or of adapters, a run of lab.finetune, or a
+    model on the hub.
 
     Raises ModelError for a model that vLLM would compute differently from the lab.
     """

@@ -17,7 +17,8 @@ from lab.models.swaps import recorded, swap_of
 
 
 def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Raises ModelError if a target is not a linear layer of the model, or if no target is as wide as the rank."""
+    """Raises ModelError if a target is not a linear layer of the model, or if the rank exceeds the width of every
+    target."""
     linear = [(name, module) for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
     layers = {name.rpartition(".")[2] for name, _ in linear}
     unknown = sorted(set(config.targets) - layers)
@@ -29,7 +30,8 @@ def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
 
 
 def attach(model: PreTrainedModel, config: LoraConfig, seed: int) -> PeftModel:
-    """The model with new adapters. Only these, in float32, and the weights that a swap has added are trainable."""
+    """The model with new adapters, whose initial weights are drawn from the seed. Only the adapters, in float32, and
+    the weights that a swap has added are trainable."""
     torch.manual_seed(seed)
     new_tokens = getattr(model, "new_tokens", [])
     added = ["place_embeddings"] * embeds_places(model) + ["same_place"] * biases_places(model)

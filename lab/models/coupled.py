@@ -13,7 +13,8 @@ eight digits, it is right for a thousand. A text without numbers is computed exa
 The point of an answer also sees the digit before it. A digit is written by the token before it, so without this the
 carry out of the tenths could not reach the ones.
 
-The other digits must be hidden in every layer. If each layer sees one place further, thirty layers see thirty places.
+The other digits must be hidden in every layer: if each layer saw one place further, thirty layers would see thirty
+places.
 
 Shapes: Q queries of a row, K keys.
 """
@@ -40,13 +41,13 @@ def text_positions(words: Sequence[str]) -> list[int]:
 
 
 def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> torch.Tensor:
-    """The kinds of the last Q tokens of a row, with HIDDEN for what they must not see.
+    """The kinds of the last Q tokens of a row, with HIDDEN for the pairs whose query must not see its key.
 
-    A token always sees itself, and a separator in an answer the digit before it, which may pass a carry on.
+    A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
 
     Args:
         kinds_QK: the kinds of pairs. Digits without a kind are hidden.
-        spots: of the row.
+        spots: the spots of the row.
         last_word: whether an answer sees only the last word before it and the first token of the row; see
             `LocalityConfig.words`.
     """

@@ -33,14 +33,14 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: Path, dtype: str) -> None:
-    """Writes the model of a run, with a card, into a new folder. Nothing is left behind if it cannot be done.
+    """Writes the model of a run, with a card, into a new folder. If this fails, nothing is left behind.
 
     Args:
         run: the run directory of lab.finetune or lab.pretrain.
         config: its config.
         to: scratch for a run of lab.pretrain; adapter, merged or gguf for one of lab.finetune.
         folder: where to write; it must not exist.
-        dtype: a key of DTYPES, of the weights that are written.
+        dtype: the dtype of the weights that are written, a key of DTYPES.
 
     Raises ModelError if the run has no model, or if its network is not that of its base model, so that other programs
     would compute something else.
@@ -71,7 +71,7 @@ def opened_as(folder: Path) -> str:
 
 
 def published(config: Any, name: str) -> Any:
-    """The config of a run without what was true of one machine and one start."""
+    """The config of a run under a new name, with the defaults of the keys that concern one machine or one start."""
     plain = {key: type(config).model_fields[key].default for key in ("output", "resume", "overwrite")}
     return config.model_copy(update={**plain, "name": name})
 
@@ -114,7 +114,14 @@ _WRITERS: dict[str, Callable[[Path, Any, Path, torch.dtype], None]] = {
 
 
 def card(run: Path, config: FinetuneConfig | PretrainConfig, to: str, name: str) -> str:
-    """A model card: what the model is, what it was trained on, how to open it and ask it, and the run's own table."""
+    """A model card: what the model is, what it was trained on, how to open it and ask it, and the run's own table.
+
+    Args:
+        run: the run directory.
+        config: its config.
+        to: the kind of export; see `export`.
+        name: the name that opens the exported model.
+    """
     first, trained, table = _tuned(config) if isinstance(config, FinetuneConfig) else _built(config, run)
     lines = [f"# {first}", "", f"{trained} {_WRITTEN.get(config.format.reverse, '')}".rstrip()]
     opened = _OPENED[to].format(name=name, run=config.name, question=_question(config))
@@ -139,7 +146,7 @@ _OPENED = {
 
 
 def _question(config: FinetuneConfig | PretrainConfig) -> str:
-    """One that the model was trained for."""
+    """A question like those that the model was trained on."""
     task = chosen(config.data.tasks)[0]
     if task.key == "add_integer":
         return "12 + 34"

@@ -1,8 +1,8 @@
 """Low-rank adapters as one operation, forward and backward.
 
-PEFT computes W x + s B A x with a dozen operations, most of which only change the dtype: on a CPU that multiplies in
-bfloat16 they take longer than the products. Here the adapters are rounded once, x stays in the dtype of W, and the low
-rank product is added to W x before that is rounded. The gradients are those of the same formula.
+PEFT computes W x + s B A x with a dozen operations, most of which only change the dtype; on a CPU that multiplies in
+bfloat16, they take longer than the products. Here the adapters are rounded once, x stays in the dtype of W, and the
+low-rank product is added to W x without being rounded first. The gradients are those of the same formula.
 
 Shapes: N tokens, D input width, E output width, R rank.
 """
@@ -27,7 +27,7 @@ class LoraProduct(torch.autograd.Function):
             x_ND: the input, in the dtype of W.
             weight_ED: W; it gets no gradient.
             down_RD: A, in float32 if it is trained.
-            up_ER: B, likewise.
+            up_ER: B, in float32 if it is trained.
             scale: s, alpha / rank.
         """
         down_RD, up_ER = down_RD.to(weight_ED.dtype), up_ER.to(weight_ED.dtype)
@@ -49,15 +49,15 @@ class LoraProduct(torch.autograd.Function):
 
 
 def fuse(model: PeftModel) -> None:
-    """Makes every adapter of a plain linear layer without dropout and bias one operation, wherever it is computed in
-    bfloat16. Weights, saved files and results stay as they are, except for rounding."""
+    """Computes an adapter as one operation if its layer is linear, in bfloat16 and without bias, and the adapter has no
+    dropout. Weights, saved files and results stay as they are, except for rounding."""
     for module in model.modules():
         if isinstance(module, LoraLinear) and _is_plain(module):
             module.forward = partial(_forward, module)  # type: ignore[method-assign]
 
 
 def round_adapters(model: PeftModel) -> None:
-    """Rounds the fused adapters to bfloat16 once, instead of in every product. For a model that is not trained."""
+    """Rounds the fused adapters to bfloat16 once, instead of in every product. Only for models that are not trained."""
     for module in model.modules():
         if isinstance(module, LoraLinear) and _is_plain(module):
             module.lora_A.bfloat16()

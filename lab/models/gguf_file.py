@@ -1,7 +1,7 @@
 """Writes a Llama model as one GGUF file, the format of llama.cpp, with the `gguf` package's writer.
 
-The format stores the rows of query and key weights interleaved, because llama.cpp rotates neighbouring pairs of a head
-(RoPE) where Hugging Face rotates its two halves.
+The format stores the rows of query and key weights interleaved, because RoPE in llama.cpp rotates neighbouring numbers
+of a head as pairs, while Hugging Face pairs the numbers of its two halves.
 """
 
 import json
@@ -29,7 +29,7 @@ def write(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, file: Path
 
     Args:
         model: of type llama, in float32, float16 or bfloat16. Norms are written in float32, as llama.cpp wants them.
-        tokenizer: with byte-level pairs (BPE), as those of GPT-2, SmolLM2 and Llama 3.
+        tokenizer: byte-level BPE, as in GPT-2, SmolLM2 and Llama 3.
         file: the file to write.
 
     Raises ModelError for other models and tokenizers.
@@ -82,13 +82,13 @@ def _add_weights(writer: gguf.GGUFWriter, model: PreTrainedModel, kind: gguf.GGM
 
 
 def _interleaved(weight: np.ndarray, head_width: int) -> np.ndarray:
-    """The rows of each head in the order 0, w/2, 1, w/2 + 1, ..."""
+    """The rows of each head, of width w, in the order 0, w/2, 1, w/2 + 1, ..."""
     out, into = weight.shape
     return weight.reshape(out // head_width, 2, head_width // 2, into).swapaxes(1, 2).reshape(out, into)
 
 
 def _words(tokenizer: Any) -> dict[str, Any]:
-    """What tokenizer.json says."""
+    """The contents of tokenizer.json. Raises ModelError if the tokenizer is not BPE."""
     said = json.loads(tokenizer.backend_tokenizer.to_str())
     if said["model"]["type"] != "BPE":
         raise ModelError(f"a GGUF file is only written with a BPE tokenizer, not {said['model']['type']}")
@@ -96,7 +96,7 @@ def _words(tokenizer: Any) -> dict[str, Any]:
 
 
 def _cuts(pre_tokenizer: dict[str, Any]) -> str:
-    """llama.cpp's name for how a tokenizer cuts text before it merges bytes."""
+    """llama.cpp's name for how a tokenizer cuts text before it merges bytes. Raises ModelError if it has none."""
     steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
     kinds = [step["type"] for step in steps]
     if kinds == ["ByteLevel"]:
@@ -125,7 +125,7 @@ def _add_words(writer: gguf.GGUFWriter, tokenizer: Any, said: dict[str, Any], si
     writer.add_tokenizer_pre(_cuts(said["pre_tokenizer"]))
     writer.add_token_list(written)
     writer.add_token_types(kinds)
-    if pairs:  # an empty list has no type, which the format cannot say
+    if pairs:  # the format cannot store an empty list, which has no type
         writer.add_token_merges(pairs)
     writer.add_add_bos_token(bool(tokenizer.encode("")))
     for add, number in (

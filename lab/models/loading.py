@@ -59,7 +59,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     The base model of a run is loaded with the settings of the run's config, except those that `config` sets itself. It
     gets the swap with which its adapters were trained; `swaps.swap_of` gives the format in which to ask it.
     Raises ModelError if a run has no model (yet), if its base model is not available, or if the model is one from
-    scratch.
+    scratch or a smallest adder.
     """
     config = config.model_copy(update={"name": sources.resolve(config.name)})
     folder = Path(config.name)

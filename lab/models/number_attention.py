@@ -35,7 +35,7 @@ def number_attention(
         attention_mask: what is added to the scores, (B or 1, H or 1, Q, K); -inf hides a key.
         scaling: factor on the products of queries and keys.
         relative_LHCD: the relative keys of all layers. Stick-breaking heads do not use theirs.
-        distances_BQKC: the distance of each pair, ones and zeros.
+        distances_BQKC: the distance of each pair as a one-hot vector.
 
     Returns the output (B, Q, H, D), and None in place of the attention weights.
     """
@@ -47,7 +47,7 @@ def number_attention(
     if relative_LHCD is not None and distances_BQKC is not None:
         relative_HCD = relative_LHCD[module.layer_idx, :usual].to(query.dtype)  # type: ignore[index]
         wanted_BQHC = (query[:, :usual] @ relative_HCD.transpose(-1, -2) * scaling).transpose(1, 2)
-        # a matrix product, because its gradient is one too; the gradient of indexing is summed pair by pair
+        # a product with one-hot vectors: its gradient is a matrix product, too; that of indexing is summed pair by pair
         soft_BHQK = soft_BHQK + (wanted_BQHC @ distances_BQKC.transpose(-1, -2).to(query.dtype)).transpose(1, 2)
     weights_BHQK = softmax(soft_BHQK, -1, dtype=torch.float32)
     if usual < query.shape[1]:

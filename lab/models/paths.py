@@ -1,10 +1,11 @@
 """Attention of the nodes of a prefix tree, computed along their paths.
 
-A node attends to its ancestors alone. In a tree of many different problems these are few: of the pairs of nodes, 97 in
-a hundred are hidden. So the tree is cut into rows, each a part of one path, and scores are computed within rows.
+A node attends only to itself and its ancestors. In a tree of many different problems these are few: 97 of 100 pairs of
+nodes are hidden. So the tree is cut into rows, each a part of one path, and scores are computed within rows.
 
-Shapes: N nodes of a tree, B rows, Q own nodes of a row, K nodes of its path, H heads, G key-value heads, D width, R
-matrices of all rows (B x G), P of a part of them.
+Shapes: N nodes of a tree; B rows, each with Q queries (nodes of its own) and K keys (the nodes of its path up to the
+last query); H heads, G key-value heads, D width of a head; R = B x G matrices, one for each row and key-value head, P
+of them computed at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,18 +23,20 @@ from lab.models.prefix_tree import PrefixTree
 LONGEST = 32
 """The most queries of a row."""
 TOGETHER = 8
-"""Rows whose scores are computed at once."""
+"""The number of rows whose scores are computed at once."""
 
 
 class Paths(NamedTuple):
     """Which nodes of a tree each row needs.
 
-    If several rows share a node, it is a query of the first of them. A row with many queries of its own is cut into
-    several, so that rows are about equally long and little is computed for padding.
+    If several paths share a node, it is a query only in a row of the first of them. A path with many such queries is
+    cut into several rows, so that rows are about equally long and little is computed for padding.
     """
 
     queries_BQ: torch.Tensor
+    """The nodes that attend in each row, padded with 0."""
     keys_BK: torch.Tensor
+    """The nodes that they may attend to, padded with 0."""
     found_N: torch.Tensor
     """The index of each node among the queries of all rows."""
     lengths_B: torch.Tensor
@@ -54,16 +57,16 @@ class Paths(NamedTuple):
 
 class PathRow(NamedTuple):
     path: int
-    """The path of the tree that the row is a part of."""
+    """The number of the path that the row is a part of."""
     keys: list[int]
     """The nodes of the path up to the last query."""
     queries: list[int]
-    """The last of these nodes."""
+    """The last of these nodes, at most LONGEST; no earlier path has them."""
 
 
 def path_rows(tree: PrefixTree) -> list[PathRow]:
-    """The rows of a tree, short ones first: of each path the nodes that no earlier path has, which are its last,
-    LONGEST at a time."""
+    """The rows of a tree, short ones first. The queries of a path are its nodes that no earlier path has, which are its
+    last ones; each row has at most LONGEST of them."""
     return sorted(_path_rows(tree), key=lambda row: len(row.keys))
 
 
@@ -77,7 +80,7 @@ def _path_rows(tree: PrefixTree) -> Iterator[PathRow]:
 
 
 def path_inputs(tree: PrefixTree, known: int = 0) -> dict[str, torch.Tensor]:
-    """The paths of a tree, and attention_mask (B, 1, Q, K), True for visible keys. `known`: see `Paths.of`."""
+    """The fields of `Paths`, and attention_mask (B, 1, Q, K), True for visible keys. `known`: see `Paths.of`."""
     paths = Paths.of(tree, known)
     visible_BQK = torch.zeros(*paths.queries_BQ.shape, paths.keys_BK.shape[1], dtype=torch.bool)
     for row, (_, keys, queries) in enumerate(path_rows(tree)):
@@ -131,16 +134,17 @@ def path_attention(
 
 
 def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, groups: int) -> torch.Tensor:
-    """The states of the nodes of each row, (rows x groups, heads / groups x T, D): one matrix for each key-value head
-    of each row, so that keys need not be copied for the heads that share them."""
+    """The states of the nodes of each row, (rows x groups, heads / groups x T, D): one matrix for each row and
+    key-value head, so that keys need not be copied for the heads that share them."""
     states_NHD = states_1HND[0].transpose(0, 1)
     states_BTHD = states_NHD.index_select(0, nodes_BT.flatten()).unflatten(0, nodes_BT.shape)
     return states_BTHD.transpose(1, 2).reshape(len(nodes_BT) * groups, -1, states_NHD.shape[-1])
 
 
 class _PathProduct(torch.autograd.Function):
-    """Attention of rows, a few rows at a time, so that their scores stay in a processor's cache; rows of about the same
-    length stand together. Scores are in float32, as in the attention of transformers."""
+    """Attention within rows, `TOGETHER` rows at a time, so that their scores stay in a processor's cache. Rows are
+    sorted by length, so rows that are computed at once are about equally long. Scores are in float32, as in the
+    attention of transformers."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -158,7 +162,7 @@ class _PathProduct(torch.autograd.Function):
             scores_PQK = torch.bmm(query_RQD[part].float(), key_PKD.transpose(1, 2))
             hidden_BQK = ~visible_BQK[rows, :, :keys]
             by_head = scores_PQK.view(len(hidden_BQK), -1, *hidden_BQK.shape[1:])
-            by_head.masked_fill_(hidden_BQK[:, None], -1e30)  # not minus infinity: a row of padding sees nothing
+            by_head.masked_fill_(hidden_BQK[:, None], -1e30)  # not -inf: padding sees no key, so softmax would be NaN
             weights.append(scores_PQK.softmax(-1).to(value_PKD.dtype))
             torch.bmm(weights[-1], value_PKD, out=out_RQD[part])
         ctx.save_for_backward(query_RQD, key_RKD, value_RKD, *weights)
@@ -180,7 +184,7 @@ class _PathProduct(torch.autograd.Function):
 
 
 def _parts(lengths_B: torch.Tensor, groups: int) -> list[tuple[slice, slice, int]]:
-    """Rows that are computed together: their numbers, the numbers of their matrices, and their most keys."""
+    """The rows that are computed at once: for each part its rows, the matrices of these rows, and their most keys."""
     lengths = lengths_B.tolist()
     starts = range(0, len(lengths), TOGETHER)
     slices = [slice(start, min(start + TOGETHER, len(lengths))) for start in starts]
@@ -193,11 +197,13 @@ AttentionMaskInterface.register(PATH_ATTENTION, sdpa_mask)
 
 
 def attends_along_paths(model: Any) -> bool:
+    """Whether the model's attention is `path_attention`."""
     return getattr(getattr(model, "config", None), "_attn_implementation", None) == PATH_ATTENTION
 
 
 def attend_along_paths(model: Any) -> None:
-    """Makes a model compute trees along their paths, if its attention is the plain one of transformers."""
+    """Makes a model compute the attention of trees along their paths, if it uses SDPA and adds no bias to the
+    scores."""
     biased = getattr(model, "alibi", None) is not None or getattr(model, "same_place", None) is not None
     if model.config._attn_implementation == "sdpa" and not biased:
         model.set_attn_implementation(PATH_ATTENTION)

@@ -12,12 +12,12 @@
 
 With rope, relative or learned, `locality` also subtracts slope x distance from the scores, with one slope for all heads
 or one for each. Heads find a digit by its id; this bias keeps the attention that leaks to other digits from growing
-with their number. `window` hides keys that are farther away, so that nothing leaks. `far_copies` leaves it to training:
-each far key counts as several, so that a model which leaks to far digits is wrong already in short numbers.
-`far_at_most` bounds how much all far keys together weigh, in training or in a test alone.
+with the number of digits. `window` hides keys beyond a distance, so that nothing leaks to them. `far_copies` leaves
+this to training: each far key counts as several keys, so that a model that leaks attention to far digits is already
+wrong on short numbers. `far_at_most` bounds how much all far keys together weigh, in training or only in a test.
 
-The biases depend on |i - j| alone, and relative keys on i - j, so ids need not grow along the row, and coupled ids do
-not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of ids. For other
+The biases depend on |i - j| (FIRE's also on i), and relative keys on i - j, so ids need not grow along the row, and
+coupled ids do not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of ids. For other
 ids it is None.
 
 Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
@@ -48,24 +48,27 @@ class NoRotation(nn.Module):
 
 class AlibiBias(nn.Module):
     def __init__(self, heads: int, sign: Literal[-1, 1] = -1, circle: int | None = None) -> None:
-        """`sign`: -1 as in the paper, or 1 as in the code released with the Number Cookbook."""
+        """`sign`: -1 as in the paper, or 1 as in the code released with the Number Cookbook. `circle`: the number of
+        ids, if they wrap around."""
         super().__init__()
         self.heads, self.sign, self.circle = heads, sign, circle
 
     def forward(
         self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K), whatever is visible."""
+        """What is added to the scores, (B, H, Q, K); it does not depend on `visible_BQK`."""
         heads_H = torch.arange(1, self.heads + 1, device=positions_BQ.device)
         slopes_H11 = torch.exp2(-8 * heads_H / self.heads)[:, None, None]
         return self.sign * slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
 
 
 FAR = 4
-"""The distance from which on keys are not told apart by relative keys, and count as far."""
+"""Keys at this distance or farther count as far; relative keys do not tell them apart."""
 
 
 class LocalityBias(nn.Module):
+    """Changes the scores of distant keys: by slope x distance, by the window, and by the rules for far keys."""
+
     def __init__(
         self,
         slopes: float | Sequence[float],
@@ -79,10 +82,10 @@ class LocalityBias(nn.Module):
         Args:
             slopes: one for all heads, or one for each head.
             circle: the number of ids, if they wrap around.
-            window: keys whose ids are farther away are hidden; 0 hides none.
-            free: for each head, whether none of this applies to it but its slope.
-            far_copies: as how many keys each far key counts during training.
-            far_at_most: as how many of them all far keys of a query count at most; 0 for no bound.
+            window: keys whose ids are farther away than this are hidden; 0 hides none.
+            free: for each head, whether only its slope applies to it, and not the window and the rules for far keys.
+            far_copies: during training, each far key counts as this many keys.
+            far_at_most: all far keys of a query together count as at most this many keys; 0 for no bound.
         """
         super().__init__()
         self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
@@ -93,8 +96,8 @@ class LocalityBias(nn.Module):
     ) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads.
 
-        Keys with the id of the first key that a query sees are never far: coupled ids give it to all signs, which a
-        model needs from anywhere.
+        Keys with the id of the first key that a query sees are never far: coupled ids give this id to all signs, which
+        a model needs from anywhere.
 
         `visible_BQK`: which keys each query sees; `far_at_most` counts these. All if not given.
         """
@@ -118,9 +121,9 @@ class LocalityBias(nn.Module):
 
 
 class RelativeKeys(nn.Module):
-    """A vector for each signed distance up to 4, for each layer and head. A query's product with it is added to the
-    score of a key at that distance; farther keys count as 4 away. So which distance a token looks for depends on what
-    the token is, and not on where it stands."""
+    """A vector for each signed distance up to 4, for each layer and head. The product of a query with this vector is
+    added to the score of a key at that distance; farther keys count as 4 away. So the distance that a token looks for
+    depends on what the token is, and not on where it stands."""
 
     reach = FAR
 
@@ -134,7 +137,7 @@ class RelativeKeys(nn.Module):
         nn.init.normal_(self.keys, std=0.02)
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """Which of the C distances each pair has, (B, Q, K, C), ones and zeros."""
+        """The distance of each pair as a one-hot vector, (B, Q, K, C)."""
         ahead_BQK = positions_BK[:, None] - positions_BQ[:, :, None]
         if self.circle is not None:
             half = self.circle // 2
@@ -177,7 +180,7 @@ class FireBias(nn.Module):
     def forward(
         self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """What is added to the scores, (B, H, Q, K), whatever is visible."""
+        """What is added to the scores, (B, H, Q, K); it does not depend on `visible_BQK`."""
         with torch.autocast(positions_BQ.device.type, enabled=False):  # bfloat16 cannot tell 257 from 256
             threshold = self.initial_threshold * self.threshold_scale.abs()
             longest_BQ1 = torch.maximum(positions_BQ, threshold)[:, :, None]
@@ -208,7 +211,7 @@ class LearnedPositions(nn.Embedding):
 
 
 def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None) -> torch.Tensor:
-    """Which keys are no signs, (B, 1, Q or 1, K): signs have the id of the first key that a query sees."""
+    """True for keys that are not signs, (B, 1, Q or 1, K). Signs have the id of the first key that a query sees."""
     if visible_BQK is None:
         return (positions_BK != positions_BK[:, :1])[:, None, None]
     first_BQ = visible_BQK.int().argmax(-1).expand(len(positions_BK), -1)

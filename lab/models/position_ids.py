@@ -3,7 +3,7 @@ what attention does with them.
 
 A row is `<begin> digits <operator> digits = digits <end>`, or several such problems one after another, with padding on
 either side. One token may hold several digits. If numbers are written least significant digit first, counting the
-digits of a run gives the place of each digit:
+digits of a run (digits that follow each other) gives the place of each digit:
 
     tokens       <begin>  5  2  1 <add_integer>  7  9  =  2  2  2 <end>       125 + 97 = 222
     plain              0  1  2  3             4  5  6  7  8  9 10    11
@@ -282,7 +282,7 @@ def _started(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
 
 
 def _problem(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-    """The number of the problem in its row that a token belongs to, from 0."""
+    """For each token, the number of its problem in the row, from 0."""
     return ((ids_BT == facts.begin).cumsum(-1) - 1).clamp(min=0)
 
 

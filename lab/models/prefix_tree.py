@@ -25,6 +25,7 @@ class PrefixTree:
         self.tokens: list[int] = []
         self.depths: list[int] = []
         self.parents: list[int] = []
+        """The parent of each node; -1 for the first token of a sequence."""
         self.paths: list[list[int]] = [[] for _ in sequences]
         """The nodes of each sequence, one for each token."""
         path: list[int] = []

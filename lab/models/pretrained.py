@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import httpx2  # what the hub is asked with
+import httpx2  # the client that asks the hub
 import torch
 from bitsandbytes.nn.modules import Linear4bit
 from huggingface_hub import model_info, try_to_load_from_cache

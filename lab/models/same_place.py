@@ -4,16 +4,17 @@
                        ^                     the hundreds digits of the two preceding numbers (89 has none)
                       ^ ^    ^               the neighbours of that place
 
-Each head of each layer learns six numbers, which it adds to attention scores: for a digit of the preceding number and
-of the one before that, whose place is one lower, the same, or one higher. Other tokens have no bias. Numbers are
-written from their lowest digit up (format.reverse=total), so the place of the next digit is known before it is written.
-A number starts at the place of the lowest digit of the two preceding numbers, and each digit is one place higher.
-Places are powers of ten, so 1.5e3 has the places of 1500. Exponents and the parts of fractions have places of their
-own.
+Each head of each layer learns six numbers that it adds to attention scores: for each of the two preceding numbers, one
+for the digit at the place of the next digit, one for the digit one place lower, and one for the digit one place higher.
+Other tokens have no bias. Answers are written from their lowest digit up (format.reverse=answer or total), so the place of
+the next digit is known before it is written. A number starts at the place of the lowest digit of the two preceding numbers,
+and each digit is one place higher. Places are powers of ten, so 1.5e3 has the places of 1500. Exponents and the parts
+of fractions have places of their own.
 
-A pretrained model has heads that align digits in this way, but they lose their digits at lengths that the model did not
-see (`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) solve this in models from
-scratch. A bias that starts at zero brings the same idea to a pretrained model without disturbing what it knows.
+A pretrained model has heads that align digits in this way, but they no longer find their digits at lengths that the
+model did not see (`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) solve this in
+models from scratch. A bias that starts at zero brings the same idea to a pretrained model without disturbing what it
+knows.
 
 Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs, where kind 0 has no bias.
 """
@@ -30,6 +31,7 @@ from lab.text.places import OPERANDS, RowSpots, row_spots
 NUMBERS, NEIGHBOURS = OPERANDS, 1
 """How many numbers back the bias reaches, and how many places to each side."""
 KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
+"""The number of kinds of pairs, including kind 0."""
 
 
 def kinds(words: Sequence[str]) -> torch.Tensor:
@@ -42,7 +44,7 @@ def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
     """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T).
 
     Args:
-        spots: of the row. Tokens without a spot of a next digit have pairs of kind 0.
+        spots: the spots of the row. Tokens without a spot of a next digit have pairs of kind 0.
         neighbours: how many places to each side the bias reaches.
     """
     queries_T3, keys_T3 = torch.tensor(spots.following).view(-1, 3), torch.tensor(spots.own).view(-1, 3)
@@ -56,10 +58,10 @@ class SamePlaceBias(nn.Module):
     def __init__(self, layers: int, heads: int, neighbours: int = NEIGHBOURS, far: bool = False) -> None:
         """
         Args:
-            layers: how many the model has.
-            heads: how many each layer has.
+            layers: the number of layers of the model.
+            heads: the number of heads of each layer.
             neighbours: how many places to each side have a bias of their own.
-            far: whether the digits of all other places have one too, as the last kind.
+            far: whether the digits of all other places share one more bias, that of the last kind.
         """
         super().__init__()
         self.bias = nn.Parameter(torch.empty(layers, heads, NUMBERS * (2 * neighbours + 1) + far))
@@ -75,6 +77,7 @@ class SamePlaceBias(nn.Module):
 
 class SamePlaceLayer(LlamaDecoderLayer):
     bounded = True
+    """Whether `attention_mask` applies to the layer, and not `unbounded`."""
 
     def forward(  # type: ignore[override]
         self,
@@ -90,12 +93,12 @@ class SamePlaceLayer(LlamaDecoderLayer):
         Args:
             attention_mask: what is added to the scores of all heads, (B, 1, Q, K).
             bias_LHC: the biases of all layers.
-            one_hot_BQKC: the kinds of pairs.
+            one_hot_BQKC: the kind of each pair as a one-hot vector.
             unbounded: replaces `attention_mask` in a layer that hides no digits.
 
         During training, torch keeps the scores of every layer, so large models need a small training.micro_batch_size.
         """
         mask = attention_mask if unbounded is None or self.bounded else unbounded
         bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(mask.dtype)
-        # a matrix product, because its gradient is one too; the gradient of indexing is summed pair by pair
+        # a product with one-hot vectors: its gradient is a matrix product, too; that of indexing is summed pair by pair
         return super().forward(hidden_states, mask + (one_hot_BQKC @ bias_CH).permute(0, 3, 1, 2), **others)

@@ -37,9 +37,10 @@ from lab.models.trace_places import SEGMENTS
 from lab.text.examples import IGNORED
 
 _SEGMENTS = 4
-"""As many as `segments` has without traces."""
+"""The number of segments without traces."""
 _LONGEST = 16_384
-"""The most tokens of a row according to the config. Nothing has this size, and only learned encodings have a limit."""
+"""The most tokens of a row according to the config. No tensor has this size; learned encodings and
+randomised ids have limits of their own."""
 
 
 class NumberLlamaConfig(LlamaConfig):
@@ -67,7 +68,7 @@ class NumberLlamaConfig(LlamaConfig):
 
     @property
     def circle(self) -> int | None:
-        """After how many ids coupled ones begin again; others do not."""
+        """The number of ids after which coupled ids begin again; None for other ids, which do not wrap around."""
         return self.largest if self.position_kind == "coupled" else None
 
 
@@ -85,7 +86,7 @@ class RowIds(NamedTuple):
 class NumberLlama(LlamaForCausalLM):
     config: NumberLlamaConfig  # type: ignore[assignment]
     config_class = NumberLlamaConfig
-    # their kernels do not accept our own masks
+    # the kernels of flash and flex attention do not accept our own masks
     _supports_flash_attn = False
     _supports_flex_attn = False
 
@@ -212,8 +213,8 @@ class NumberLlama(LlamaForCausalLM):
     def _layer_arguments(
         self, hidden_BTD: torch.Tensor, ids: RowIds, attention_mask: torch.Tensor | None, seen: int
     ) -> dict[str, Any]:
-        """What every layer gets besides its inputs. `LlamaModel`'s own loop would treat a jump of ids as the start of
-        another packed row, and mask attention there."""
+        """What every layer gets besides its inputs. `LlamaModel`'s own loop over layers is not used: it would treat a
+        jump of ids as the start of another packed row, and mask attention there."""
         arguments = {
             "attention_mask": self._mask(hidden_BTD.shape[1], seen, attention_mask, ids),
             "position_ids": ids.positions,
@@ -268,11 +269,11 @@ class NumberLlama(LlamaForCausalLM):
         return position_ids(kind, largest, input_ids, self.facts(input_ids.device), row_length=row_length)
 
     def segments(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Which number of its problem each token belongs to, for whole rows, (B, T)."""
+        """The segments of whole rows, (B, T): which number of its problem each token belongs to; see `position_ids`."""
         return segments(input_ids, self.facts(input_ids.device))
 
     def facts(self, device: torch.device) -> TokenFacts:
-        """What ids depend on in the vocabulary, on the given device."""
+        """The facts of the vocabulary, on the given device."""
         if self._facts.digits.device != device:
             self._facts = self._facts.to(device)
         return self._facts
@@ -285,7 +286,7 @@ class NumberLlama(LlamaForCausalLM):
         row_length: int | None = None,
         **others: Any,
     ) -> dict[str, Any]:
-        """Gives the forward pass our ids of the whole row (B, K), as those of `generate` would be plain ids."""
+        """Gives the forward pass the ids of the whole row (B, K), because `generate` would give it plain ids."""
         keys_BK = self.positions(input_ids, attention_mask, row_length).expand(input_ids.shape)
         inputs = super().prepare_inputs_for_generation(  # type: ignore[misc]
             input_ids, attention_mask=attention_mask, position_ids=keys_BK, **others
@@ -353,7 +354,7 @@ AutoModelForCausalLM.register(NumberLlamaConfig, NumberLlama)
 
 
 def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> NumberLlama:
-    """A new model in float32. Its weights are drawn from the seed as Llama's are (normal, deviation 0.02).
+    """A new model in float32. Its weights are drawn from the seed as Llama's are (normal, standard deviation 0.02).
 
     Raises ModelError if the vocabulary lacks a word that every row needs.
     """

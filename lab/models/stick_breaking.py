@@ -9,15 +9,15 @@ the probability of stopping there:
 
 So the nearest token with a high score gets all the attention, whatever lies behind it, and tokens with low scores are
 passed by. No position is involved, and nothing has to be learned about distances: what holds over 10 tokens holds over
-1,000, as long as few tokens are stopped at by mistake. With softmax, "the last place where two numbers differ" needs a
-bias that grows with distance and scores that outweigh it; here it is one look.
+1,000, as long as few tokens are stopped at by mistake. To find the last place where two numbers differ, a softmax head
+needs a bias that grows with distance, and scores that outweigh it; a stick-breaking head needs neither.
 
-"By mistake" is a small chance at each token that is passed, which adds up over long rows. So scores are multiplied by
-the logarithm of the number of tokens before the query, as others do for softmax (Chiang and Cholak 2022, arXiv
-2202.12172): a score of -s then stops at a token with a chance of about n^-s, and at any of n tokens with n^(1-s), which
-falls with n if s is above 1.
+A stop by mistake has a small probability at each token that is passed, and these probabilities add up over long rows.
+So scores are multiplied by the logarithm of the number of tokens before the query, as others do for softmax (Chiang and
+Cholak 2022, arXiv 2202.12172). Over n tokens, a score of -s then stops at one token with a probability of about n^-s,
+and at any of them with n^(1-s), which falls with n if s is above 1.
 
-The weights add up to at most 1; what is left is the probability of never stopping, and brings nothing.
+The weights add up to at most 1. What is left is the probability of never stopping; it adds nothing to the output.
 
 Shapes: B rows, H heads, Q queries, K keys.
 """

@@ -7,8 +7,8 @@
 - coupled: a number counts as one token, and digits are seen only from nearby places (`coupled`); includes that bias.
 - forbidden tokens have probability 0, both in training and in generation.
 
-Places depend on all tokens before. A forward pass over parts of rows (a prefix tree, or a step with a cache) therefore
-gets them as arguments, computed from the whole rows.
+Places depend on all tokens before them. A forward pass over parts of rows (a prefix tree, or a step with a cache)
+therefore gets them as arguments, computed from the whole rows.
 
 Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far (Q without a cache), V words, H heads.
 """
@@ -48,7 +48,10 @@ class PlaceEmbeddings(nn.Embedding):
 
 class SwappedLlama(LlamaForCausalLM):
     def __init__(self, config: LlamaConfig) -> None:
-        """`config.swapped_positions` holds a TextPositionsConfig as a dictionary."""
+        """`config.swapped_positions` holds a TextPositionsConfig as a dictionary.
+
+        Raises ModelError if positions.locality.layers names a layer that the model does not have.
+        """
         super().__init__(config)
         swap = TextPositionsConfig(**config.swapped_positions)  # type: ignore[attr-defined]
         if swap.kind in ("nope", "alibi"):
@@ -157,7 +160,7 @@ class SwappedLlama(LlamaForCausalLM):
             place_ids: (B, Q), from `places` of the whole rows, if `input_ids` are parts of them.
             kinds_BQK: the kinds of pairs, from `kinds` of the whole rows, if `input_ids` are parts of them.
             inputs_embeds: not supported, because places follow from tokens.
-            paths: the paths of the rows of a tree; mask and kinds are then given for rows, not for nodes (`coupled`).
+            paths: the paths of a tree; the mask and kinds_BQK then have a row for each row of the paths.
 
         Raises ModelError if embeddings are given, if a place has no embedding, or if there are tokens in the cache and
         places are not given.
@@ -180,17 +183,10 @@ class SwappedLlama(LlamaForCausalLM):
         if self.same_place is not None:
             assert attention_mask is not None
             assert kinds_BQK is not None
-            kinds_BQK = nn.functional.pad(kinds_BQK, (0, attention_mask.shape[-1] - kinds_BQK.shape[-1]))
-            others["bias_LHC"] = bias_LHC = self.same_place()
-            if self.sees_far:
-                attention_mask = self._bounded(attention_mask, kinds_BQK == HIDDEN)
-                kinds_BQK = kinds_BQK.masked_fill(kinds_BQK == HIDDEN, bias_LHC.shape[-1] - 1)
-            one_hot = nn.functional.one_hot(kinds_BQK.clamp(min=0), bias_LHC.shape[-1])
-            others["one_hot_BQKC"] = one_hot.to(attention_mask.dtype)
-            if self.coupled:
-                others |= {"unbounded": attention_mask, "paths": paths}
-                least = torch.finfo(attention_mask.dtype).min
-                attention_mask = attention_mask.masked_fill((kinds_BQK == HIDDEN)[:, None], least)
+            attention_mask, biases = self._of_kinds(attention_mask, kinds_BQK)
+            others |= biases
+        if paths is not None:
+            others["paths"] = paths
         output = super().forward(
             inputs_embeds=hidden_BQD,  # type: ignore[arg-type]
             attention_mask=attention_mask,
@@ -208,8 +204,25 @@ class SwappedLlama(LlamaForCausalLM):
         inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)  # type: ignore[misc]
         return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1])
 
+    def _of_kinds(
+        self, mask_B1QK: torch.Tensor, kinds_BQK: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """The mask with what the kinds of pairs hide, and what `SamePlaceLayer` needs to add their biases."""
+        kinds_BQK = nn.functional.pad(kinds_BQK, (0, mask_B1QK.shape[-1] - kinds_BQK.shape[-1]))
+        bias_LHC = self.same_place()  # type: ignore[misc]
+        if self.sees_far:
+            mask_B1QK = self._bounded(mask_B1QK, kinds_BQK == HIDDEN)
+            kinds_BQK = kinds_BQK.masked_fill(kinds_BQK == HIDDEN, bias_LHC.shape[-1] - 1)
+        one_hot_BQKC = nn.functional.one_hot(kinds_BQK.clamp(min=0), bias_LHC.shape[-1]).to(mask_B1QK.dtype)
+        biases = {"bias_LHC": bias_LHC, "one_hot_BQKC": one_hot_BQKC}
+        if not self.coupled:
+            return mask_B1QK, biases
+        hidden_B1QK = (kinds_BQK == HIDDEN)[:, None]
+        least = torch.finfo(mask_B1QK.dtype).min
+        return mask_B1QK.masked_fill(hidden_B1QK, least), {**biases, "unbounded": mask_B1QK}
+
     def _bounded(self, mask_B1QK: torch.Tensor, far_BQK: torch.Tensor) -> torch.Tensor:
-        """The mask with less for the far digits of a query, if more of them are visible than `far_at_most`."""
+        """The mask, lowered at the far digits of a query if it sees more of them than `far_at_most`."""
         if not self.far_at_most:
             return mask_B1QK
         far_B1QK = far_BQK[:, None] & (mask_B1QK == 0)
@@ -302,7 +315,8 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
 
 
 def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
-    """Like `tree_places`, for attention along paths: for rows instead of nodes, with the paths and the mask."""
+    """Like `tree_places`, but for attention along paths: kinds_BQK belongs to rows instead of nodes, and the output of
+    `path_inputs` is added."""
     given = path_inputs(tree)
     kinds_BQK = torch.zeros(given["attention_mask"][:, 0].shape, dtype=torch.long)
     for row, (_, keys, queries) in enumerate(path_rows(tree)):

@@ -60,8 +60,9 @@ def recorded(folder: Path) -> Swap:
 def _begin_texts(tokenizer: Any) -> None:
     """If the tokenizer adds no first token to texts, make it add one, so that no text begins with a digit.
 
-    Attention collects on the first token (Xiao et al. 2024), whose state then holds little else. Without this, all
-    digits of a number at the beginning of a text would be such tokens, because they see only themselves.
+    The first token attracts much of the attention of later ones (an attention sink, Xiao et al. 2024), and its state
+    then holds little else. Without this, all digits of a number at the beginning of a text would be such tokens,
+    because they see only themselves.
     """
     if not tokenizer.encode(""):
         first = tokenizer.bos_token or tokenizer.eos_token

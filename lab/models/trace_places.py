@@ -1,15 +1,16 @@
 """Places of the words of a trace (lab/text/rule_notation.py): the line of the rule's loop, and the column in the line.
 
-A loop that takes one digit a turn handles place p in line p. So a word of line p has the coupled id of digits of place
-p, and a model finds the digits that a line needs where it looks for the line itself:
+A loop that handles one digit per pass handles place p in line p. So a word of line p has the coupled id of digits of
+place p, and a model finds the digits that a line needs where it looks for the line itself:
 
     tokens    <begin>  8  2 <add>  5  =  8  5  3  1  ;  2 ""  3  0  ; answer is  3  3 <end>      28 + 5 = 33
     coupled         0  1  2     0  1  0  1  1  1  1  1  2  2  2  2  2      3  0  1  2     3      offset 0
     segments        0  1  1     2  2  3  4  5  6  7  3  4  5  6  7  3      4 15 15 15     0
 
-Lines are counted from "=", or from the word with which a function begins, whose own line has 0. Digits in quotes have
-the places of a number of their own. Segments tell the columns of a line apart: 3 at the word before it, 4 at its first
-word, and so on up to 14; digits in quotes do not count on. The answer has 15.
+Lines are counted from "=", whose next line has 1, or from the word with which a function begins, whose own line has 0.
+Digits in quotes have the places of a number of their own. Segments tell the columns of a line apart: 3 for the word
+before the line, 4 for its first word, and so on up to 14; digits in quotes do not advance the column. The answer has
+15.
 
 Like those of numbers, these ids are causal: they follow from the tokens up to each word.
 
@@ -29,7 +30,7 @@ SEGMENTS = 16
 
 @dataclass(frozen=True)
 class TraceFacts:
-    """Which words of a vocabulary make the form of a trace."""
+    """The words of a vocabulary that structure a trace."""
 
     line: int
     """The id of the word that ends a line."""

@@ -3,7 +3,7 @@
     total = int(a[-3:] or 0) + int(b[-3:] or 0) + carry
     total = 28 + 35 + 0 = 63
 
-Arithmetic, comparisons, max and min are shown with the values of their operands. An expression that only looks
+Arithmetic, comparisons, max, min and abs are shown with the values of their operands. An expression that only looks
 something up or changes its type (a slice, a method, int) is shown by its value alone, and so is everything inside it.
 Lines say where loops are entered and ended, and where functions are entered and exited. Every `=` between two
 expressions is true in Python.

@@ -1,10 +1,12 @@
 """An auxiliary loss that rewards chosen heads for attending to the digit that must be added next.
 
 When the model predicts a digit of the answer, the heads of `first` should attend to the digit at the same place in the
-first operand, and the heads of `second` to that in the second operand. The loss is the mean negative logarithm of the
-attention that they pay to it. It changes only the training, not what the model computes.
+first operand, and the heads of `second` to the digit at the same place in the second operand. The loss is the negative
+logarithm of the attention that they pay to it: the mean over the heads of a side, the sum over digits. It changes only
+the training, not what the model computes.
 
-Shapes: T nodes of a prefix tree, P pairs of a query and the digit that it should look at, D width, E of a head.
+Shapes: T nodes of a prefix tree, P pairs of a query and the digit that it should attend to, D width of the model, E
+width of a head.
 """
 
 from collections.abc import Iterator
@@ -35,7 +37,8 @@ def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
 
 
 class AlignedLoss:
-    """The loss of a prefix tree and, in training, the weighted loss of the heads' attention."""
+    """The loss of a prefix tree plus, during training, the weighted alignment loss. The inputs come from
+    `PrefixTreeCollator.of_rows`, which adds first_at and second_at."""
 
     def __init__(self, config: AlignmentConfig) -> None:
         self.weight = config.weight
@@ -63,10 +66,10 @@ def log_attention(
     """The logarithm of a head's attention from some nodes to all nodes, (P, T).
 
     Args:
-        seen: the attention layer, its input states (T, D), and its rotation.
+        seen: the attention layer, its input states (T, D), and its rotation (cosines and sines).
         head: the number of the head in the layer.
         queries_P: the nodes that attend.
-        visible_TT: which nodes each node may see.
+        visible_TT: True for the nodes that each node may see.
     """
     attention, hidden_TD, (cos, sin) = seen
     width = attention.head_dim
@@ -82,7 +85,8 @@ def log_attention(
 
 @contextmanager
 def _inputs_of_attention(model: Any, layers: set[int]) -> Iterator[dict[int, tuple[Any, torch.Tensor, Any]]]:
-    """By layer: its attention, the states (T, D) that it reads, and its rotation. Hooks are removed afterwards."""
+    """For each layer: its attention module, the states (T, D) that the module reads, and its rotation. Hooks collect
+    them during a forward pass, and are removed afterwards."""
     found: dict[int, tuple[Any, torch.Tensor, Any]] = {}
     whole = getattr(model, "module", model)  # unwrapped, if there are several processes
     base = whole.get_base_model() if hasattr(whole, "get_base_model") else whole

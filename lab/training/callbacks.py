@@ -13,7 +13,8 @@ _RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learnin
 
 
 class MetricsFile(TrainerCallback):
-    """Writes a line to metrics.jsonl for each logged step. Without times, so a resumed run ends with the same bytes."""
+    """Writes a line to metrics.jsonl for each logged step. Times are left out, so that a resumed run ends with the same
+    bytes."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -61,13 +62,18 @@ class Point(Protocol):
 
 
 Measure: TypeAlias = Callable[[int, int], Sequence[Point]]
-"""Measures the model that is being trained, after so many steps and so many problems."""
+"""Called as `measure(steps, problems)`: measures the model that is being trained, after that many optimizer steps and
+problems. Returns points to append to curve.jsonl."""
 
 
 class MeasureWhileTraining(TrainerCallback):
-    """At each validation, measures the model and appends what was found to curve.jsonl."""
+    """At each validation, measures the model and appends the points to curve.jsonl.
+
+    If a run is resumed, points after its checkpoint are removed first, because they are measured again.
+    """
 
     def __init__(self, run: Run, measure: Measure, batch_size: int) -> None:
+        """`batch_size`: problems in an optimizer step."""
         self.run, self.measure, self.batch_size = run, measure, batch_size
 
     def on_train_begin(
@@ -81,7 +87,7 @@ class MeasureWhileTraining(TrainerCallback):
 
 
 class KeepSteps(TrainerCallback):
-    """At each validation, saves the model and the run's config in steps/<step>, which is opened like a run."""
+    """At each validation, saves the model and the run's config in steps/<step>, which can be opened like a run."""
 
     def __init__(self, run: Run) -> None:
         self.folder, self.config = run.path / "steps", run.config

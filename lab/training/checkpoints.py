@@ -13,14 +13,15 @@ from lab.errors import ModelError
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint, or None. The trainer's state is the last file of a checkpoint to be written."""
+    """The newest complete checkpoint in `folder`, or None. A checkpoint is complete if it has the trainer's state,
+    which is written last."""
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if _is_json(path)]
     return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 def undamaged(folder: Path) -> Path | None:
-    """The newest complete checkpoint, or None. Raises ModelError if it is damaged, or if it was written with FSDP and
-    this launch is without, or the reverse."""
+    """The newest complete checkpoint in `folder`, or None. Raises ModelError if it is damaged, or if it was written
+    with FSDP and this process runs without it, or the reverse."""
     last = last_checkpoint(folder)
     if last:
         check_undamaged(last)

@@ -29,8 +29,8 @@ class PrefixTreeCollator:
 
     def of_rows(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Like `__call__`, for rows of a ProblemSet; adds the index of the first row. If the rows have aligned digits,
-        it adds first_at and second_at (P, 2): pairs of a node that predicts a digit and the node of the operand's digit
-        at the same place."""
+        it adds first_at and second_at (P, 2): P pairs of a node that predicts a digit and the node of the operand's
+        digit at the same place."""
         tree, paths = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
         if "place_ids" in tree:
             tree["place_ids"] = self._drawn(tree["place_ids"], rows[0]["index"])
@@ -48,7 +48,7 @@ class PrefixTreeCollator:
         return tree
 
     def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, torch.Tensor]:
-        """The inputs of PrefixTree, and shift_labels (1, T): the token that each node should predict."""
+        """The inputs of a PrefixTree of T nodes, and shift_labels (1, T): the token that each node should predict."""
         return self._tree(batch)[0]
 
     def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], list[list[int]]]:
@@ -66,7 +66,7 @@ class PrefixTreeCollator:
         return inputs, tree.paths
 
     def _attended(self, tree: PrefixTree) -> dict[str, torch.Tensor]:
-        """What the model needs to know of the tree's nodes, and which of them they see."""
+        """What the model needs to know about the nodes, and which nodes each of them sees."""
         if couples(self.model):
             return {**tree.tokens_and_depths(), **path_places(self.model, tree)}
         if attends_along_paths(self.model):
@@ -74,7 +74,7 @@ class PrefixTreeCollator:
         return {**tree.inputs(), **tree_places(self.model, tree)}
 
     def _drawn(self, places_1T: torch.Tensor, index: int) -> torch.Tensor:
-        """Places that start at a random number, which is the same for the whole batch because examples share nodes."""
+        """Places (1, T) shifted by a random number, the same for the whole batch because examples share nodes."""
         room = self.model.config.swapped_positions["places"] - int(places_1T.max())
         start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
         return torch.where(places_1T > 0, places_1T + start, 0)

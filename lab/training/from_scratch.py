@@ -19,7 +19,7 @@ from lab.training.trainer import Training, train
 def train_from_scratch(training: Training, run: Run, measure: Measure | None = None) -> None:
     """Train all weights of a model; see `train`. Prints the speed and writes it to throughput.json.
 
-    If `measure` is given, it is called at each validation, and its points are appended to curve.jsonl.
+    If `measure` is given, it is called at each validation, and the points that it returns are appended to curve.jsonl.
     """
     model, config = cast(NumberLlama, training.model), cast(PretrainTrainingConfig, training.config)
     method = training.method
@@ -32,7 +32,7 @@ def train_from_scratch(training: Training, run: Run, measure: Measure | None = N
         watching.append(KeepSteps(run))
     if config.internalize.stages:
         watching.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))
-    # on a CPU the backward pass of fused attention takes half a step if rows are short; plain attention compiles well
+    # on a CPU with short rows, the backward pass of fused attention takes half of a step; plain attention compiles well
     usual = model.config._attn_implementation or "eager"
     if method.compile and model.device.type == "cpu" and usual == "sdpa":
         model.set_attn_implementation("eager")

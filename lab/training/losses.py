@@ -1,7 +1,7 @@
-"""The losses of a training, and their gradients over a large vocabulary, which are computed beside them.
+"""The losses of a training. Their gradients over a large vocabulary are computed in the same pass.
 
 The logits of a hundred tokens over 49,152 words take 20 MB in float32, and autograd would keep several such tensors.
-Here there is one, which is turned into the gradient in place.
+Here only the gradient is kept, and probabilities are computed for a few tokens at a time.
 
 Shapes: T tokens, V words.
 """
@@ -22,7 +22,7 @@ AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], tor
 
 
 def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The loss of a prefix tree.
+    """The summed loss of the answer tokens of a prefix tree; `inputs` is the output of a `PrefixTreeCollator`.
 
     The head over 49,152 words costs as much as a quarter of SmolLM2's layers, so it is applied only to the states that
     predict answer tokens. TRL's own fused head also measures entropy and accuracy, but has two thirds of the speed on a
@@ -48,22 +48,24 @@ def negative_log_likelihood(logits_TV: torch.Tensor, labels_T: torch.Tensor) -> 
 
 
 def divergence(logits_TV: torch.Tensor, expected_TV: torch.Tensor) -> torch.Tensor:
-    """The sum over tokens of the Kullback-Leibler divergence of the predictions from the expected ones.
+    """The Kullback-Leibler divergence KL(expected || predicted), summed over the tokens.
 
     Args:
-        logits_TV: of the model that learns.
-        expected_TV: logits of the model that it should stay like; they get no gradient.
+        logits_TV: the logits of the model that is trained.
+        expected_TV: the logits of the model that it should stay close to; they get no gradient.
     """
     return _WithGradient.apply(logits_TV, _divergence, expected_TV)
 
 
 class _WithGradient(torch.autograd.Function):
+    """A loss summed over tokens, `TOGETHER` at a time, whose gradient is computed in the forward pass. `loss` returns
+    the loss of some tokens and its gradient, given their logits and their part of `target`."""
+
     @staticmethod
     def forward(ctx: Any, logits_TV: torch.Tensor, loss: Any, target: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         total, gradient_TV = logits_TV.new_zeros((), dtype=torch.float32), torch.empty_like(logits_TV)
-        for logits, wanted, gradient in zip(
-            *(t.split(TOGETHER) for t in (logits_TV, target, gradient_TV)), strict=True
-        ):
+        parts = (tensor.split(TOGETHER) for tensor in (logits_TV, target, gradient_TV))
+        for logits, wanted, gradient in zip(*parts, strict=True):
             part, slope = loss(logits, wanted)
             total += part
             gradient.copy_(slope)
@@ -77,14 +79,14 @@ class _WithGradient(torch.autograd.Function):
 
 
 def _likelihood(logits_TV: torch.Tensor, labels_T: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss, and its gradient: the chances that the model gives, minus 1 at the label."""
+    """The loss and its gradient with respect to the logits: the model's probabilities, minus 1 at the label."""
     chances_TV, normal_T1 = _chances(logits_TV)
     lost_T1 = normal_T1 - logits_TV.gather(1, labels_T[:, None]).float()
     return lost_T1.sum(), chances_TV.scatter_add_(1, labels_T[:, None], torch.full_like(lost_T1, -1))
 
 
 def _divergence(logits_TV: torch.Tensor, expected_TV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss, and its gradient: the chances that the model gives, minus the expected ones."""
+    """The loss and its gradient with respect to the logits: the model's probabilities minus the expected ones."""
     chances_TV, normal_T1 = _chances(logits_TV)
     wanted_TV, wanted_normal_T1 = _chances(expected_TV)
     apart_TV = (expected_TV.float() - wanted_normal_T1).sub_(logits_TV).add_(normal_T1)

@@ -32,12 +32,13 @@ class Row(TypedDict):
     """The completion and the end token: the tokens that are learned."""
     first_at: NotRequired[list[int]]
     second_at: NotRequired[list[int]]
-    """Which digits of the operands are aligned with each token of the completion (lab/text/aligned_digits.py)."""
+    """For each token of the completion, the prompt token with the digit of the first or second operand at the same
+    place; NOWHERE if there is none (lab/text/aligned_digits.py)."""
 
 
 class ProblemSet(NamedTuple):
     examples: Dataset
-    """Its elements are a `Row` each."""
+    """Each element is a `Row`."""
     left_out: dict[str, int]
     """How many problems of each task were left out because they do not fit the window."""
 
@@ -69,18 +70,18 @@ class Selection(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What becomes of a problem that is drawn."""
+    """How a drawn problem becomes a row."""
 
     tokenizer: PreTrainedTokenizerBase
     wording: Wording
     """Turns a problem into text."""
     aligned: bool = False
-    """Whether rows tell which digits have the same place (lab/text/aligned_digits.py)."""
+    """Whether rows have first_at and second_at, which tell which digits have the same place."""
 
 
 def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
-    """The training and validation problems of a config. Validation has all lengths at once, no variation, and no other
-    templates.
+    """The training and validation problems of a config. Validation problems have no curriculum, no variation, and no
+    templates besides `wording`.
 
     Args:
         config: which problems, how many, and whether they are asked in many ways.
@@ -108,7 +109,7 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
         selection: which problems are drawn.
         split: the split of the problems.
         size: how many problems.
-        rows: how they are written.
+        rows: how problems become rows.
         together: each group of this many successive problems is sorted by task, so that neighbours share a prompt.
 
     Raises TaskError if no problem fits the window.
@@ -135,9 +136,9 @@ class Drawn(NamedTuple):
     """Examples as text, in the order of training."""
 
     order: list[int]
-    """Their indices."""
+    """The indices of the examples."""
     example: Callable[[int], Example]
-    """The example of an index."""
+    """Returns the example of an index."""
     left_out: dict[str, int]
     """How many problems of each task were left out because they do not fit the window."""
 
@@ -172,14 +173,15 @@ def draw(
 
 
 def varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
-    """The problem that takes the place of problem `index` of a training, if problems are made harder."""
+    """Problem `index` of a training, made harder as `variation` says; without a variation, `item` as it is."""
     if not variation or variation == Variation():
         return item
     return vary(item, variation.carries, variation.short_second, variation.nines, seed, index)
 
 
 def validated(cells: list[Cell], seed: int) -> list[Cell]:
-    """The cells that have validation problems. The shortest lengths have none, because all of them are for training."""
+    """The cells that have validation problems. The shortest lengths have none, because all their problems are for
+    training."""
     return [cell for cell in cells if cell.length in cell.task.tested_lengths and has_problems(cell, "valid", seed)]
 
 
@@ -190,6 +192,7 @@ _TRIED = 16
 def _within_window(
     mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, wording: Wording
 ) -> tuple[list[int], dict[str, int]]:
+    """The indices of the first `size` problems that fit the window, and how many of each task did not fit."""
     kept: list[int] = []
     too_long: Counter[Cell] = Counter()
     fitting: set[Cell] = set()

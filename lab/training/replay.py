@@ -21,7 +21,10 @@ from lab.training.losses import AnswerLoss, divergence
 
 
 class ReplayLoss:
-    """Another loss plus, in training, the divergence on a passage times the number of answer tokens."""
+    """Another loss plus, during training, the weighted divergence on a passage.
+
+    The divergence is multiplied by the number of answer tokens, because the trainer divides the whole loss by it.
+    """
 
     def __init__(self, config: ReplayConfig, tokenizer: PreTrainedTokenizerBase, answer_loss: AnswerLoss) -> None:
         self.config, self.answer_loss = config, answer_loss
@@ -41,13 +44,13 @@ class ReplayLoss:
 
 
 def change(model: Any, ids_1T: torch.Tensor, every: int = 1) -> torch.Tensor:
-    """The mean divergence between the predictions of the next token with adapters and without.
+    """The mean divergence between the next-token predictions with adapters and those without.
 
     Args:
         model: with adapters.
-        ids_1T: the passage.
-        every: how many tokens of the passage there are for each prediction that is compared. The head over the whole
-            vocabulary costs more than the layers, and neighbouring predictions change alike.
+        ids_1T: the tokens of the passage.
+        every: one prediction in this many is compared. The head over the whole vocabulary costs more than the layers,
+            and neighbouring predictions change alike.
     """
     compared = torch.arange(every - 1, ids_1T.shape[1], every, device=ids_1T.device)
     whole = getattr(model, "module", model)  # unwrapped, if there are several processes

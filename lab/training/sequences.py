@@ -39,7 +39,7 @@ def notated_problems(
 ) -> ProblemSet:
     """The first `size` problems of the cells' mixture, made harder by `variation`.
 
-    If a notation is random, its draws depend on the problem's index, so a sample that occurs again is written
+    If a notation is random, its draws depend on the problem's index, so a problem that occurs again is written
     differently.
     """
     mixture, ids = Mixture(cells, split, seed, sys.maxsize), tokenizer.get_vocab()
@@ -66,7 +66,8 @@ def sequence_sets(
     """The training and validation problems.
 
     Lengths that only the train split has, which are 1 and 2 for most tasks, are validated only if there are no others.
-    If traces lose their lines during the training, validation problems have none: what is left at the end is kept.
+    If training removes lines from traces, validation problems have no trace lines at all, so that the model that is
+    kept is the one that does best without them.
     Raises ConfigError if a step cannot be divided equally between the processes.
     """
     training.passes()
@@ -85,8 +86,8 @@ def sequence_sets(
 def longest_rows(
     data: PretrainingDataConfig, seed: int, notation: ScratchNotation, tokenizer: PreTrainedTokenizerBase
 ) -> list[Row]:
-    """For each task, one sequence's worth of long problems, to check whether they fit: the longest in two blocks of
-    problems of the greatest length.
+    """For each task, enough long problems for one sequence, to check whether they fit: the longest ones in two blocks
+    of problems of the greatest length.
     """
 
     def size(row: Row) -> int:
@@ -100,7 +101,17 @@ def longest_rows(
 
 
 class SequenceCollator:
+    """Turns rows into training sequences of several problems each."""
+
     def __init__(self, vocabulary: Sequence[str], packing: int, positions: PositionsConfig, seed: int) -> None:
+        """A collator.
+
+        Args:
+            vocabulary: the words of the notation, in the order of their ids.
+            packing: how many problems a sequence has.
+            positions: which position ids tokens get.
+            seed: the seed of random position ids.
+        """
         self.facts = TokenFacts.of(vocabulary, positions.through_point)
         self.packing, self.positions, self.seed = packing, positions, seed
 
@@ -137,7 +148,7 @@ def _padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
 
 
 def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The loss of a model that applies its head only at labels (lab/models/scratch.py)."""
+    """The summed loss of the labels, for a model that applies its head only at labels (lab/models/scratch.py)."""
     return model(
         input_ids=inputs["input_ids"],
         position_ids=inputs["position_ids"],

@@ -1,8 +1,8 @@
 """Writes what a fine-tuning trains on as a dataset of text: a row is a prompt and the completion that is learned.
 
 train.jsonl         a row for each sample, in the order of training; TRL, axolotl and LLaMA-Factory read it
-dataset_info.json   says so to LLaMA-Factory
-README.md           the card: what it is, and how each of them reads it
+dataset_info.json   tells LLaMA-Factory which columns it has
+README.md           the card: what the dataset is, and how each of these programs reads it
 """
 
 import json
@@ -21,7 +21,7 @@ def write(config: FinetuneConfig, folder: Path) -> int:
     """Writes the training data of a config into a folder, and returns how many samples it has.
 
     The lab trains on the same texts in the same order. Raises TaskError if no problem fits the window of the rules, and
-    ModelError if the tokenizer that tells this is not available.
+    ModelError if the tokenizer, which is needed to count tokens, is not available.
     """
     batch_size = config.training.batch_size
     wording = taught(formats.tuned(config.format, config.data), config.data.templates)

@@ -29,8 +29,8 @@ class Throughput(NamedTuple):
 
 
 class ThroughputMeter(TrainerCallback):
-    """Measures the time of steps, including their data. Leaves out validations, checkpoints, and the first step, which
-    includes preparations."""
+    """Measures the time of steps, including the loading of their data. Leaves out validations, checkpoints, and the
+    first step, which includes preparations."""
 
     def __init__(self, operations_a_step: float, samples_a_step: int) -> None:
         self.operations, self.samples = operations_a_step, samples_a_step
@@ -62,8 +62,8 @@ class ThroughputMeter(TrainerCallback):
 
 
 def step_operations(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> float:
-    """The operations of a training step on these inputs: input_ids (R, T), and shift_labels (R, T), which say where the
-    head is used."""
+    """The operations of a training step on these inputs: input_ids (R, T), and shift_labels (R, T), which tell at which
+    tokens the head is used."""
     config, tokens = model.config, inputs["input_ids"].numel()
     labels = int((inputs["shift_labels"] != IGNORED).sum())
     *_, last = model.model.layers  # type: ignore[union-attr]

@@ -54,7 +54,7 @@ class Training:
     """A model, what it is trained on, and how."""
 
     model: PreTrainedModel | PeftModel
-    """The model, all of whose weights are trained, or the model with adapters."""
+    """A model whose weights are all trained, or a model with adapters."""
     tokenizer: PreTrainedTokenizerBase
     """Saved beside the weights."""
     config: TrainingConfig
@@ -63,7 +63,7 @@ class Training:
     seed: int
     """The seed of dropout."""
     beside: Mapping[str, str] = field(default_factory=dict)
-    """Further text files for the model's folder, by name."""
+    """Further text files for the model's folder: their contents by file name."""
 
 
 def train(training: Training, run: Run) -> None:
@@ -72,7 +72,10 @@ def train(training: Training, run: Run) -> None:
 
     Writes to the run directory: model/, the weights with the lowest validation loss; metrics.jsonl, the losses;
     left_out.json, the number of problems that did not fit the window of their rules; training_times.jsonl, the seconds
-    of every start that reached the end.
+    of each call that reached the last step, and which steps it covered.
+
+    Raises DivergedError if a loss or a gradient is not finite, RunError if a file cannot be written, and ModelError if
+    the last checkpoint cannot be continued (see `undamaged`).
     """
     folder, sets = run.path / "checkpoints", training.sets
     last = processes.from_main(lambda: undamaged(folder))
@@ -161,7 +164,7 @@ class AnswerTrainer(SFTTrainer):
     """TRL's trainer with a loss on answer tokens only."""
 
     def __init__(self, answer_loss: AnswerLoss, rates: Mapping[str, float], **arguments: Any) -> None:
-        """`rates`: separate learning rates; a key is part of the names of the parameters that have this rate."""
+        """`rates`: separate learning rates; a key is a part of the names of the parameters that have this rate."""
         self.answer_loss, self.rates = answer_loss, rates
         super().__init__(**arguments)
         self.model_accepts_loss_kwargs = True  # so that answer tokens are counted over the whole step
@@ -221,14 +224,14 @@ class AnswerTrainer(SFTTrainer):
     def evaluation_loop(self, dataloader: DataLoader, *arguments: Any, **settings: Any) -> EvalLoopOutput:
         """Mean negative log-likelihood over all answer tokens. Each counts once, however many processes there are.
 
-        The trainer's own mean is over batches, and with several processes its last batches repeat problems.
+        The base class averages over batches, and with several processes it repeats problems in the last batches.
         """
         problems: Any = self.eval_dataset
         model: Any = self.model.eval()  # type: ignore[union-attr]
         batches = list(BatchSampler(range(len(problems)), self.args.eval_batch_size, drop_last=False))
         mine, total, answers = processes.share(batches), 0.0, 0
         for turn in range(-(-len(batches) // processes.count())):
-            # all processes compute a sharded model together, so a process without a batch of its own repeats one
+            # all processes compute a sharded model together, so a process that has no batch left repeats one
             batch = mine[turn] if turn < len(mine) else batches[0]
             inputs = self._prepare_inputs(self.data_collator([problems[place] for place in batch]))
             with torch.no_grad(), self.compute_loss_context_manager():

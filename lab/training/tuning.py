@@ -18,7 +18,7 @@ def adapter_training(
 ) -> Training:
     """The training of new adapters on a model; the swap that they need is saved beside them."""
     aligned = config.training.alignment
-    if not aligned.first and not aligned.second:  # that loss reads the pairs of all nodes
+    if not aligned.first and not aligned.second:  # the alignment loss needs the mask between all nodes
         attend_along_paths(model)
     collator = PrefixTreeCollator(config.training.share_prefixes, model)
     loss = ReplayLoss(config.training.replay, tokenizer, AlignedLoss(aligned))

@@ -14,12 +14,12 @@ def test_own_arguments_are_told_from_those_of_a_config():
 
 @pytest.mark.parametrize("argument", ["seed=0", "seeds", "--seeds=0"])
 def test_an_unknown_argument_is_refused_with_the_names_that_there_are(argument):
-    with pytest.raises(ConfigError, match=f"^{argument}: this script has only seeds=, sums= and publish=$"):
+    with pytest.raises(ConfigError, match=rf"^{argument}: this script has only seeds=, sums= and publish=$"):
         own([argument], "seeds", "sums")
 
 
 def test_labels_are_all_or_those_that_are_listed():
     assert some_of({"a": 1, "b": 2}, None) == ["a", "b"]
     assert some_of(["a", "b, c"], "b, c/a") == ["b, c", "a"]
-    with pytest.raises(ConfigError, match="^only=d: should be some of a / b$"):
+    with pytest.raises(ConfigError, match=r"^only=d: should be some of a / b$"):
         some_of(["a", "b"], "d/a")

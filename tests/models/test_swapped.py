@@ -20,10 +20,13 @@ from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.models import adapters, loading, swaps
 from lab.models.coupled import HIDDEN
-from lab.models.paths import Paths
+from lab.models.paths import Paths, attend_along_paths, attends_along_paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import SamePlaceBias
 from lab.models.swapped import path_places, tree_places
+from lab.text.examples import EncodedExample
+from lab.training.collation import PrefixTreeCollator
+from lab.training.losses import tree_loss
 
 REVERSED = FormatConfig(reverse="integer")
 TWO_DIGITS = TextTokenizerConfig(digits=DigitTokensConfig(kind="k_digit", k=2))
@@ -112,6 +115,20 @@ def test_a_row_along_its_paths_has_the_logits_of_the_tree(toy_model):
     with torch.inference_mode():
         expected = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits
         found = model(input_ids=tree.inputs()["input_ids"], **given, paths=paths, use_cache=False).logits
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_swapped_model_has_the_loss_of_the_tree_along_its_paths(swapped):
+    model, tokenizer = swapped
+    texts = (("12 + 345 = ", "753"), ("12 + 347 = ", "953"), ("Say 5 or 77: ", "5"))
+    examples = [EncodedExample(tokenizer.encode(prompt), tokenizer.encode(answer)) for prompt, answer in texts]
+    before = model.config._attn_implementation
+    expected = tree_loss(model, PrefixTreeCollator(model=model)(examples))
+    attend_along_paths(model)
+    biased = model.alibi is not None or model.same_place is not None
+    assert attends_along_paths(model) == (model.coupled or not biased)
+    found = tree_loss(model, PrefixTreeCollator(model=model)(examples))
+    model.set_attn_implementation(before)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
