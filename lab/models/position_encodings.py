@@ -17,8 +17,8 @@ this to training: each far key counts as several keys, so that a model that leak
 wrong on short numbers. `far_at_most` bounds how much all far keys together weigh, in training or only in a test.
 
 The biases depend on |i - j| (FIRE's also on i), and relative keys on i - j, so ids need not grow along the row, and
-coupled ids do not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of ids. For other
-ids it is None.
+coupled ids do not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of
+ids. For other ids it is None.
 
 Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
 """

@@ -6,10 +6,10 @@
 
 Each head of each layer learns six numbers that it adds to attention scores: for each of the two preceding numbers, one
 for the digit at the place of the next digit, one for the digit one place lower, and one for the digit one place higher.
-Other tokens have no bias. Answers are written from their lowest digit up (format.reverse=answer or total), so the place of
-the next digit is known before it is written. A number starts at the place of the lowest digit of the two preceding numbers,
-and each digit is one place higher. Places are powers of ten, so 1.5e3 has the places of 1500. Exponents and the parts
-of fractions have places of their own.
+Other tokens have no bias. Answers are written from their lowest digit up (format.reverse=answer or total), so the place
+of the next digit is known before it is written. A number starts at the place of the lowest digit of the two preceding
+numbers, and each digit is one place higher. Places are powers of ten, so 1.5e3 has the places of 1500. Exponents and
+the parts of fractions have places of their own.
 
 A pretrained model has heads that align digits in this way, but they no longer find their digits at lengths that the
 model did not see (`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) solve this in
