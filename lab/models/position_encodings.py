@@ -96,8 +96,7 @@ class LocalityBias(nn.Module):
     ) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads.
 
-        Keys with the id of the first key that a query sees are never far: coupled ids give this id to all signs, which
-        a model needs from anywhere.
+        Signs are never far: coupled ids give them one id, and a model needs them from anywhere.
 
         `visible_BQK`: which keys each query sees; `far_at_most` counts these. All if not given.
         """
@@ -108,7 +107,7 @@ class LocalityBias(nn.Module):
         bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]
         copied = self.training and self.far_copies > 1
         if copied or self.far_at_most:
-            far_BHQK = bound_H11 & (distances_B1QK >= FAR) & _digits(positions_BK, visible_BQK)
+            far_BHQK = bound_H11 & (distances_B1QK >= FAR) & _digits(positions_BK, visible_BQK, self.circle)
             if copied:
                 bias_BHQK = bias_BHQK + math.log(self.far_copies) * far_BHQK
             if self.far_at_most:
@@ -210,12 +209,20 @@ class LearnedPositions(nn.Embedding):
         return super().forward(input)
 
 
-def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None) -> torch.Tensor:
-    """True for keys that are not signs, (B, 1, Q or 1, K). Signs have the id of the first key that a query sees."""
-    if visible_BQK is None:
-        return (positions_BK != positions_BK[:, :1])[:, None, None]
-    first_BQ = visible_BQK.int().argmax(-1).expand(len(positions_BK), -1)
-    return (positions_BK[:, None] != positions_BK.gather(1, first_BQ)[..., None])[:, None]
+def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None, circle: int | None) -> torch.Tensor:
+    """Which keys are no signs, (B, 1, Q or 1, K). A query's first key, <begin>, is one. The others have its id; or if
+    ids wrap around, the id before that of the second key, the first digit: in training ids are shifted, and that of
+    <begin> is not."""
+    keys = positions_BK.shape[1]
+    first_BQ = torch.zeros_like(positions_BK[:, :1]) if visible_BQK is None else visible_BQK.int().argmax(-1)
+    first_BQ = first_BQ.expand(len(positions_BK), -1)
+    if circle is None:
+        signs_BQ = positions_BK.gather(1, first_BQ)
+    else:
+        signs_BQ = (positions_BK.gather(1, (first_BQ + 1).clamp(max=keys - 1)) - 1) % circle
+    is_sign_BQK = positions_BK[:, None] == signs_BQ[..., None]
+    is_first_BQK = torch.arange(keys, device=positions_BK.device) == first_BQ[..., None]
+    return ~(is_sign_BQK | is_first_BQK)[:, None]
 
 
 def _distances(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> torch.Tensor:

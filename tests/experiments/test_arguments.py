@@ -1,8 +1,8 @@
 """A script takes its own arguments, passes others on, and refuses those that nobody knows."""
 
 import pytest
-from shared.arguments import own, own_and_others, some_of
 
+from experiments.shared.arguments import own, own_and_others, some_of
 from lab.errors import ConfigError
 
 

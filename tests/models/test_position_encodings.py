@@ -65,6 +65,16 @@ def test_a_far_digit_weighs_as_much_as_its_copies_during_training_and_once_after
     assert not bias.eval()(*seen).any()
 
 
+@pytest.mark.parametrize("offset", [0, 1, 7, 15, 28])
+def test_signs_are_never_far_however_the_ids_are_shifted_in_training(offset):
+    words = "<begin> 1 2 3 4 5 6 <add_integer> 7 8 = 9"
+    places = [None, 1, 2, 3, 4, 5, 6, 0, 1, 2, 0, 1]  # of a digit; 0 for the operator and "="
+    keys = torch.tensor([[0 if place is None else (offset + place) % 29 for place in places]])
+    bias = LocalityBias(0, circle=29, far_copies=8)(keys[:, -1:], keys)[0, 0, 0]
+    far = [word for word, added in zip(words.split(), bias.tolist(), strict=True) if added]
+    assert far == ["5", "6"]  # four places and more from the place 1
+
+
 @given(st.integers(1, 40), st.integers(5, 60))
 def test_far_digits_together_weigh_no_more_than_as_many_as_they_may(at_most, count):
     bias = LocalityBias(0, far_at_most=at_most)
