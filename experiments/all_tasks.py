@@ -66,7 +66,7 @@ def tuning(seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     """The job, with one problem for each task and range in its own tests, because both models are asked later."""
     name = f"all_tasks_{seed}"
     own = [f"name={name}", f"seed={seed}", f"output={output}", "resume=true", "evaluation.problems_per_range=1"]
-    return load(FinetuneConfig, CONFIG, ["training.micro_batch_size=64", *changes, *own])
+    return load(FinetuneConfig, CONFIG, [*changes, *own])
 
 
 def asked(name: str, model: str, problems: str, output: Path) -> Run:
