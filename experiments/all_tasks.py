@@ -65,7 +65,14 @@ def main(arguments: Sequence[str]) -> None:
 def tuning(seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     """The job, with one problem for each task and range in its own tests, because both models are asked later."""
     name = f"all_tasks_{seed}"
-    own = [f"name={name}", f"seed={seed}", f"output={output}", "resume=true", "evaluation.problems_per_range=1"]
+    own = [
+        f"name={name}",
+        f"seed={seed}",
+        f"output={output}",
+        "resume=true",
+        "evaluation.problems_per_range=1",
+        "training.keep_steps=true",
+    ]
     return load(FinetuneConfig, CONFIG, [*changes, *own])
 
 

@@ -2,8 +2,10 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
+import lab
 from lab.finetune import main
 from tests.forked import Forked
 
@@ -233,6 +235,23 @@ def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(
     assert {json.dumps([s[key] for key in shown]) for s in tuned} == {
         json.dumps([s[key] for key in shown]) for s in again
     }
+
+
+def test_the_adapters_of_each_validation_are_kept_with_their_swap_and_opened_like_a_run(arguments, tmp_path):
+    swap = ["positions.same_place=true", "format.reverse=total"]
+    main(arguments(*swap, "training.keep_steps=true", "data.tasks=[add_integer]"))
+    run = tmp_path / "run"
+    assert sorted(folder.name for folder in (run / "steps").iterdir()) == ["0000001", "0000002"]
+    best = json.loads((run / "training_times.jsonl").read_text())["kept_step"]
+    weights = {
+        folder: load_file(folder / "model" / "adapter_model.safetensors")
+        for folder in (run, *sorted((run / "steps").iterdir()))
+    }
+    same = run / "steps" / f"{best:07}"
+    assert all(torch.equal(weight, weights[same][name]) for name, weight in weights[run].items())
+    other = run / "steps" / f"{3 - best:07}"
+    assert not all(torch.equal(weight, weights[other][name]) for name, weight in weights[run].items())
+    assert lab.load(str(same)).ask("12 + 34") == lab.load(str(run)).ask("12 + 34")
 
 
 def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):

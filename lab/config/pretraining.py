@@ -241,9 +241,6 @@ class PretrainTrainingConfig(TrainingConfig):
     compile: bool = False
     """Train with torch.compile; on a CPU, attention is then not fused. The first steps take longer, and a CPU needs a
     C++ compiler."""
-    keep_steps: bool = False
-    """Keep the model of each validation in steps/<step>, to see how training changes it (experiments/in_time.py). Every
-    command opens such a folder like a run."""
 
 
 class PretrainConfig(RunConfig):

@@ -169,6 +169,9 @@ class TrainingConfig(Section):
     """Steps between validations. Each validation also writes a checkpoint; the model with the lowest validation loss is
     kept."""
     valid_problems: int = Field(default=1024, ge=1)
+    keep_steps: bool = False
+    """Keep the model of each validation in steps/<step>, to see how training changes it. Every command opens such a
+    folder like a run."""
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
     """Where losses go in addition to metrics.jsonl (lab/training/loggers.py): tensorboard writes into the run
     directory, trackio and wandb into their project number-lab."""

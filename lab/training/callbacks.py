@@ -1,6 +1,6 @@
 """What a training reports: losses and measurements to the run directory, its progress to the terminal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -89,8 +89,9 @@ class MeasureWhileTraining(TrainerCallback):
 class KeepSteps(TrainerCallback):
     """At each validation, saves the model and the run's config in steps/<step>, which can be opened like a run."""
 
-    def __init__(self, run: Run) -> None:
-        self.folder, self.config = run.path / "steps", run.config
+    def __init__(self, run: Run, beside: Mapping[str, str]) -> None:
+        """`beside`: further text files for the model's folder, by name."""
+        self.folder, self.config, self.beside = run.path / "steps", run.config, beside
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
@@ -101,6 +102,8 @@ class KeepSteps(TrainerCallback):
         kept = getattr(model, "_orig_mod", model)  # torch.compile wraps the model
         kept.save_pretrained(folder / "model")
         kwargs["processing_class"].save_pretrained(folder / "model")
+        for name, text in self.beside.items():
+            (folder / "model" / name).write_text(text)
         (folder / "config.yaml").write_text(self.config)
 
 

@@ -11,7 +11,7 @@ from lab.config.pretraining import PretrainTrainingConfig
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
 from lab.text.internalizing import Removal
-from lab.training.callbacks import ForgetAtStages, KeepSteps, Measure, MeasureWhileTraining
+from lab.training.callbacks import ForgetAtStages, Measure, MeasureWhileTraining
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Training, train
 
@@ -28,8 +28,6 @@ def train_from_scratch(training: Training, run: Run, measure: Measure | None = N
     meter = ThroughputMeter(parts * step_operations(model, first), config.batch_size)
     rate = processes.count() * matrix_product_rate(model.device, torch.bfloat16 if method.bfloat16 else torch.float32)
     watching: list[TrainerCallback] = [MeasureWhileTraining(run, measure, config.batch_size)] if measure else []
-    if config.keep_steps:
-        watching.append(KeepSteps(run))
     if config.internalize.stages:
         watching.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))
     # on a CPU with short rows, the backward pass of fused attention takes half of a step; plain attention compiles well

@@ -26,7 +26,7 @@ from lab.config.schema import TrainingConfig
 from lab.errors import DivergedError, RunError
 from lab.runs import Run
 from lab.text.examples import IGNORED
-from lab.training.callbacks import MetricsFile, TrainingProgress, ValidateLastStep
+from lab.training.callbacks import KeepSteps, MetricsFile, TrainingProgress, ValidateLastStep
 from lab.training.checkpoints import last_checkpoint, undamaged
 from lab.training.loggers import logger_callbacks
 from lab.training.losses import AnswerLoss, tree_loss
@@ -98,6 +98,7 @@ def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgr
     arguments = _arguments(training, folder)
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # several GPUs in one process would split a tree, so only one is used
+    kept = [KeepSteps(run, training.beside)] if training.config.keep_steps else []
     loggers = logger_callbacks(training.config.report_to, run)
     trainer = AnswerTrainer(
         training.method.answer_loss,
@@ -108,7 +109,7 @@ def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgr
         eval_dataset=training.sets.valid.examples,
         processing_class=training.tokenizer,
         data_collator=training.method.collate,
-        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *training.method.callbacks, *loggers],
+        callbacks=[MetricsFile(run), ValidateLastStep(), progress, *kept, *training.method.callbacks, *loggers],
     )
     trainer.remove_callback(PrinterCallback)
     for parameter in training.model.parameters():

@@ -1,0 +1,121 @@
+"""How much does a pretrained model gain from more problems, and can its gain be told beforehand?
+
+    python experiments/samples_law.py [run=checkpoints/all_tasks_0] [problems=48] [output=checkpoints] [publish=true]
+
+Asks the models that experiments/all_tasks.py kept at each validation (`training.keep_steps`) the same test problems of
+six tasks, in the ranges that they were trained on. For each task and range, a line through the log odds of exact match
+against the logarithm of the number of problems seen is fitted to the first half of the models. It predicts the last.
+Shows exact match by problems seen, the prediction, and whether it lies in the 95 % interval of what was measured.
+Each model's answers are a run directory of its own; finished ones are not asked again.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from shared.arguments import own
+
+from lab.benchmarks.results import read_summary
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
+from lab.drawing import figures
+from lab.drawing.publishing import Results, take_results
+from lab.drawing.tables import Entry, Table, percent
+from lab.errors import RunError, exit_cleanly
+from lab.evaluate import main as evaluate
+from lab.numbers.statistics import Estimate
+from lab.progress import quiet_libraries
+from lab.runs import Run
+
+ROOT = Path(__file__).parents[1]
+TASKS = (
+    "add_integer",
+    "multiply_easy_integer",
+    "max_float",
+    "digit_add_integer",
+    "to_scient_integer",
+    "get_digit_integer",
+)
+LENGTHS = {"hard": [1, 8], "easy": [1, 20]}
+RANGES = ("S", "M")
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given = own(rest, "run", "problems", "output")
+    run, problems = Path(given.get("run", "checkpoints/all_tasks_0")), int(given.get("problems", 48))
+    steps = sorted((run / "steps").glob("*"))
+    if len(steps) < 4:
+        raise RunError(
+            f"{run}/steps: needs the models of four validations or more; training.keep_steps=true keeps them"
+        )
+    batch = load(FinetuneConfig, run / "config.yaml", []).training.batch_size
+    output = Path(given.get("output", "checkpoints"))
+    curves: dict[str, dict[int, Estimate]] = {}
+    for folder in steps:
+        for name, estimate in asked(folder, problems, output).items():
+            curves.setdefault(name, {})[batch * int(folder.name)] = estimate
+    show(curves, results)
+
+
+def asked(folder: Path, problems: int, output: Path) -> Mapping[str, Estimate]:
+    """Exact match of each task and range."""
+    name = f"samples_law_{folder.parents[1].name}_{folder.name}"
+    if not (output / name / "summary.json").is_file():
+        benchmark = {"tasks": TASKS, "lengths": LENGTHS, "problems_per_range": problems}
+        changes = [f"benchmark.{key}={json.dumps(value)}" for key, value in benchmark.items()]
+        names = [f"name={name}", f"output={output}", f"engine.model.name={folder}", "resume=true"]
+        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), *changes, *names])
+    summary = read_summary(Run(output / name)).nupa
+    assert summary is not None
+    found = {}
+    for task in TASKS:
+        for part in RANGES:
+            estimate = summary[task].ranges[part].metric("strict", "exact_match")
+            assert estimate is not None
+            found[f"{task} {part}"] = estimate
+    return found
+
+
+def predicted(curve: Mapping[int, Estimate]) -> float:
+    """Exact match at the last number of problems, from the first half of the curve."""
+    seen = sorted(curve)
+    first = seen[: (len(seen) + 1) // 2]
+    slope, start = np.polyfit(np.log(first), [log_odds(curve[count]) for count in first], 1)
+    return 1 / (1 + math.exp(-(start + slope * math.log(seen[-1]))))
+
+
+def log_odds(estimate: Estimate) -> float:
+    """Of a share, counted with half a problem more on each side so that none and all are finite (Haldane 1956)."""
+    right = estimate.value * estimate.n
+    return math.log((right + 0.5) / (estimate.n - right + 0.5))
+
+
+def show(curves: Mapping[str, Mapping[int, Estimate]], results: Results) -> None:
+    lines: list[tuple[Entry, ...]] = []
+    for name, curve in curves.items():
+        seen = sorted(curve)
+        guess, last = predicted(curve), curve[seen[-1]]
+        met = "yes" if last.low <= guess <= last.high else "no"
+        lines.append((name, *(percent(curve[count]) for count in seen), f"{100 * guess:.0f}", met))
+    columns = ("task, range", *(f"{count:,}" for count in seen), "predicted", "inside")
+    results.show(Table("Exact match (%, 95 %) by problems seen", columns, lines, 1), "samples_law")
+    panels = {
+        part: {
+            name.removesuffix(f" {part}"): {math.log10(count): one for count, one in curve.items()}
+            for name, curve in curves.items()
+            if name.endswith(f" {part}")
+        }
+        for part in RANGES
+    }
+    what = "Exact match against problems seen, SmolLM2-135M tuned on all tasks"
+    figures.panels(panels, "logarithm (base 10) of the problems seen", what, results.file("samples_law.png"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
