@@ -129,7 +129,7 @@ def heat_map(models: dict[str, NupaSummary], title: str, path: Path) -> None:
         panels = figure.subplots(1, len(models), sharey=True)
         for axes, (label, summary) in zip(panels, models.items(), strict=True):
             values = [[share(summary, task.key, name) for name in RANGES] for task in shown]
-            image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
+            axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
             for row, line in enumerate(values):
                 for column, value in enumerate(line):
                     axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6)
@@ -137,7 +137,7 @@ def heat_map(models: dict[str, NupaSummary], title: str, path: Path) -> None:
             axes.set_xticks(range(len(RANGES)), labels=RANGES)
             axes.set_yticks(range(len(shown)), labels=[task.key for task in shown], fontsize=7)
             axes.set_title(label)
-        figure.colorbar(image, ax=list(panels), label="exact match", shrink=0.4)
+        figure.colorbar(panels[0].images[0], ax=list(panels), label="exact match", shrink=0.4)
         figures.headed(figure, f"{title} (trained left of the line)")
 
 

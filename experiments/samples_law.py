@@ -98,8 +98,8 @@ def log_odds(estimate: Estimate) -> float:
 
 def show(curves: Mapping[str, Mapping[int, Estimate]], results: Results) -> None:
     lines: list[tuple[Entry, ...]] = []
+    seen = sorted(next(iter(curves.values())))
     for name, curve in curves.items():
-        seen = sorted(curve)
         guess, last = predicted(curve), curve[seen[-1]]
         met = "yes" if last.low <= guess <= last.high else "no"
         lines.append((name, *(percent(curve[count]) for count in seen), f"{100 * guess:.0f}", met))

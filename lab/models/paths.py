@@ -119,15 +119,15 @@ def path_attention(
     if paths is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)
     assert attention_mask is not None
-    scaling = scaling or query.shape[-1] ** -0.5
+    scale = scaling or query.shape[-1] ** -0.5
     (rows, queries), groups = paths.queries_BQ.shape, key.shape[1]
     query_RQD = _gathered(query, paths.queries_BQ, groups)
     key_RKD, value_RKD = (_gathered(states, paths.keys_BK, groups) for states in (key, value))
     if attention_mask.dtype == torch.bool:
-        out_RQD = _PathProduct.apply(query_RQD * scaling, key_RKD, value_RKD, attention_mask[:, 0], paths.lengths_B)
+        out_RQD = _PathProduct.apply(query_RQD * scale, key_RKD, value_RKD, attention_mask[:, 0], paths.lengths_B)
     else:
         mask_RQK = attention_mask.reshape(len(query_RQD), query_RQD.shape[1], -1)
-        scores_RQK = torch.baddbmm(mask_RQK, query_RQD, key_RKD.transpose(1, 2), alpha=scaling)
+        scores_RQK = torch.baddbmm(mask_RQK, query_RQD, key_RKD.transpose(1, 2), alpha=scale)
         out_RQD = torch.bmm(scores_RQK.softmax(-1), value_RKD)
     out_BHQD = out_RQD.view(rows, -1, queries, out_RQD.shape[-1])
     return out_BHQD.transpose(1, 2).flatten(0, 1).index_select(0, paths.found_N)[None], None
@@ -159,7 +159,8 @@ class _PathProduct(torch.autograd.Function):
         out_RQD, weights = torch.empty_like(query_RQD), []
         for rows, part, keys in parts:
             key_PKD, value_PKD = key_RKD[part, :keys].float(), value_RKD[part, :keys]
-            scores_PQK = torch.bmm(query_RQD[part].float(), key_PKD.transpose(1, 2))
+            with torch.autocast(query_RQD.device.type, enabled=False):
+                scores_PQK = torch.bmm(query_RQD[part].float(), key_PKD.transpose(1, 2))
             hidden_BQK = ~visible_BQK[rows, :, :keys]
             by_head = scores_PQK.view(len(hidden_BQK), -1, *hidden_BQK.shape[1:])
             by_head.masked_fill_(hidden_BQK[:, None], -1e30)  # not -inf: padding sees no key, so softmax would be NaN
@@ -177,7 +178,7 @@ class _PathProduct(torch.autograd.Function):
             gradient_PQD = gradient_RQD[part]
             slopes[2][part, :keys] = torch.bmm(weights_PQK.transpose(1, 2), gradient_PQD)
             slope_PQK = torch.bmm(gradient_PQD, value_RKD[part, :keys].transpose(1, 2))
-            slope_PQK = torch._softmax_backward_data(slope_PQK, weights_PQK, -1, weights_PQK.dtype)
+            slope_PQK = torch.ops.aten._softmax_backward_data(slope_PQK, weights_PQK, -1, weights_PQK.dtype)
             torch.bmm(slope_PQK, key_RKD[part, :keys], out=slopes[0][part])
             slopes[1][part, :keys] = torch.bmm(slope_PQK.transpose(1, 2), query_RQD[part])
         return *slopes, None, None

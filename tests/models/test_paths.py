@@ -62,6 +62,24 @@ def test_outputs_and_gradients_are_those_of_attention_with_a_mask_of_ancestors(s
     torch.testing.assert_close(ours, theirs)
 
 
+def test_scores_are_in_float32_under_autocast_too():
+    tree = PrefixTree([[1] * 40, [1, 2, 3]])
+    drawn = torch.Generator().manual_seed(2)
+    states = (torch.randn(1, heads, len(tree.tokens), 16, generator=drawn).bfloat16() for heads in (4, 2, 2))
+    query, key, value = (4 * part for part in states)
+    given = path_inputs(tree)
+    paths = Paths(*(given[name] for name in Paths._fields))
+
+    def attended(**parts: torch.Tensor) -> torch.Tensor:
+        return path_attention(torch.nn.Identity(), **parts, attention_mask=given["attention_mask"], paths=paths)[0]
+
+    rounded = {"query": query, "key": key, "value": value}
+    plain, exact = attended(**rounded), attended(**{name: part.double() for name, part in rounded.items()})
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(attended(**rounded), plain)
+    assert (plain - exact).abs().max() < 0.02 * exact.abs().max()
+
+
 @pytest.fixture
 def model():
     torch.manual_seed(0)
