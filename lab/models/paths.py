@@ -199,12 +199,17 @@ AttentionMaskInterface.register(PATH_ATTENTION, sdpa_mask)
 
 def attends_along_paths(model: Any) -> bool:
     """Whether the model's attention is `path_attention`."""
-    return getattr(getattr(model, "config", None), "_attn_implementation", None) == PATH_ATTENTION
+    return _attention_of(model) == PATH_ATTENTION
 
 
 def attend_along_paths(model: Any) -> None:
     """Makes a model compute the attention of trees along their paths, if it uses SDPA and adds no bias to the
     scores."""
     biased = getattr(model, "alibi", None) is not None or getattr(model, "same_place", None) is not None
-    if model.config._attn_implementation == "sdpa" and not biased:
+    if _attention_of(model) == "sdpa" and not biased:
         model.set_attn_implementation(PATH_ATTENTION)
+
+
+def _attention_of(model: Any) -> str | None:
+    """The name of the model's attention in transformers; None if it has no such name."""
+    return getattr(getattr(model, "config", None), "_attn_implementation", None)

@@ -55,10 +55,14 @@ class PrefixTree:
             "position_ids": torch.tensor([self.depths], device=device),
         }
 
-    def inputs(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
-        """input_ids and position_ids (1, T); attention_mask (1, 1, T, T), True for visible nodes (for SDPA)."""
-        mask_TT = torch.eye(len(self.parents), dtype=torch.bool)
+    def visible(self) -> torch.Tensor:
+        """(T, T), True where the second node is the first one or an ancestor of it."""
+        visible_TT = torch.eye(len(self.parents), dtype=torch.bool)
         for node, parent in enumerate(self.parents):
             if parent >= 0:
-                mask_TT[node, : parent + 1] |= mask_TT[parent, : parent + 1]
-        return {**self.tokens_and_depths(device), "attention_mask": mask_TT[None, None].to(device)}
+                visible_TT[node, : parent + 1] |= visible_TT[parent, : parent + 1]
+        return visible_TT
+
+    def inputs(self, device: torch.device | None = None) -> dict[str, torch.Tensor]:
+        """input_ids and position_ids (1, T); attention_mask (1, 1, T, T), True for visible nodes (for SDPA)."""
+        return {**self.tokens_and_depths(device), "attention_mask": self.visible()[None, None].to(device)}

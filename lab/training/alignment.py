@@ -38,7 +38,7 @@ def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
 
 class AlignedLoss:
     """The loss of a prefix tree plus, during training, the weighted alignment loss. The inputs come from
-    `PrefixTreeCollator.of_rows`, which adds first_at and second_at."""
+    `PrefixTreeCollator.of_rows`, which adds first_at, second_at and visible_TT."""
 
     def __init__(self, config: AlignmentConfig) -> None:
         self.weight = config.weight
@@ -50,7 +50,7 @@ class AlignedLoss:
             return tree_loss(model, inputs)
         with _inputs_of_attention(model, layers) as seen:
             total = tree_loss(model, inputs)
-        visible_TT = inputs["attention_mask"][0, 0]
+        visible_TT = inputs["visible_TT"]
         for side, heads in self.sides.items():
             queries_P, digits_P = inputs[side].unbind(-1)
             for layer, head in heads:

@@ -29,29 +29,22 @@ class PrefixTreeCollator:
 
     def of_rows(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """Like `__call__`, for rows of a ProblemSet; adds the index of the first row. If the rows have aligned digits,
-        it adds first_at and second_at (P, 2): P pairs of a node that predicts a digit and the node of the operand's
-        digit at the same place."""
-        tree, paths = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
-        if "place_ids" in tree:
-            tree["place_ids"] = self._drawn(tree["place_ids"], rows[0]["index"])
-        tree["index"] = torch.tensor(rows[0]["index"])
-        for side in ("first_at", "second_at") if "first_at" in rows[0] else ():
-            tree[side] = torch.tensor(
-                [
-                    (path[len(row["prompt_ids"]) - 1 + place], path[digit])
-                    for row, path in zip(rows, paths, strict=True)
-                    for place, digit in enumerate(row.get(side, ()))
-                    if digit != NOWHERE
-                ],
-                dtype=torch.long,
-            ).view(-1, 2)
-        return tree
+        it adds first_at and second_at (P, 2), P pairs of a node that predicts a digit and the node of the operand's
+        digit at the same place, and visible_TT, True for the nodes that each node may see."""
+        inputs, tree = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
+        if "place_ids" in inputs:
+            inputs["place_ids"] = self._drawn(inputs["place_ids"], rows[0]["index"])
+        inputs["index"] = torch.tensor(rows[0]["index"])
+        if "first_at" in rows[0]:
+            inputs["visible_TT"] = tree.visible()
+            inputs |= {side: _aligned(rows, tree.paths, side) for side in ("first_at", "second_at")}
+        return inputs
 
     def __call__(self, batch: Sequence[EncodedExample]) -> dict[str, torch.Tensor]:
         """The inputs of a PrefixTree of T nodes, and shift_labels (1, T): the token that each node should predict."""
         return self._tree(batch)[0]
 
-    def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], list[list[int]]]:
+    def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], PrefixTree]:
         # The last prompt token predicts the answer and is never shared, so that each example has its own loss.
         shareable = [len(prompt) - 1 if self.share_prefixes else 0 for prompt, _ in batch]
         tree = PrefixTree([[*prompt, *completion[:-1]] for prompt, completion in batch], shareable)
@@ -63,7 +56,7 @@ class PrefixTreeCollator:
             "shift_labels": labels_1T,
             "labels": labels_1T,  # only the trainer reads them, to count the tokens of the mean loss
         }
-        return inputs, tree.paths
+        return inputs, tree
 
     def _attended(self, tree: PrefixTree) -> dict[str, torch.Tensor]:
         """What the model needs to know about the nodes, and which nodes each of them sees."""
@@ -78,3 +71,14 @@ class PrefixTreeCollator:
         room = self.model.config.swapped_positions["places"] - int(places_1T.max())
         start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
         return torch.where(places_1T > 0, places_1T + start, 0)
+
+
+def _aligned(rows: Sequence[Row], paths: Sequence[Sequence[int]], side: str) -> torch.Tensor:
+    """The pairs of nodes (P, 2) of one operand; `side` is first_at or second_at. See `PrefixTreeCollator.of_rows`."""
+    pairs = [
+        (path[len(row["prompt_ids"]) - 1 + place], path[digit])
+        for row, path in zip(rows, paths, strict=True)
+        for place, digit in enumerate(row.get(side, ()))
+        if digit != NOWHERE
+    ]
+    return torch.tensor(pairs, dtype=torch.long).view(-1, 2)

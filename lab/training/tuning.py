@@ -17,11 +17,9 @@ def adapter_training(
     config: FinetuneConfig, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sets: TrainingSets
 ) -> Training:
     """The training of new adapters on a model; the swap that they need is saved beside them."""
-    aligned = config.training.alignment
-    if not aligned.first and not aligned.second:  # the alignment loss needs the mask between all nodes
-        attend_along_paths(model)
+    attend_along_paths(model)
     collator = PrefixTreeCollator(config.training.share_prefixes, model)
-    loss = ReplayLoss(config.training.replay, tokenizer, AlignedLoss(aligned))
+    loss = ReplayLoss(config.training.replay, tokenizer, AlignedLoss(config.training.alignment))
     return Training(
         adapters.attach(model, config.adapter, config.seed),
         tokenizer,

@@ -5,6 +5,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from lab.config.finetuning import AlignmentConfig, LoraConfig
 from lab.errors import ModelError
 from lab.models import adapters
+from lab.models.paths import attend_along_paths
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.text.wording import Wording
@@ -58,6 +59,20 @@ def test_it_is_the_trees_loss_and_the_weighted_misses_of_each_head(toy_model, in
     assert second > 0
     torch.testing.assert_close(both, first + second, rtol=1e-3, atol=1e-2)
     torch.testing.assert_close(heavier, 2 * both, rtol=1e-3, atol=1e-2)
+
+
+def test_attention_along_paths_does_not_change_the_loss(toy_model):
+    tokenizer = AutoTokenizer.from_pretrained(toy_model)
+    rows = problem_set(Selection([Cell(TASKS["add_integer"], 3)], 0), "train", 4, Rows(tokenizer, Wording(), True))
+    batch = [rows.examples[place] for place in range(4)]
+    model = AutoModelForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").train()
+    with torch.no_grad():
+        expected = AlignedLoss(HEADS)(model, PrefixTreeCollator(model=model).of_rows(batch))
+        attend_along_paths(model)
+        inputs = PrefixTreeCollator(model=model).of_rows(batch)
+        found = AlignedLoss(HEADS)(model, inputs)
+    assert "found_N" in inputs
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
 
 
 def test_without_heads_and_in_validation_it_is_the_trees_loss(model, inputs):
