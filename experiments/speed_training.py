@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -24,13 +25,15 @@ from trl.trainer.sft_trainer import SFTTrainer
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.models import adapters, pretrained
+from lab.models.paths import attend_along_paths
 from lab.numbers.sampling import Mixture
 from lab.runs import Run
 from lab.text.examples import IGNORED, encode
 from lab.text.wording import Wording
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import training_sets
-from lab.training.trainer import Method, Training, train
+from lab.training.trainer import train
+from lab.training.tuning import adapter_training
 
 CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 OVERRIDES = ["adapter.rank=128", "training.learning_rate=5e-4", "training.log_every=1", "training.warmup_steps=0"]
@@ -91,12 +94,10 @@ def plain(config: FinetuneConfig, folder: str) -> StepTimes:
 
 def ours(config: FinetuneConfig, folder: str) -> StepTimes:
     model, tokenizer = pretrained.load(config.model)
-    model = adapters.attach(model, config.adapter, config.seed)
+    training = adapter_training(config, model, tokenizer, training_sets(config, Wording(), tokenizer))
     times = StepTimes()
     run = Run.open(Path(folder) / "run", "name: speed\n")
-    sets = training_sets(config, Wording(), tokenizer)
-    method = Method(PrefixTreeCollator(config.training.share_prefixes).of_rows, callbacks=[times])
-    train(Training(model, tokenizer, config.training, sets, method, config.seed), run)
+    train(replace(training, method=training.method._replace(callbacks=[times])), run)
     return times
 
 
@@ -106,13 +107,15 @@ def operations_per_step(config: FinetuneConfig) -> float:
     model = adapters.attach(model, config.adapter, config.seed)
     batch = config.training.batch_size
     mixture = Mixture(config.data.cells, "train", config.seed, batch)
-    inputs = PrefixTreeCollator()([encode(Wording().example(problem), tokenizer) for problem in mixture])
+    attend_along_paths(model)
+    inputs = PrefixTreeCollator(model=model)([encode(Wording().example(problem), tokenizer) for problem in mixture])
+    pairs = inputs["attention_mask"].numel() * 6 / 7  # along paths, no product is computed again
     tokens, answers = inputs["input_ids"].numel(), int((inputs["shift_labels"] != IGNORED).sum())
     frozen = sum(w.numel() for n, w in model.named_parameters() if "layers" in n and "lora" not in n and w.ndim == 2)
     adapter = sum(w.numel() for n, w in model.named_parameters() if "lora" in n)
     head = model.get_output_embeddings().weight.numel()
     width = model.config.num_attention_heads * model.config.head_dim * model.config.num_hidden_layers
-    return lora_operations(frozen, adapter, head, width, tokens, answers, tokens**2)
+    return lora_operations(frozen, adapter, head, width, tokens, answers, pairs)
 
 
 def matrix_rate(dtype: torch.dtype, device: torch.device) -> float:
