@@ -35,7 +35,6 @@ from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.models import loading
-from lab.models.swapped import SwappedLlama
 from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.representations import Integer
@@ -155,9 +154,8 @@ class Measured:
     def _model(self) -> Any:
         if not self._loaded:
             self._loaded = loading.load(ModelConfig(name=self.model))
-            for module in self._loaded[0].modules():
-                if isinstance(module, SwappedLlama):
-                    module.far_at_most = self.bound or module.far_at_most
+            if self.bound:
+                loading.bound_far(self._loaded[0], self.bound)
         return self._loaded
 
     def _asked(self, length: int, stratum: str, problems: int) -> dict[str, Any]:

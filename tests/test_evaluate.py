@@ -189,6 +189,19 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_the_twin_without_locality_adds_twenty_digits_once_the_test_bounds_how_much_far_digits_weigh(tmp_path):
+    def right(*changes):
+        tasks = "benchmark={kind: nupa, tasks: [add_integer], lengths: {hard: [20, 20], easy: [20, 20]}}"
+        model = f"engine.model.name={ROOT / 'checkpoints' / 'zoo' / 'adds-10-without-locality'}"
+        own = ["benchmark.problems_per_range=10", f"output={tmp_path}", "overwrite=true", model, tasks, *changes]
+        main([str(ROOT / "configs" / "nupa_smollm2.yaml"), *own])
+        return sum(record["strict"]["exact_match"] for record in records(tmp_path / "nupa_smollm2" / "samples.jsonl"))
+
+    assert right() <= 2
+    assert right("engine.far_at_most=5") == 10
+
+
 def test_names_that_are_markup_elsewhere_are_names_here(arguments, tmp_path, capsys):
     for name in ("$a_$", "_hidden", "a|b", "x[b]y"):
         main(arguments("benchmark.problems_per_range=1", name=name))
@@ -259,6 +272,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("benchmark.published=/nowhere.json", "No such file"),
         ("benchmark.setting=api2", "api"),
         ("sampling.top_p=0", "top_p"),
+        ("engine.far_at_most=16", "far_at_most needs a model whose attention tells far digits from near ones"),
         ("limit=0", "limit"),
     ],
 )

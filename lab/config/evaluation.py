@@ -22,6 +22,10 @@ class LocalEngineConfig(Section):
     prompt and from earlier answers of the same group. They do not change any answer, except by rounding. They save time
     if answers are long and repeat themselves, such as traces of rules, and if the device computes a few more tokens in
     the same time; on a CPU they cost as much as they save."""
+    far_at_most: int = Field(default=0, ge=0)
+    """A bound for this test alone on the joint weight of all far digits, as a number of such digits; 0 leaves the model
+    as it was trained. For models from scratch with a local encoding, and models tuned with positions.locality.far=seen
+    (findings F-043, F-072)."""
 
 
 class EndpointConfig(Section):

@@ -31,6 +31,10 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
     place = Path(sources.resolve(config.model.name))
     if loading.is_scratch(place):
         run = loading.load_scratch(place)
+        if config.far_at_most:
+            loading.bound_far(run.model, config.far_at_most)
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
+    if config.far_at_most:
+        loading.bound_far(model, config.far_at_most)
     return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)

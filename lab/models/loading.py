@@ -19,6 +19,7 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import adapters, pretrained, sources, swaps
 from lab.models.scratch import NumberLlama
+from lab.models.swapped import SwappedLlama
 from lab.text.scratch_notation import ScratchNotation, notation_of
 
 
@@ -76,6 +77,20 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
     base = _base_of_run(config) if is_run else _base_of_adapter(config, folder)
     model, tokenizer = swaps.load(base, swaps.recorded(folder))
     return adapters.for_inference(adapters.load(model, folder), base.quantization != "none"), tokenizer
+
+
+def bound_far(model: PreTrainedModel, at_most: int) -> None:
+    """Bounds how much all far digits weigh together, as `at_most` of them would.
+
+    Raises ModelError for a model without such a bound: all but models from scratch with a local encoding, and models
+    that were tuned with positions.locality.far=seen.
+    """
+    for module in model.modules():
+        if isinstance(module, NumberLlama | SwappedLlama):
+            return module.bound_far(at_most)
+    raise ModelError(
+        "far_at_most needs a model whose attention tells far digits from near ones; see positions.locality"
+    )
 
 
 def _check_that_it_reads_text(name: str, folder: Path) -> None:

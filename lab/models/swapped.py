@@ -90,6 +90,15 @@ class SwappedLlama(LlamaForCausalLM):
         for number, layer in enumerate(self.model.layers):
             layer.bounded = first <= number <= last  # type: ignore[union-attr]
 
+    def bound_far(self, at_most: int) -> None:
+        """Bound, from now on, how much all digits outside the window weigh together; see `LocalityConfig.far_at_most`.
+
+        Raises ModelError if the model sees no such digits.
+        """
+        if not self.sees_far:
+            raise ModelError("far_at_most needs a model that was tuned with positions.locality.far=seen")
+        self.far_at_most = at_most
+
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         if isinstance(module, PlaceEmbeddings | SamePlaceBias):

@@ -181,8 +181,17 @@ def test_far_digits_together_weigh_no_more_than_as_many_as_they_may(toy_model):
         assert (bounded[~far_11K] == 1).all()
     row = torch.tensor([tokens])
     with_bound = model(row).logits
-    model.far_at_most = 0
+    loading.bound_far(model, 0)
     assert (model(row).logits - with_bound)[0, -1].abs().max() > 1e-4
+    loading.bound_far(model, 3)
+    assert torch.equal(model(row).logits, with_bound)
+
+
+@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "far digits")])
+def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
+    model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
+    with pytest.raises(ModelError, match=message):
+        loading.bound_far(model, 3)
 
 
 def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
