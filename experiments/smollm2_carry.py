@@ -1,0 +1,296 @@
+"""Does a head of tuned SmolLM2 hold the carry, or does it fetch the digits that make it?
+
+    python experiments/smollm2_carry.py [seeds=0,1,2] [prompts=nupa,plain] [pairs=100] [output=checkpoints]
+                                        [publish=true] [key=value ...]
+
+Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model and prompt:
+
+    competence   exact match of 100 sums of 2 to 4 digits each, untouched and tuned
+    discovery    for each length and each column into which something is carried, attributions rank all heads and MLPs on
+                 24 pairs, and the twelve largest are patched
+    test         on other pairs, the three heads that bring most of a carry about in discovery, and three other heads of
+                 the same layers, are patched, both ways
+    contents     what the first of these heads holds, on other sums of three digits (lab/probing/head_contents.py)
+    exchange     the effect of its carry direction alone, on the test pairs of three digits
+    told         digits that are right if its coordinate says the true carry, and the wrong one
+
+Other arguments go to `lab.finetune`. What is measured is kept beside each model and is not measured again.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from shared.arguments import own_and_others
+
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
+from lab.drawing import figures
+from lab.drawing.publishing import Results, take_results
+from lab.drawing.tables import Entry, Shown, Table, percent
+from lab.finetune import finetune
+from lab.numbers.additions import addition
+from lab.numbers.statistics import Estimate, wilson
+from lab.probing import attribution, head_contents, patching
+from lab.probing.bridge import Subject, open_model
+from lab.probing.components import Component
+from lab.probing.contrast import EVERYWHERE, WAYS
+from lab.probing.measured import Measured
+from lab.probing.pairs import carry_only
+from lab.probing.patching import Patch
+from lab.probing.positions import Sums, batches
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
+PROMPTS = {"nupa": "", "plain": "{a} + {b} = "}
+PLACES = [(length, column) for length in (2, 3, 4) for column in range(1, length)]
+"""Numbers of `length` digits, and the column into which something is carried."""
+DISCOVERY, SCREENED, TESTED = 24, 12, 3
+LENGTH = 3
+"""Digits of the sums on which contents are read."""
+LEARNED, READ, TOLD = 400, 600, 300
+NAMES = ("seeds", "prompts", "pairs", "output")
+
+
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    given, changes = own_and_others(arguments, *NAMES)
+    output, pairs = given.get("output", "checkpoints"), int(given.get("pairs", 100))
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for seed in given.get("seeds", "0,1,2").split(","):
+        own = [f"name=smollm2_sums_{seed}", f"seed={seed}", f"output={output}", "resume=true"]
+        config = load(FinetuneConfig, CONFIG, [*changes, *own])
+        if config.run_status() != "finished":
+            finetune(config)
+        for prompt in given.get("prompts", "nupa,plain").split(","):
+            found[seed, prompt] = measured(config.path, prompt, pairs)
+            show(found, results)
+
+
+def measured(run: Path, prompt: str, pairs: int) -> dict[str, Any]:
+    """All that is measured of a model and prompt, each part once."""
+    file = run / f"carry_{prompt}.json"
+    known: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
+    subject = open_model(str(run), PROMPTS[prompt])
+
+    def once(name: str, measure: Callable[[], Any]) -> Any:
+        if name not in known:
+            known[name] = measure()
+            file.write_text(json.dumps(known, indent=1))
+            print(run.name, prompt, name, flush=True)
+        return known[name]
+
+    once("competence", lambda: competence(subject))
+    once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt])))
+    ranked = {f"{length} {column}": once(f"discovery {length} {column}", lambda at=(length, column): discovery(subject, *at))
+              for length, column in PLACES}  # fmt: skip
+    heads = [Component.named(name) for name in strongest(ranked)]
+    others = controls(subject, heads)
+    for length, column in PLACES:
+        once(f"test {length} {column}", lambda at=(length, column): tested(subject, *at, [*heads, *others], pairs))
+    once("inside", lambda: inside(subject, heads[:1], pairs))
+    return known
+
+
+@torch.inference_mode()
+def competence(subject: Subject) -> dict[str, int]:
+    """How many of 100 sums of each length are right."""
+    found = {}
+    for length in (2, 3, 4):
+        sums = drawn(subject, length, 5000, 100)
+        exact = [part.read(subject.logits(part)).exact_B for part in map(sums.part, batches(len(sums), 50))]
+        found[str(length)] = int(torch.cat(exact).sum())
+    return found
+
+
+def discovery(subject: Subject, length: int, column: int) -> dict[str, float]:
+    """The effect of the heads that attribution ranks first, the larger of both ways."""
+    pairs = carry_only(length, column - 1, DISCOVERY, seed=1)
+    exact = attribution.screen(subject, pairs, (EVERYWHERE,), SCREENED, batch_size=64).exact
+    effects = np.nan_to_num(exact.value).max(0)
+    named = {name.removesuffix(f" {EVERYWHERE}"): float(effect) for name, effect in zip(exact.axes["patch"], effects, strict=True)}  # fmt: skip
+    return {name: effect for name, effect in named.items() if "H" in name}
+
+
+def strongest(ranked: dict[str, dict[str, float]]) -> list[str]:
+    """The heads with the largest mean effect over all lengths and columns; heads that were not patched count as 0."""
+    names = {name for effects in ranked.values() for name in effects}
+    total = {name: sum(effects.get(name, 0.0) for effects in ranked.values()) for name in names}
+    return sorted(total, key=lambda name: -total[name])[:TESTED]
+
+
+def controls(subject: Subject, heads: Sequence[Component]) -> list[Component]:
+    """Another head of the layer of each head."""
+    draw = np.random.default_rng(0)
+    taken = set(heads)
+    found = []
+    for one in heads:
+        free = [Component("head", one.layer, head) for head in range(subject.heads)]
+        chosen = [head for head in free if head not in taken]
+        found.append(chosen[int(draw.integers(len(chosen)))])
+        taken.add(found[-1])
+    return found
+
+
+def tested(subject: Subject, length: int, column: int, heads: Sequence[Component], pairs: int) -> dict[str, Any]:
+    """The effect of each head, with interval, on pairs that discovery has not seen."""
+    patches = [Patch((head,), EVERYWHERE) for head in heads]
+    test = carry_only(length, column - 1, pairs, seed=2)
+    effect = patching.patch(subject, test, patches, "effect", {"patch": list(map(str, heads))}, 64).effect
+    return {str(head): {way: estimate(effect.at(patch=str(head), carry=way)) for way in WAYS} for head in heads}
+
+
+def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str, Any]:
+    """Contents, exchange and what happens if the head is told a carry, for sums of `LENGTH` digits."""
+    columns = range(1, LENGTH)
+    train, test = drawn(subject, LENGTH, 0, LEARNED), drawn(subject, LENGTH, LEARNED, READ)
+    seen = head_contents.contents(subject, heads, columns, train, test)
+    found: dict[str, Any] = {}
+    for head in heads:
+        for column in columns:
+            direction = seen.directions[head, column]
+            explained = seen.explained.at(head=str(head), column=column)
+            steps = seen.steps.at(head=str(head), column=column)
+            exchanged = head_contents.exchange(
+                subject, carry_only(LENGTH, column - 1, pairs, seed=2), {head: direction}
+            ).effect.at(head=str(head))
+            found[f"{head} {column}"] = {
+                "explained": {name: estimate(explained.at(reading=name)) for name in head_contents.READINGS},
+                "steps": {str(carry): [value(number) for number in steps.at(carry=carry).value] for carry in (0, 1)},
+                "exchange": {
+                    part: {way: estimate(exchanged.at(part=part, carry=way)) for way in WAYS}
+                    for part in head_contents.PARTS
+                },
+                "told": told(subject, head, column, direction),
+            }
+    return found
+
+
+def told(subject: Subject, head: Component, column: int, direction: Any) -> dict[str, list[int]]:
+    """Right digits, and digits that are right but for a wrong carry, of how many: as the model is, if the head is told
+    the true carry, if it is told the wrong one, and if that is written along a random direction of its output."""
+    sums = drawn(subject, LENGTH, LEARNED + READ, TOLD)
+    there = (sums.query_at_BK[:, column] >= 0).numpy()
+    carry, digit = sums.columns.carry[:, column], sums.columns.sum[:, column]
+    slipped = (digit + np.where(carry == 1, -1, 1)) % 10
+    random = direction.elsewhere(0)
+    answers = {
+        "nothing": intact(subject, sums, column),
+        "the true carry": head_contents.told(subject, sums, column, head, direction, carry),
+        "the wrong carry": head_contents.told(subject, sums, column, head, direction, 1 - carry),
+        "the wrong carry, elsewhere": head_contents.told(subject, sums, column, head, random, 1 - carry),
+    }
+    missed = there & (answers["nothing"] == slipped)
+    counts = {
+        name: [int((given == digit)[there].sum()), int((given == slipped)[there].sum()), int(there.sum())]
+        for name, given in answers.items()
+    }
+    mended = int((answers["the true carry"] == digit)[missed].sum())
+    return counts | {"slips mended": [mended, 0, int(missed.sum())]}
+
+
+@torch.inference_mode()
+def intact(subject: Subject, sums: Sums, column: int) -> np.ndarray:
+    ids = torch.tensor(subject.writer.digit_ids())
+    found = []
+    for part in map(sums.part, batches(len(sums), 64)):
+        at = part.query_at_BK[:, column].clamp(min=0)
+        found.append(subject.logits(part)[torch.arange(len(part)), at][:, ids].argmax(-1).numpy())
+    return np.concatenate(found)
+
+
+def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
+    items = [addition("uniform", length, 0, index) for index in range(first, first + count)]
+    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
+
+
+def estimate(one: Measured) -> list[float]:
+    return [value(one.value), value(one.low), value(one.high), int(one.n)]
+
+
+def value(number: Any) -> float:
+    return float(np.nan_to_num(float(number), nan=-9))
+
+
+def show(found: dict[tuple[str, str], dict[str, Any]], results: Results) -> None:
+    results.show(effects_table(found), "smollm2_carry")
+    results.show(inside_table(found), "smollm2_carry_inside")
+    draw_steps(found, results.file("smollm2_carry.png"))
+
+
+def effects_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for (seed, prompt), known in found.items():
+        for length, column in PLACES:
+            effects = {name: larger(ways) for name, ways in known[f"test {length} {column}"].items()}
+            names = list(effects)
+            first, rest, other = names[0], names[1:TESTED], names[TESTED:]
+            second = max(rest, key=lambda name: effects[name].value)
+            most = max(other, key=lambda name: effects[name].value)
+            able = wilson(known["competence"][str(length)], 100)
+            lines.append((
+                seed, prompt, f"{length}, {column}", percent(able),
+                first, shown(effects[first]), second, shown(effects[second]), shown(effects[most]),
+            ))  # fmt: skip
+    title = "The share of a carry that a head of tuned SmolLM2-135M brings about, % (95 %), the larger of both ways"
+    columns = ("seed", "prompt", "digits, column", "exact match", "first", "effect", "second", "effect", "controls")
+    return Table(title, columns, lines, 4)
+
+
+def larger(ways: dict[str, list[float]]) -> Estimate:
+    value, low, high, n = max(ways.values(), key=lambda one: one[0])
+    return Estimate(value, low, high, int(n))
+
+
+def shown(one: Estimate) -> Shown:
+    return Shown(one, "{:.0f} ({:.0f} to {:.0f})", 100)
+
+
+def inside_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for (seed, prompt), known in found.items():
+        for name, one in known["inside"].items():
+            head, column = name.split()
+            counts = one["told"]
+            turned, elsewhere = counts["the wrong carry"], counts["the wrong carry, elsewhere"]
+            mended = counts["slips mended"]
+            lines.append((
+                seed, prompt, head, column,
+                *(shown(Estimate(*one["explained"][reading])) for reading in head_contents.READINGS),
+                *(shown(larger(one["exchange"][part])) for part in head_contents.PARTS),
+                f"{turned[1]} of {turned[2]}", f"{elsewhere[1]} of {elsewhere[2]}", f"{mended[0]} of {mended[2]}",
+            ))  # fmt: skip
+    title = "What the first head holds at q_k in sums of three digits: explained shares, effects of parts, told carries"
+    told_columns = ("turned by the wrong carry", "turned elsewhere", "slips mended")
+    columns = ("seed", "prompt", "head", "column", *head_contents.READINGS, *head_contents.PARTS, *told_columns)
+    return Table(title, columns, lines, 4)
+
+
+def draw_steps(found: dict[tuple[str, str], dict[str, Any]], path: Path) -> None:
+    """The mean coordinate against the sum of the digits below, a panel for each model, a line for each carry from
+    below."""
+    shown = [(seed, name, one) for (seed, prompt), known in found.items() if prompt == "nupa"
+             for name, one in known["inside"].items() if name.endswith(f" {LENGTH - 1}")]  # fmt: skip
+    if not shown:
+        return
+    with figures.figure_at(path, (2.6 * max(2, len(shown)), 3)) as figure:
+        panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True))
+        for axes, (seed, name, one) in zip(panels, shown, strict=True):
+            for carry, steps in one["steps"].items():
+                known = [(place, step) for place, step in enumerate(steps) if step > -9]
+                axes.plot(*zip(*known, strict=True), marker="o", markersize=3, label=f"{carry} from below")
+            axes.axvline(9.5, color="gray", linewidth=0.6)
+            axes.set(title=f"seed {seed}, {name.split()[0]}", xlabel="sum of the two tens digits")
+        panels[0].set_ylabel("carry coordinate")
+        panels[0].legend()
+        figures.headed(figure, "What a head's output says of the carry into the hundreds (0 without, 1 with)")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
