@@ -6,8 +6,8 @@
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model and prompt:
 
     competence   exact match of 100 sums of 2 to 4 digits each, untouched and tuned
-    discovery    for each length and each column into which something is carried, attributions rank all heads and MLPs on
-                 24 pairs, and the twelve largest are patched
+    discovery    for each length and each column into which something is carried, attributions rank all heads and MLPs
+                 on 24 pairs, and the twelve largest are patched
     test         on other pairs, the three heads that bring most of a carry about in discovery, and three other heads of
                  the same layers, are patched, both ways
     contents     what the first of these heads holds, on other sums of three digits (lab/probing/head_contents.py)
@@ -88,8 +88,7 @@ def measured(run: Path, prompt: str, pairs: int) -> dict[str, Any]:
 
     once("competence", lambda: competence(subject))
     once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt])))
-    ranked = {f"{length} {column}": once(f"discovery {length} {column}", lambda at=(length, column): discovery(subject, *at))
-              for length, column in PLACES}  # fmt: skip
+    ranked = [once(f"discovery {at[0]} {at[1]}", lambda at=at: discovery(subject, *at)) for at in PLACES]
     heads = [Component.named(name) for name in strongest(ranked)]
     others = controls(subject, heads)
     for length, column in PLACES:
@@ -114,14 +113,14 @@ def discovery(subject: Subject, length: int, column: int) -> dict[str, float]:
     pairs = carry_only(length, column - 1, DISCOVERY, seed=1)
     exact = attribution.screen(subject, pairs, (EVERYWHERE,), SCREENED, batch_size=64).exact
     effects = np.nan_to_num(exact.value).max(0)
-    named = {name.removesuffix(f" {EVERYWHERE}"): float(effect) for name, effect in zip(exact.axes["patch"], effects, strict=True)}  # fmt: skip
-    return {name: effect for name, effect in named.items() if "H" in name}
+    named = zip((name.removesuffix(f" {EVERYWHERE}") for name in exact.axes["patch"]), effects, strict=True)
+    return {name: float(effect) for name, effect in named if "H" in name}
 
 
-def strongest(ranked: dict[str, dict[str, float]]) -> list[str]:
+def strongest(ranked: Sequence[dict[str, float]]) -> list[str]:
     """The heads with the largest mean effect over all lengths and columns; heads that were not patched count as 0."""
-    names = {name for effects in ranked.values() for name in effects}
-    total = {name: sum(effects.get(name, 0.0) for effects in ranked.values()) for name in names}
+    names = {name for effects in ranked for name in effects}
+    total = {name: sum(effects.get(name, 0.0) for effects in ranked) for name in names}
     return sorted(total, key=lambda name: -total[name])[:TESTED]
 
 
