@@ -17,27 +17,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own_and_others
+from shared.nupa_runs import asked, by_range, heat_map, nupa, samples
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.published import PUBLISHED, Published
 from lab.benchmarks.nupa.summary import RANGES
-from lab.benchmarks.nupa.tables import Change
-from lab.benchmarks.results import NupaSummary, Sample, read_samples, read_summary
+from lab.benchmarks.results import NupaSummary
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.drawing import figures
 from lab.drawing.publishing import take_results
-from lab.drawing.tables import Entry, Table, percent, points
-from lab.evaluate import main as evaluate
+from lab.drawing.tables import Entry, Table, percent
 from lab.finetune import finetune
 from lab.numbers.tasks import TASKS
 from lab.progress import quiet_libraries
-from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_lora_full.yaml"
 THEIRS = "Llama-3.1-8B-ft"
-TRAINED = ("S", "M")
 NAMES = ("seed", "problems", "output")
 
 
@@ -76,40 +72,6 @@ def tuning(seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     return load(FinetuneConfig, CONFIG, [*changes, *own])
 
 
-def asked(name: str, model: str, problems: str, output: Path) -> Run:
-    run = Run(output / name)
-    if not (run.path / "summary.json").is_file():
-        settings = [f"name={name}", f"output={output}", f"engine.model.name={model}", "resume=true"]
-        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), f"benchmark.problems_per_range={problems}", *settings])
-    return run
-
-
-def samples(run: Run) -> list[Sample]:
-    return sorted(read_samples(run), key=lambda sample: sample.index)
-
-
-def nupa(run: Run) -> NupaSummary:
-    summary = read_summary(run).nupa
-    assert summary is not None
-    return summary
-
-
-def by_range(rows: Sequence[Change], title: str) -> Table:
-    lines = []
-    for name in (*RANGES, "all"):
-        part = [row for row in rows if name in (row.range, "all")]
-        found = tables.total(part)
-        better = [row for row in tables.changed_beyond_chance(part) if row.difference.estimate.value > 0]
-        worse = len(tables.changed_beyond_chance(part)) - len(better)
-        good = sum(row.difference.second.value >= 0.9 for row in part)
-        what = f"{name}, trained" if name in TRAINED else name
-        numbers = (percent(found.first), percent(found.second), points(found.estimate))
-        counts = (f"{len(better)} of {len(part)}", str(worse), str(good))
-        lines.append((what, str(found.n), *numbers, *counts))
-    columns = ("range", "n", "before, %", "after, %", "points", "tasks better", "tasks worse", "tasks at 90 %")
-    return Table(f"{title}: exact match (95 %), strict reading", columns, lines, 1)
-
-
 def beside_table_18(tuned: NupaSummary, theirs: Sequence[Published]) -> Table:
     """Exact match of the tasks for which the paper gives it, ours with intervals."""
     lines: list[tuple[Entry, ...]] = []
@@ -120,31 +82,6 @@ def beside_table_18(tuned: NupaSummary, theirs: Sequence[Published]) -> Table:
             lines.append((row.task, "SmolLM2-135M", *ours))
             lines.append((row.task, f"{THEIRS} (paper, {row.source})", *(f"{100 * row.ranges[r]:.0f}" for r in RANGES)))
     return Table("Exact match (%, 95 %) beside the paper's", ("task", "model", *RANGES), lines, 2)
-
-
-def heat_map(models: dict[str, NupaSummary], title: str, path: Path) -> None:
-    """Exact match: a row for each task, a column for each model and range."""
-    shown = tables.tasks(*models.values())
-    with figures.figure_at(path, (6.2, 11)) as figure:
-        panels = figure.subplots(1, len(models), sharey=True)
-        for axes, (label, summary) in zip(panels, models.items(), strict=True):
-            values = [[share(summary, task.key, name) for name in RANGES] for task in shown]
-            axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
-            for row, line in enumerate(values):
-                for column, value in enumerate(line):
-                    axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6)
-            axes.axvline(len(TRAINED) - 0.5, color="black")
-            axes.set_xticks(range(len(RANGES)), labels=RANGES)
-            axes.set_yticks(range(len(shown)), labels=[task.key for task in shown], fontsize=7)
-            axes.set_title(label)
-        figure.colorbar(panels[0].images[0], ax=list(panels), label="exact match", shrink=0.4)
-        figures.headed(figure, f"{title} (trained left of the line)")
-
-
-def share(summary: NupaSummary, task: str, name: str) -> float:
-    found = summary[task].ranges.get(name) if task in summary else None
-    estimate = found.metric("strict", "exact_match") if found else None
-    return estimate.value if estimate else float("nan")
 
 
 if __name__ == "__main__":

@@ -85,9 +85,10 @@ def contents(
     axes = {"head": list(map(str, heads)), "column": list(columns)}
     counts = np.broadcast_to(np.array([[_there(test, k).sum()] for k in columns]), explained.shape[1:])
     name = "share of a head's carry coordinate that is explained"
+    value, low, high = explained
     by_sum = {**axes, "carry": [0, 1], "sum": list(_SUMS)}
     return Contents(
-        Measured(name, {**axes, "reading": list(READINGS)}, *explained, counts),
+        Measured(name, {**axes, "reading": list(READINGS)}, value, low, high, counts),
         Measured.mean("mean carry coordinate of a head", by_sum, steps),
         directions,
     )

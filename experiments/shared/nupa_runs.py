@@ -1,0 +1,98 @@
+"""Runs of `lab evaluate` on all of NUPA, asked, read, and shown beside each other."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lab.benchmarks.nupa import tables
+from lab.benchmarks.nupa.summary import RANGES
+from lab.benchmarks.nupa.tables import Change
+from lab.benchmarks.results import NupaSummary, Sample, read_samples, read_summary
+from lab.drawing import figures
+from lab.drawing.tables import Table, percent, points
+from lab.evaluate import main as evaluate
+from lab.runs import Run
+
+ROOT = Path(__file__).parents[2]
+TRAINED = ("S", "M")
+"""The ranges of training."""
+
+
+def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[str] = ()) -> Run:
+    """A run of configs/nupa_smollm2.yaml, which is made or finished if it is not there yet.
+
+    Args:
+        name: of the run directory.
+        model: the name of a model, or the folder of a tuning.
+        problems: how many, for each task and range.
+        output: where run directories are.
+        changes: further arguments of `lab evaluate`.
+    """
+    run = Run(output / name)
+    if not (run.path / "summary.json").is_file():
+        settings = [f"name={name}", f"output={output}", f"engine.model.name={model}", "resume=true", *changes]
+        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), f"benchmark.problems_per_range={problems}", *settings])
+    return run
+
+
+def samples(run: Run) -> list[Sample]:
+    """The answers of a run, in the order of the problems, so that those of two runs can be compared."""
+    return sorted(read_samples(run), key=lambda sample: sample.index)
+
+
+def nupa(run: Run) -> NupaSummary:
+    """The scores of a run by task and range."""
+    summary = read_summary(run).nupa
+    assert summary is not None
+    return summary
+
+
+def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
+    """Exact match of two runs on the same problems, by range; the number of tasks of which one is better beyond chance
+    (McNemar's exact test, adjusted by Holm's method), and of tasks at which the second one is right in nine of ten."""
+    lines = []
+    for name in (*RANGES, "all"):
+        part = [row for row in rows if name in (row.range, "all")]
+        found = tables.total(part)
+        better = [row for row in tables.changed_beyond_chance(part) if row.difference.estimate.value > 0]
+        worse = len(tables.changed_beyond_chance(part)) - len(better)
+        good = sum(row.difference.second.value >= 0.9 for row in part)
+        what = f"{name}, trained" if name in TRAINED else name
+        numbers = (percent(found.first), percent(found.second), points(found.estimate))
+        counts = (f"{len(better)} of {len(part)}", str(worse), str(good))
+        lines.append((what, str(found.n), *numbers, *counts))
+    columns = (
+        "range",
+        "n",
+        f"{labels[0]}, %",
+        f"{labels[1]}, %",
+        "points",
+        "tasks better",
+        "tasks worse",
+        "tasks at 90 %",
+    )
+    return Table(f"{title}: exact match (95 %), strict reading", columns, lines, 1)
+
+
+def heat_map(models: Mapping[str, NupaSummary], title: str, path: Path) -> None:
+    """Exact match: a row for each task, a column for each model and range."""
+    shown = tables.tasks(*models.values())
+    with figures.figure_at(path, (6.2, 11)) as figure:
+        panels = figure.subplots(1, len(models), sharey=True)
+        for axes, (label, summary) in zip(panels, models.items(), strict=True):
+            values = [[share(summary, task.key, name) for name in RANGES] for task in shown]
+            axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
+            for row, line in enumerate(values):
+                for column, value in enumerate(line):
+                    axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6)
+            axes.axvline(len(TRAINED) - 0.5, color="black")
+            axes.set_xticks(range(len(RANGES)), labels=RANGES)
+            axes.set_yticks(range(len(shown)), labels=[task.key for task in shown], fontsize=7)
+            axes.set_title(label)
+        figure.colorbar(panels[0].images[0], ax=list(panels), label="exact match", shrink=0.4)
+        figures.headed(figure, f"{title} (trained left of the line)")
+
+
+def share(summary: NupaSummary, task: str, name: str) -> float:
+    found = summary[task].ranges.get(name) if task in summary else None
+    estimate = found.metric("strict", "exact_match") if found else None
+    return estimate.value if estimate else float("nan")
