@@ -72,7 +72,7 @@ def test_every_instrument_runs_on_a_model_that_cannot_add_or_says_that_it_cannot
     kept = {path.stem.removeprefix("probe_") for path in (tmp_path / "probe_scratch").glob("probe_*.json")}
     named = set(yaml.safe_load(config.read_text())["instruments"])
     assert named == set(ProbeConfig.model_fields["instruments"].annotation.__args__[0].__args__)  # type: ignore[union-attr]
-    refused = {"patching", "attribution", "path_patching", "edges", "illusion"}
+    refused = {"patching", "attribution", "path_patching", "edges", "head_contents", "illusion"}
     assert kept >= {"competence", *named} - refused
     said = (tmp_path / "probe_scratch" / "verdicts.md").read_text()
     for name in named - kept:

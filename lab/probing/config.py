@@ -14,6 +14,7 @@ Instrument = Literal[
     "attribution",
     "path_patching",
     "edges",
+    "head_contents",
     "probes",
     "interchange",
     "illusion",

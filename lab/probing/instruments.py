@@ -14,6 +14,7 @@ from lab.probing import (
     attribution,
     edges,
     fourier,
+    head_contents,
     illusion,
     interchange,
     lenses,
@@ -37,6 +38,8 @@ _STEPS = 5
 """Points of integrated gradients."""
 _EDGE_PAIRS = 16
 """Pairs that edges are attributed with: gradients of all of a model's edges are kept for each."""
+_OPENED = 3
+"""Heads whose contents are read."""
 _NEGLIGIBLE = 0.05
 """Effect of a head that may be a control."""
 
@@ -233,6 +236,18 @@ def _path_patching(session: Session) -> list[Measured]:
     return [*path_patching.patch_paths(subject, pairs, senders, path_patching.receivers(subject), outside or None)]
 
 
+def _head_contents(session: Session) -> list[Measured]:
+    """Of the heads that bring most of a carry about; directions are learned on half of the sums."""
+    subject, column = session.subject, session.config.sums.column
+    heads = [Component("head", layer, head) for layer, head in session.strongest_heads(_OPENED)]
+    half = len(session.probed) // 2
+    train, test = session.probed.part(slice(0, half)), session.probed.part(slice(half, None))
+    found = head_contents.contents(subject, heads, [column], train, test, session.batch_size)
+    directions = {head: found.directions[head, column] for head in heads}
+    effect = head_contents.exchange(subject, session.pairs, directions, session.batch_size).effect
+    return [found.explained, found.steps, effect]
+
+
 def _probes(session: Session) -> list[Measured]:
     columns = range(session.config.sums.trained)
     found = probes.probe(session.subject, session.probed, columns=columns, batch_size=session.batch_size)
@@ -292,6 +307,7 @@ INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
     "attribution": _attribution,
     "path_patching": _path_patching,
     "edges": _edges,
+    "head_contents": _head_contents,
     "probes": _probes,
     "interchange": _interchange,
     "illusion": _illusion,

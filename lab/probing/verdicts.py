@@ -29,6 +29,8 @@ LOOK_FOR: Mapping[str, str] = {
     "circuit, and should be 0 everywhere.",
     "edges": "Integrated gradients of every edge, then how much of the answer the best edges carry alone. If the "
     "circuit was found, few edges reach 1.",
+    "head_contents": "Does a head hold the carry, or fetch the digits that make it? A carry is a step at 10, and at 9 "
+    "it follows the column below; a fetched digit explains the coordinate by itself, two of them make a straight line.",
     "probes": "What can be read from the stream. It means something only above the same probe on the operands.",
     "interchange": "Which subspace exchanges the carry. Compare its rate with those of random subspaces, the placebo "
     "and the other neighbour. A high rate alone does not make a direction the carry.",
@@ -179,6 +181,30 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
     return found
 
 
+def _head_contents(measured: Sequence[Measured]) -> list[str]:
+    """What explains most of each head's coordinate, and how much the direction alone does."""
+    explained, _, effect = measured
+    found = []
+    for head in explained.axes["head"]:
+        for column in explained.axes["column"]:
+            shares = explained.at(head=head, column=column)
+            named = {
+                name: float(shares.at(reading=name).value)
+                for name in ("carry", "straight line", "a's digit", "b's digit")
+            }
+            most = max(named, key=lambda name: np.nan_to_num(named[name]))
+            alone, whole = (
+                float(np.nan_to_num(effect.at(head=head, part=part).value).max())
+                for part in ("its carry direction", "all of it")
+            )
+            told = ", ".join(f"{name} {_percent(share)}" for name, share in named.items())
+            found.append(
+                f"What {head} writes for column {column} follows the {most} best ({told}); this direction alone brings "
+                f"{_percent(alone)} of the carry about, the whole head {_percent(whole)}."
+            )
+    return found
+
+
 _VERDICTS: Mapping[str, Callable[[Sequence[Measured]], list[str]]] = {
     "competence": _competence,
     "alignment": _alignment,
@@ -188,4 +214,5 @@ _VERDICTS: Mapping[str, Callable[[Sequence[Measured]], list[str]]] = {
     "patching": _patching,
     "illusion": _illusion,
     "edges": _edges,
+    "head_contents": _head_contents,
 }
