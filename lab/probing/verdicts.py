@@ -11,7 +11,8 @@ from lab.probing.measured import Measured
 _NAMED = 4
 """How many components the sentences of one instrument name at most."""
 _HALF = 0.5
-"""A subject with a smaller share of right digits cannot add."""
+"""A subject with a smaller share of right digits cannot add, and a smaller share of variance explains nothing."""
+_THE = {"carry": "the carry", "straight line": "a straight line"}
 _LINES = 5
 """How many lines a command ends with."""
 
@@ -198,8 +199,10 @@ def _head_contents(measured: Sequence[Measured]) -> list[str]:
                 for part in ("its carry direction", "all of it")
             )
             told = ", ".join(f"{name} {_percent(share)}" for name, share in named.items())
+            clear = named[most] >= _HALF
+            follows = f"follows {_THE.get(most, most)} best" if clear else "follows neither the carry nor the digits"
             found.append(
-                f"What {head} writes for column {column} follows the {most} best ({told}); this direction alone brings "
+                f"What {head} writes for column {column} {follows} ({told}); this direction alone brings "
                 f"{_percent(alone)} of the carry about, the whole head {_percent(whole)}."
             )
     return found
