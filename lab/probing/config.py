@@ -21,6 +21,8 @@ Instrument = Literal[
     "logit_lens",
     "logit_attribution",
     "fourier",
+    "helix",
+    "heuristics",
     "surgery",
     "remap",
 ]

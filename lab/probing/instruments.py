@@ -15,6 +15,8 @@ from lab.probing import (
     edges,
     fourier,
     head_contents,
+    helix,
+    heuristics,
     illusion,
     interchange,
     lenses,
@@ -40,6 +42,7 @@ _EDGE_PAIRS = 16
 """Pairs that edges are attributed with: gradients of all of a model's edges are kept for each."""
 _OPENED = 3
 """Heads whose contents are read."""
+_HELIX_LAYERS = 6
 _NEGLIGIBLE = 0.05
 """Effect of a head that may be a control."""
 
@@ -291,6 +294,28 @@ def _fourier(session: Session) -> list[Measured]:
     return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
 
 
+def _helix(session: Session) -> list[Measured]:
+    """In at most `_HELIX_LAYERS` layers, because each layer takes a pass for each fit."""
+    subject = session.subject
+    layers = range(0, subject.layers, -(-subject.layers // _HELIX_LAYERS))
+    found = helix.helix(
+        subject,
+        session.probed,
+        session.trained,
+        session.config.sums.column,
+        layers=layers,
+        batch_size=session.batch_size,
+        seed=session.config.seed,
+    )
+    return [*found]
+
+
+def _heuristics(session: Session) -> list[Measured]:
+    column, seed = session.config.sums.column, session.config.seed
+    found = heuristics.heuristics(session.subject, session.probed, column, batch_size=session.batch_size, seed=seed)
+    return [found.matched, found.by_family, found.digits]
+
+
 def _edges(session: Session) -> list[Measured]:
     few = Pairs(session.pairs.base[:_EDGE_PAIRS], session.pairs.source[:_EDGE_PAIRS], session.pairs.column)
     found = edges.attribute(session.subject, few, steps=_STEPS)
@@ -314,6 +339,8 @@ INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
     "logit_lens": _logit_lens,
     "logit_attribution": _logit_attribution,
     "fourier": _fourier,
+    "helix": _helix,
+    "heuristics": _heuristics,
     "surgery": _surgery,
     "remap": _remap,
 }

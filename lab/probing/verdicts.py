@@ -41,6 +41,10 @@ LOOK_FOR: Mapping[str, str] = {
     "logit_attribution": "Which component writes the digit.",
     "fourier": "Compare the power at a period with that of a plain ramp, which has 63 % at the longest, and of random "
     "vectors.",
+    "helix": "Are the ten digits written as a helix, and does the sum follow if its part of the stream is that of "
+    "another digit? A polynomial of as many dimensions and the helix of permuted digits should turn fewer.",
+    "heuristics": "Do neurons follow simple rules of the digits? More should match than with shuffled sums, and more "
+    "digits should be lost without those that apply than without as many others.",
     "surgery": "What recovers at lengths outside of training if the model is given alignment, the carry, or both. The "
     "wrong forms must not help.",
     "remap": "What recovers with other position ids failed because of positions.",

@@ -1,0 +1,157 @@
+"""Is a digit written as a helix, and does the model read it as one?
+
+Models in which a number is one token write it as a helix, a line and circles of a few periods, and add by turning it
+(Kantamneni and Tegmark 2025, arXiv 2502.00873). Here tokens are digits. The stream at the token of a_k has a mean for
+each digit, ten points. A fit explains a share of their variance, and can be put into the model:
+
+    helix            n, cos(2 pi n / 10), sin(2 pi n / 10)
+    polynomial       n, n^2, n^3: as many dimensions, without a circle
+    permuted helix   the helix of permuted digits; ten points in nine dimensions give any such fit a third by chance
+    ramp             n alone
+    all means        every dimension in which the means differ
+
+In the intervention a_k becomes another digit m, but only as far as the fit knows digits: the fit's vector of n is
+replaced by its vector of m. If the most likely digit at q_k becomes m + b_k + carry, the model reads the fit and needs
+no more.
+
+Shapes: B sums, D width, M = 10 digits, R dimensions of a fit, F fits.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lab.errors import TaskError
+from lab.probing.bridge import Subject
+from lab.probing.interventions import Site, put, read_residuals, residual, take
+from lab.probing.measured import Measured
+from lab.probing.positions import Sums, batches
+
+FITS = ("helix", "polynomial", "permuted helix", "ramp", "all means")
+DIGITS = 10
+_ORDERS = 20
+"""Orders of the permuted helix; each is used for a twentieth of the sums."""
+
+
+class Helix(NamedTuple):
+    explained: Measured
+    """The share of the variance of the ten means; axes (layer, fit)."""
+    turned: Measured
+    """How often the digit of the sum follows the digit that was put in; axes (layer, fit)."""
+
+
+def basis(fit: str, order: Sequence[int] = range(DIGITS)) -> np.ndarray:
+    """Orthonormal columns over the digits, without a constant, (M, R). `order`: which place each digit has in the fit.
+
+    Raises TaskError for a fit that is not in `FITS`.
+    """
+    if fit not in FITS:
+        raise TaskError(f"fit {fit!r}: should be one of {', '.join(FITS)}")
+    n_M = np.asarray(order, dtype=float)
+    angle_M = 2 * np.pi * n_M / DIGITS
+    columns = {
+        "helix": [n_M, np.cos(angle_M), np.sin(angle_M)],
+        "permuted helix": [n_M, np.cos(angle_M), np.sin(angle_M)],
+        "polynomial": [n_M, n_M**2, n_M**3],
+        "ramp": [n_M],
+        "all means": list(np.eye(DIGITS)[:-1]),
+    }[fit]
+    columns_MR = np.stack(columns, axis=1)
+    return np.linalg.qr(columns_MR - columns_MR.mean(0))[0]
+
+
+@torch.inference_mode()
+def helix(
+    subject: Subject,
+    train: Sums,
+    test: Sums,
+    column: int,
+    *,
+    layers: Sequence[int] | None = None,
+    site: Site = "pre",
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Helix:
+    """How the digits of column k are written at the tokens of a_k.
+
+    Args:
+        subject: the model.
+        train: sums from which the means are taken. Every digit has to occur in a's column.
+        test: other sums, into which digits are put.
+        column: k.
+        layers: all of them if not given.
+        site: where in a layer the stream is read and changed.
+        batch_size: sums of a pass.
+        seed: of the digits that are put in, and of the permuted orders.
+
+    Raises TaskError if a digit does not occur.
+    """
+    layers = range(subject.layers) if layers is None else layers
+    generator = np.random.default_rng(seed)
+    orders = [generator.permutation(DIGITS) for _ in range(_ORDERS)]
+    old_B = test.columns.a[:, column]
+    new_B = (old_B + generator.integers(1, DIGITS, len(test))) % DIGITS
+    there_B = ((test.a_at_BK[:, column] >= 0) & (test.query_at_BK[:, column] >= 0)).numpy()
+    target_B = (new_B + test.columns.b[:, column] + test.columns.carry[:, column]) % DIGITS
+    explained = np.full((3, len(layers), len(FITS)), np.nan)
+    turned = np.full((len(test), len(layers), len(FITS)), np.nan)
+    for i, layer in enumerate(layers):
+        means_MD = _means(subject, train, column, (layer, site), batch_size)
+        for f, fit in enumerate(FITS):
+            bases = [basis(fit, order) for order in orders] if fit == "permuted helix" else [basis(fit)]
+            explained[:, i, f] = _shares(means_MD, bases)
+            vectors_OMD = torch.stack([torch.from_numpy(one @ (one.T @ means_MD)).float() for one in bases])
+            order_B = np.arange(len(test)) % len(bases)
+            move_BD = vectors_OMD[order_B, new_B] - vectors_OMD[order_B, old_B]
+            said_B = _said(subject, test, column, (layer, site), move_BD, batch_size)
+            turned[there_B, i, f] = (said_B == target_B)[there_B]
+    axes = {"layer": list(layers), "fit": list(FITS)}
+    value, low, high = explained
+    name, counts = "share of the means of ten digits that a fit explains", np.full(explained.shape[1:], DIGITS)
+    return Helix(
+        Measured(name, axes, value, low, high, counts),
+        Measured.share("digits that follow what was put in", axes, turned),
+    )
+
+
+def _means(subject: Subject, sums: Sums, column: int, place: tuple[int, Site], batch_size: int) -> np.ndarray:
+    """The mean stream of each digit, (M, D), minus the mean of all ten."""
+    there_B = (sums.a_at_BK[:, column] >= 0).numpy()
+    streams = []
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
+        stream_BTD = read_residuals(subject, part, [place])[place]
+        streams.append(take(stream_BTD, part.a_at_BK[:, column, None])[:, 0].float().cpu())
+    stream_ND, digit_N = torch.cat(streams).numpy()[there_B], sums.columns.a[there_B, column]
+    if missing := set(range(DIGITS)) - set(digit_N.tolist()):
+        raise TaskError(f"digit {min(missing)} does not occur in column {column} of these {len(sums)} sums")
+    means_MD = np.stack([stream_ND[digit_N == digit].mean(0) for digit in range(DIGITS)])
+    return means_MD - means_MD.mean(0)
+
+
+def _shares(means_MD: np.ndarray, bases: Sequence[np.ndarray]) -> list[float]:
+    """The mean over the bases, and the bounds that contain 95 % of them."""
+    shares = [float(np.square(one.T @ means_MD).sum() / np.square(means_MD).sum()) for one in bases]
+    return [float(np.mean(shares)), *np.quantile(shares, [0.025, 0.975])]
+
+
+def _said(
+    subject: Subject, sums: Sums, column: int, place: tuple[int, Site], move_BD: torch.Tensor, batch_size: int
+) -> np.ndarray:
+    """The most likely digit at q_k if the stream at a_k is moved, (B,)."""
+    ids = torch.tensor(subject.writer.digit_ids())
+    found = []
+    for rows in batches(len(sums), batch_size):
+        part, move_B1D = sums.part(rows), move_BD[rows, None]
+        at_B1, query_B1 = part.a_at_BK[:, column, None], part.query_at_BK[:, column, None]
+
+        def change(
+            stream_BTD: torch.Tensor, at_B1: torch.Tensor = at_B1, move_B1D: torch.Tensor = move_B1D
+        ) -> torch.Tensor:
+            return put(stream_BTD, at_B1, take(stream_BTD, at_B1) + move_B1D.to(stream_BTD))  # fmt: skip
+
+        logits_BTV = subject.logits(part, residual(*place, change))
+        found.append(take(logits_BTV, query_B1)[:, 0][:, ids.to(logits_BTV.device)].argmax(-1).cpu().numpy())
+    return np.concatenate(found)

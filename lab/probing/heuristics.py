@@ -1,0 +1,226 @@
+"""Do neurons follow simple rules about the digits, and are these rules what answers come from?
+
+Large models add with a bag of heuristics: each of a few neurons of an MLP is active for operands or results of a
+simple pattern, and many of them together make the answer likely (Nikankin et al. 2024, arXiv 2410.21272). Here the
+operands are the digits of one column, and neurons are looked at where its digit is predicted, q_k. The rules:
+
+    a, b       the digit lies in a range, or has a remainder by 2, 3, 4 or 5
+    sum        a_k + b_k lies in a range, or has a remainder by 2, 5 or 10
+    answer     s_k is a certain digit, or lies in a range
+    equal      a_k = b_k
+    carry      something is carried into the column
+
+For each of the neurons that move the digits' logits most, the best rule is chosen on half of the sums: two levels of
+activation, the one farther from 0 where it holds. Its share of the neuron's variance is measured on the other half. A
+search among hundreds of rules finds something in noise too, so the control searches the same neurons with the sums
+shuffled.
+
+Then the rules are put to the test. At each sum, the neurons whose rules hold there are set to their mean; the control
+sets as many others of the same neurons. If answers come from the rules, the first costs more right digits than the
+second.
+
+Shapes: B sums, N neurons, R rules, L layers.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lab.probing.bridge import Hook, Subject
+from lab.probing.interventions import put, take
+from lab.probing.measured import Measured
+from lab.probing.positions import Sums, batches
+
+FAMILIES = ("a", "b", "sum", "answer", "equal", "carry")
+REMOVED = ("nothing", "neurons whose rule holds", "as many others")
+
+
+class Neuron(NamedTuple):
+    layer: int
+    number: int
+    rule: str
+    family: str
+    explained: float
+    """The share of its variance that the rule explains, on sums on which it was not chosen."""
+    shuffled: float
+    """The same for the best rule of shuffled sums."""
+
+
+class Heuristics(NamedTuple):
+    neurons: list[Neuron]
+    """Those that move the digits' logits most, the strongest first."""
+    matched: Measured
+    """The share of the neurons of which a rule explains at least half; axes (sums), as they are and shuffled."""
+    by_family: Measured
+    """The share of all these neurons whose rule is of a family and explains at least half; axes (family)."""
+    digits: Measured
+    """Right digits of column k; axes (removed)."""
+
+
+def rules(a_B: np.ndarray, b_B: np.ndarray, answer_B: np.ndarray, carry_B: np.ndarray) -> dict[str, np.ndarray]:
+    """Which rules hold for which sums, (B,) by name; names begin with the rule's family."""
+    found: dict[str, np.ndarray] = {}
+    numbers = {"a": (a_B, 10, (2, 3, 4, 5)), "b": (b_B, 10, (2, 3, 4, 5)), "sum": (a_B + b_B, 19, (2, 5, 10)),
+               "answer": (answer_B, 10, (2, 5))}  # fmt: skip
+    for name, (number_B, count, divisors) in numbers.items():
+        for low in range(count):
+            for high in range(low, count if low else count - 1):  # the whole range is no rule
+                found[f"{name} in {low}-{high}"] = (low <= number_B) & (number_B <= high)
+        for divisor in divisors:
+            for rest in range(divisor):
+                found[f"{name} mod {divisor} = {rest}"] = number_B % divisor == rest
+    return found | {"equal": a_B == b_B, "carry": carry_B == 1}
+
+
+@torch.inference_mode()
+def heuristics(
+    subject: Subject,
+    sums: Sums,
+    column: int,
+    *,
+    layers: Sequence[int] | None = None,
+    top: int = 100,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Heuristics:
+    """The rules of the neurons that write the digit of a column.
+
+    Args:
+        subject: the model.
+        sums: those without the column do not count. Half of them choose rules, the other half test them.
+        column: k.
+        layers: whose neurons are looked at; all layers if not given.
+        top: how many neurons. A neuron's strength is the deviation of its activation, times the length of what it adds
+            to the logits of the ten digits, minus what it adds to all of them.
+        batch_size: sums of a pass.
+        seed: of the shuffled sums and of the neurons of the control.
+    """
+    layers = range(subject.layers) if layers is None else layers
+    there = (sums.query_at_BK[:, column] >= 0).numpy()
+    chosen, activation_BN = _strongest(subject, sums, there, column, layers, top, batch_size)
+    digits = sums.columns
+    facts = (digits.a, digits.b, digits.sum, digits.carry)
+    named = rules(*(part[there, column] for part in facts))
+    names, holds_RB = list(named), np.stack(list(named.values()))
+    half = len(activation_BN) // 2
+    shuffled_RB = np.random.default_rng(seed).permutation(holds_RB, axis=1)
+    best_N, explained_N = _best(activation_BN, holds_RB, half)
+    _, by_chance_N = _best(activation_BN, shuffled_RB, half)
+    neurons = [
+        Neuron(layer, number, names[rule], names[rule].split()[0], float(share), float(chance))
+        for (layer, number), rule, share, chance in zip(chosen, best_N, explained_N, by_chance_N, strict=True)
+    ]
+    fits_N2 = np.stack([explained_N >= 0.5, by_chance_N >= 0.5], axis=1).astype(float)
+    family_NF = np.array([[float(n.family == family and n.explained >= 0.5) for family in FAMILIES] for n in neurons])
+    applies_BN = np.zeros((len(sums), len(neurons)), dtype=bool)
+    applies_BN[there] = (holds_RB[best_N] & (explained_N >= 0.5)[:, None]).T
+    tested = np.flatnonzero(there)[half:]
+    right = _removed(subject, sums, column, neurons, activation_BN.mean(0), applies_BN, tested, batch_size, seed)
+    return Heuristics(
+        neurons,
+        Measured.share("neurons that a rule explains", {"sums": ["as they are", "shuffled"]}, fits_N2),
+        Measured.share("neurons that a rule of a family explains", {"family": list(FAMILIES)}, family_NF),
+        Measured.share("right digits without neurons", {"removed": list(REMOVED)}, right),
+    )
+
+
+def _strongest(
+    subject: Subject, sums: Sums, there: np.ndarray, column: int, layers: Sequence[int], top: int, batch_size: int
+) -> tuple[list[tuple[int, int]], np.ndarray]:
+    """The strongest neurons as (layer, number), and their activations at q_k, (sums with the column, N)."""
+    names = [_hook_point(layer) for layer in layers]
+    found: list[torch.Tensor] = []
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
+        _, kept = subject.activations(part, names)
+        at_B1 = part.query_at_BK[:, column, None]
+        found.append(torch.stack([take(kept[name], at_B1)[:, 0].float().cpu() for name in names], dim=1))
+    activation_BLN = torch.cat(found).numpy()[there]
+    to_digits_DV = subject.bridge.W_U[:, subject.writer.digit_ids()].float()
+    written = [
+        subject.bridge.W_out[layer].float() @ (to_digits_DV - to_digits_DV.mean(1, keepdim=True)) for layer in layers
+    ]
+    reach_LN = torch.stack([one.norm(dim=1) for one in written]).cpu().numpy()
+    strength_LN = activation_BLN.std(0) * reach_LN
+    places = np.argsort(-strength_LN, axis=None, kind="stable")[:top]
+    pairs = [divmod(int(place), strength_LN.shape[1]) for place in places if strength_LN.flat[place] > 0]
+    return [(layers[i], n) for i, n in pairs], np.stack([activation_BLN[:, i, n] for i, n in pairs], axis=1)
+
+
+def _best(activation_BN: np.ndarray, holds_RB: np.ndarray, half: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rule of each neuron that explains most of its variance in the first half, and its share in the second."""
+    fit_BN, fit_RB = activation_BN[:half], holds_RB[:, :half]
+    inside_RN, outside_RN = _levels(fit_BN, fit_RB)
+    first_RN = _shares(fit_BN, fit_RB, fit_BN, fit_RB)
+    best_N = np.where(np.abs(inside_RN) > np.abs(outside_RN), first_RN, -np.inf).argmax(0)
+    second_RN = _shares(fit_BN, fit_RB, activation_BN[half:], holds_RB[:, half:])
+    return best_N, second_RN[best_N, np.arange(len(best_N))]
+
+
+def _shares(fit_BN: np.ndarray, fit_RB: np.ndarray, test_BN: np.ndarray, test_RB: np.ndarray) -> np.ndarray:
+    """The share of variance in `test` that the two levels of each rule explain, which are those in `fit`, (R, N)."""
+    in_RN, out_RN = _levels(fit_BN, fit_RB)
+    # sum over the sums of (x - level)^2, from sums of x and x^2 inside and outside
+    squares_N, plain_N = np.square(test_BN).sum(0), test_BN.sum(0)
+    there_RN, count_R1 = test_RB @ test_BN, test_RB.sum(1, keepdims=True)
+    rest_R1 = len(test_BN) - count_R1
+    left_RN = squares_N - 2 * (in_RN * there_RN + out_RN * (plain_N - there_RN))
+    left_RN += count_R1 * in_RN**2 + rest_R1 * out_RN**2
+    spread_N = np.square(test_BN - test_BN.mean(0)).sum(0)
+    return 1 - left_RN / np.maximum(spread_N, 1e-12)
+
+
+def _levels(activation_BN: np.ndarray, holds_RB: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean activation where a rule holds and where it does not, (R, N) each; 0 without such sums."""
+    inside_RN, count_R1 = holds_RB @ activation_BN, holds_RB.sum(1, keepdims=True)
+    outside_RN = activation_BN.sum(0) - inside_RN
+    return inside_RN / np.maximum(count_R1, 1), outside_RN / np.maximum(len(activation_BN) - count_R1, 1)
+
+
+def _removed(
+    subject: Subject, sums: Sums, column: int, neurons: Sequence[Neuron], mean_N: np.ndarray, applies_BN: np.ndarray,
+    tested: np.ndarray, batch_size: int, seed: int,
+) -> np.ndarray:  # fmt: skip
+    """Whether the digit is right with each of `REMOVED`, (tested sums, removed)."""
+    draw = np.random.default_rng(seed)
+    others_BN = np.zeros_like(applies_BN)
+    for row in tested:
+        free = np.flatnonzero(~applies_BN[row])
+        others_BN[row, draw.permutation(free)[: applies_BN[row].sum()]] = True
+    ids = torch.tensor(subject.writer.digit_ids())
+    right = np.zeros((len(sums), len(REMOVED)))
+    for i, removed_BN in enumerate((np.zeros_like(applies_BN), applies_BN, others_BN)):
+        for rows in batches(len(sums), batch_size):
+            part = sums.part(rows)
+            at_B1 = part.query_at_BK[:, column, None]
+            hooks = _hooks(neurons, torch.from_numpy(removed_BN[rows]), torch.from_numpy(mean_N).float(), at_B1)
+            said_B = take(subject.logits(part, hooks), at_B1)[:, 0].cpu()[:, ids].argmax(-1).numpy()
+            right[rows, i] = said_B == part.columns.sum[:, column]
+    return right[tested]
+
+
+def _hooks(
+    neurons: Sequence[Neuron], removed_BN: torch.Tensor, mean_N: torch.Tensor, at_B1: torch.Tensor
+) -> list[Hook]:
+    """Hooks that set neurons to their means at q_k, in the rows that say so."""
+
+    def of(layer: int) -> Hook:
+        places = [place for place, one in enumerate(neurons) if one.layer == layer]
+        numbers = [neurons[place].number for place in places]
+
+        def change(post_BTN: torch.Tensor, hook: object) -> torch.Tensor:
+            now_B1N = take(post_BTN, at_B1)
+            now_B1N[:, 0, numbers] = torch.where(
+                removed_BN[:, places].to(post_BTN.device), mean_N[places].to(post_BTN), now_B1N[:, 0, numbers]
+            )
+            return put(post_BTN, at_B1, now_B1N)
+
+        return _hook_point(layer), change
+
+    return [of(layer) for layer in sorted({one.layer for one in neurons})]
+
+
+def _hook_point(layer: int) -> str:
+    return f"blocks.{layer}.mlp.hook_post"
