@@ -97,8 +97,8 @@ def helix(
     target_B = (new_B + test.columns.b[:, column] + test.columns.carry[:, column]) % DIGITS
     explained = np.full((3, len(layers), len(FITS)), np.nan)
     turned = np.full((len(test), len(layers), len(FITS)), np.nan)
-    for i, layer in enumerate(layers):
-        means_MD = _means(subject, train, column, (layer, site), batch_size)
+    means_LMD = _means(subject, train, column, [(layer, site) for layer in layers], batch_size)
+    for i, (layer, means_MD) in enumerate(zip(layers, means_LMD, strict=True)):
         for f, fit in enumerate(FITS):
             bases = [basis(fit, order) for order in orders] if fit == "permuted helix" else [basis(fit)]
             explained[:, i, f] = _shares(means_MD, bases)
@@ -116,19 +116,26 @@ def helix(
     )
 
 
-def _means(subject: Subject, sums: Sums, column: int, place: tuple[int, Site], batch_size: int) -> np.ndarray:
-    """The mean stream of each digit, (M, D), minus the mean of all ten."""
+def _means(
+    subject: Subject, sums: Sums, column: int, places: Sequence[tuple[int, Site]], batch_size: int
+) -> list[np.ndarray]:
+    """The mean stream of each digit, (M, D), minus the mean of all ten; at each place."""
     there_B = (sums.a_at_BK[:, column] >= 0).numpy()
-    streams = []
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        stream_BTD = read_residuals(subject, part, [place])[place]
-        streams.append(take(stream_BTD, part.a_at_BK[:, column, None])[:, 0].float().cpu())
-    stream_ND, digit_N = torch.cat(streams).numpy()[there_B], sums.columns.a[there_B, column]
+    digit_N = sums.columns.a[there_B, column]
     if missing := set(range(DIGITS)) - set(digit_N.tolist()):
         raise TaskError(f"digit {min(missing)} does not occur in column {column} of these {len(sums)} sums")
-    means_MD = np.stack([stream_ND[digit_N == digit].mean(0) for digit in range(DIGITS)])
-    return means_MD - means_MD.mean(0)
+    streams: list[list[torch.Tensor]] = [[] for _ in places]
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
+        read = read_residuals(subject, part, places)
+        for kept, place in zip(streams, places, strict=True):
+            kept.append(take(read[place], part.a_at_BK[:, column, None])[:, 0].float().cpu())
+    found = []
+    for kept in streams:
+        stream_ND = torch.cat(kept).numpy()[there_B]
+        means_MD = np.stack([stream_ND[digit_N == digit].mean(0) for digit in range(DIGITS)])
+        found.append(means_MD - means_MD.mean(0))
+    return found
 
 
 def _shares(means_MD: np.ndarray, bases: Sequence[np.ndarray]) -> list[float]:

@@ -1,0 +1,108 @@
+"""Do adders write digits on a helix and read it, and do their neurons follow simple rules?
+
+    python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [publish=true]
+
+For each model: the share of the means of ten digits at the tokens of a_k that a helix and its controls explain, how
+often the digit of the sum follows what was put in along them (lab/probing/helix.py), the share of the hundred neurons
+that write the digit that follow a rule, and what is lost without those that apply (lab/probing/heuristics.py). Sums have
+as many digits as a model can add, three for SmolLM2, and k is the column below the highest.
+
+`models`: run directories and names; by default adders of the zoo that TransformerLens opens. Leaves tables and a figure.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from shared.arguments import own
+
+from lab.drawing import figures
+from lab.drawing.publishing import take_results
+from lab.drawing.tables import Entry, Shown, Table
+from lab.numbers.additions import addition
+from lab.numbers.statistics import Estimate
+from lab.probing.bridge import Subject, open_model
+from lab.probing.helix import FITS, Helix, helix
+from lab.probing.heuristics import Heuristics, heuristics
+from lab.probing.measured import Measured
+from lab.probing.positions import Sums
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+ZOO = ("zoo/adds-4-digits", "zoo/adds-10-without-locality", "zoo/adds-1000")
+LENGTHS = {"zoo/adds-4-digits": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
+LAYERS = 6
+"""The most layers of a model in which digits are put in."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    given = own(arguments, "models", "sums", "problems")
+    names = given["models"].split(",") if "models" in given else list(ZOO)
+    count, problems = int(given.get("sums", 1000)), int(given.get("problems", 100))
+    turned: dict[str, Helix] = {}
+    ruled: dict[str, Heuristics] = {}
+    for name in names:
+        subject, length = open_model(name), LENGTHS.get(name, 3)
+        layers = range(0, subject.layers, -(-subject.layers // LAYERS))
+        train, test = drawn(subject, length, 0, count), drawn(subject, length, count, problems)
+        turned[name] = helix(subject, train, test, length - 2, layers=layers)
+        ruled[name] = heuristics(subject, train, length - 2)
+        results.show(helix_table(turned, problems), "helix")
+        results.show(rules_table(ruled, count), "heuristics")
+        draw(turned, results.file("helix.png"))
+
+
+def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
+    items = [addition("uniform", length, 0, index) for index in range(first, first + count)]
+    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
+
+
+def helix_table(turned: dict[str, Helix], problems: int) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for name, found in turned.items():
+        for layer in found.turned.axes["layer"]:
+            shares = [f"{100 * found.explained.at(layer=layer, fit=fit).value:.0f}" for fit in FITS]
+            followed = [shown(found.turned.at(layer=layer, fit=fit)) for fit in FITS]
+            lines.append((Path(name).name, str(layer), " / ".join(shares), *followed))
+    heads = ("model", "layer", f"explained: {' / '.join(FITS)}", *FITS)
+    return Table(f"Digits that follow what was put in, % (95 %), n={problems}", heads, lines, 3)
+
+
+def rules_table(ruled: dict[str, Heuristics], count: int) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for name, found in ruled.items():
+        families = [
+            f"{family} {100 * found.by_family.at(family=family).value:.0f}" for family in found.by_family.axes["family"]
+        ]
+        matched = [shown(found.matched.at(sums=sums)) for sums in found.matched.axes["sums"]]
+        kept = [shown(found.digits.at(removed=removed)) for removed in found.digits.axes["removed"]]
+        lines.append((Path(name).name, *matched, ", ".join(families), *kept))
+    heads = ("model", "neurons with a rule", "shuffled", "by family", "digits right", "without those that apply",
+             "without as many others")  # fmt: skip
+    return Table(f"Neurons that write a digit, and digits right without them, % (95 %), {count} sums", heads, lines, 1)
+
+
+def shown(one: Measured) -> Shown:
+    return Shown(
+        Estimate(float(one.value), float(one.low), float(one.high), int(one.n)), "{:.0f} ({:.0f} to {:.0f})", 100
+    )
+
+
+def draw(turned: dict[str, Helix], path: Path) -> None:
+    """A panel for each model: digits that follow, against the layer, a line for each fit."""
+    with figures.figure_at(path, (2.5 * max(2, len(turned)), 2.8)) as figure:
+        panels = figure.subplots(1, max(2, len(turned)), sharey=True)
+        for axes, (name, found) in zip(panels, turned.items(), strict=False):
+            for place, fit in enumerate(FITS):
+                values = [float(found.turned.at(layer=layer, fit=fit).value) for layer in found.turned.axes["layer"]]
+                axes.plot(found.turned.axes["layer"], values, marker="o", label=fit, color=figures.COLORS[place])
+            axes.set(title=Path(name).name, xlabel="layer", ylim=(-0.03, 1.03))
+        panels[0].set_ylabel("digits that follow")
+        panels[0].legend(fontsize=6)
+        figures.headed(figure, "How often the sum's digit follows the digit that was put in along a fit")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
