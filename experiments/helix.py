@@ -4,10 +4,11 @@
 
 For each model: the share of the means of ten digits at the tokens of a_k that a helix and its controls explain, how
 often the digit of the sum follows what was put in along them (lab/probing/helix.py), the share of the hundred neurons
-that write the digit that follow a rule, and what is lost without those that apply (lab/probing/heuristics.py). Sums have
-as many digits as a model can add, three for SmolLM2, and k is the column below the highest.
+that write the digit that follow a rule, and what is lost without those that apply (lab/probing/heuristics.py). Sums
+have as many digits as a model can add, three for SmolLM2, and k is the column below the highest.
 
-`models`: run directories and names; by default adders of the zoo that TransformerLens opens. Leaves tables and a figure.
+`models`: run directories and names; by default adders of the zoo that TransformerLens opens. Leaves tables and a
+figure.
 """
 
 import sys
@@ -99,6 +100,7 @@ def draw(turned: dict[str, Helix], path: Path) -> None:
                 values = [float(found.turned.at(layer=layer, fit=fit).value) for layer in found.turned.axes["layer"]]
                 axes.plot(found.turned.axes["layer"], values, marker="o", label=fit, color=figures.COLORS[place])
             axes.set(title=Path(name).name, xlabel="layer", ylim=(-0.03, 1.03))
+            axes.set_xticks(found.turned.axes["layer"])
         panels[0].set_ylabel("digits that follow")
         panels[0].legend(fontsize=6)
         figures.headed(figure, "How often the sum's digit follows the digit that was put in along a fit")

@@ -42,7 +42,7 @@ class Helix(NamedTuple):
     """How often the digit of the sum follows the digit that was put in; axes (layer, fit)."""
 
 
-def basis(fit: str, order: Sequence[int] = range(DIGITS)) -> np.ndarray:
+def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.ndarray:
     """Orthonormal columns over the digits, without a constant, (M, R). `order`: which place each digit has in the fit.
 
     Raises TaskError for a fit that is not in `FITS`.

@@ -1,19 +1,38 @@
-"""Trains a whole model instead of adapters, with the same training loop, and measures the speed."""
+"""The training of a whole model, as a config of `lab.pretrain` describes it: the same loop as for adapters, and the
+speed is measured."""
 
 from dataclasses import replace
 from typing import cast
 
 import torch
 from transformers import TrainerCallback
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab import processes
-from lab.config.pretraining import PretrainTrainingConfig
+from lab.config.pretraining import PretrainConfig, PretrainTrainingConfig
+from lab.models import pretrained
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
 from lab.text.internalizing import Removal
+from lab.text.scratch_notation import ScratchNotation
 from lab.training.callbacks import ForgetAtStages, Measure, MeasureWhileTraining
+from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
-from lab.training.trainer import Training, train
+from lab.training.trainer import Method, Training, train
+
+
+def scratch_training(
+    config: PretrainConfig, model: NumberLlama, tokenizer: PreTrainedTokenizerBase, notation: ScratchNotation
+) -> Training:
+    """The training of a new model on problems in its notation. Raises ModelError if its longest row is longer than the
+    model's positions."""
+    data, seed = config.data, config.seed
+    sets = sequence_sets(data, config.training, seed, notation, tokenizer)
+    collate = SequenceCollator(notation.vocabulary, data.packing, config.model.positions, seed)
+    check_that_it_fits(model, collate, longest_rows(data, seed, notation, tokenizer))
+    bfloat16 = pretrained.resolve_dtype(config.model) == torch.bfloat16
+    method = Method(collate, sequence_loss, bfloat16=bfloat16, compile=config.training.compile)
+    return Training(model, tokenizer, config.training, sets, method, seed)
 
 
 def train_from_scratch(training: Training, run: Run, measure: Measure | None = None) -> None:
