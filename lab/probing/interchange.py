@@ -126,34 +126,46 @@ def interchange_all(
         )
         source_GND = probes.read_queries(subject, asked.source, places, [column], batch_size)[:, :, 0]
         carry_N = np.concatenate([sums.columns.carry[:, column] for sums in known])
+        learner = _Learner(subject, train, carry_N, rank, das_steps, batch_size, seed)
         for i, (layer, site) in enumerate(places):
             place = Place(layer, site, column)
             for m, name in enumerate(subspaces):
+                at = (slice(None), i // len(sites), i % len(sites), j, m)
                 if name == "random":
-                    hits[:, i // len(sites), i % len(sites), j, m] = _randomly(
-                        subject, asked, place, source_GND[i], rank, batch_size, seed
-                    )
+                    hits[at] = _randomly(subject, asked, place, source_GND[i], rank, batch_size, seed)
                     continue
-                match name:
-                    case "nothing":
-                        basis_DR = torch.zeros(subject.width, 0)
-                    case "whole":
-                        basis_DR = torch.eye(subject.width)
-                    case "difference of means":
-                        basis_DR = difference_of_means(known_GND[i], carry_N)
-                    case "probe":
-                        basis_DR = probe_direction(known_GND[i], carry_N)
-                    case _:
-                        basis_DR = das(
-                            subject, train, place, rank=rank, steps=das_steps, batch_size=batch_size, seed=seed
-                        )
+                basis_DR = learner.basis(name, place, known_GND[i])
                 if name in LEARNED:
                     found[place, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
-                hits[:, i // len(sites), i % len(sites), j, m] = _outcomes(
-                    subject, asked, place, source_GND[i], basis_DR, batch_size, seed
-                )
+                hits[at] = _outcomes(subject, asked, place, source_GND[i], basis_DR, batch_size, seed)
     axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "subspace": list(subspaces)}
     return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
+
+
+class _Learner(NamedTuple):
+    """Finds subspaces from the training pairs of a column."""
+
+    subject: Subject
+    train: Pairs
+    carry_N: np.ndarray
+    rank: int
+    das_steps: int
+    batch_size: int
+    seed: int
+
+    def basis(self, name: str, place: Place, known_ND: torch.Tensor) -> torch.Tensor:
+        """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a place."""
+        match name:
+            case "nothing":
+                return torch.zeros(self.subject.width, 0)
+            case "whole":
+                return torch.eye(self.subject.width)
+            case "difference of means":
+                return difference_of_means(known_ND, self.carry_N)
+            case "probe":
+                return probe_direction(known_ND, self.carry_N)
+        steps = {"rank": self.rank, "steps": self.das_steps, "batch_size": self.batch_size, "seed": self.seed}
+        return das(self.subject, self.train, place, **steps)
 
 
 def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
