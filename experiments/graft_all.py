@@ -1,14 +1,14 @@
 """One pretrained model tuned on all 53 tasks of NUPA, with the graft and without: which tasks does it help, and where?
 
-    python experiments/graft_all.py [seed=0] [problems=20] [rows=graft,plain] [bounds=32] [output=checkpoints]
-                                    [publish=true] [key=value ...]
+    python experiments/graft_all.py [seed=0] [problems=20] [rows=graft,plain] [output=checkpoints] [publish=true]
+                                    [key=value ...]
 
 Tunes SmolLM2-135M by configs/smollm2_graft_all.yaml, 16,000 problems of the ranges S and M, and once more without the
-graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks the untouched
-and both tuned models the same test problems of all four ranges, `problems` for each task and range. The grafted model
-is asked once as it was trained, and once for each of `bounds`, which says as how many far digits all of them may weigh
-(engine.far_at_most). Other arguments go to `lab.finetune`. Runs that were killed go on, and finished ones are not
-repeated.
+graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks both tuned
+models the same test problems of all four ranges, `problems` for each task and range. The grafted model is asked twice:
+as it was trained, and with a bound on what far digits weigh together (engine.far_at_most), which is twice the digits of
+the longest training problems: 16 for tasks that are hard to NUPA, 40 for the others. Other arguments go to
+`lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
 
 Shows exact match by range, plain against grafted, and digits that are well learned beside those of the paper's tuned
 Llama-3.1-8B (Table 8). Leaves tables and a heat map of every task and range.
@@ -27,6 +27,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.publishing import Results, take_results
 from lab.finetune import finetune
+from lab.numbers.tasks import EASY, HARD, TASKS, Difficulty
 from lab.progress import quiet_libraries
 from lab.runs import Run
 
@@ -35,7 +36,9 @@ CONFIG = ROOT / "configs" / "smollm2_graft_all.yaml"
 ROWS = {"graft": [], "plain": ["positions={kind: original}", "format={reverse: none, pad: none}"]}
 THEIRS = "Llama-3.1-8B-ft"
 TITLE = "SmolLM2-135M tuned on 16,000 problems of 53 tasks, ranges S and M"
-NAMES = ("seed", "problems", "rows", "bounds", "output")
+BOUNDS = ((16, HARD), (40, EASY))
+"""As how many far digits all of them weigh at most: twice the longest training lengths, 8 and 20 digits."""
+NAMES = ("seed", "problems", "rows", "output")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -47,17 +50,24 @@ def main(arguments: Sequence[str]) -> None:
         given.get("problems", "20"),
         Path(given.get("output", "checkpoints")),
     )
-    runs: dict[str, Run] = {}
+    runs: dict[str, list[Run]] = {}
     for row in given.get("rows", "graft,plain").split(","):
         config = configured(row, seed, output, changes)
         if config.run_status() != "finished":
             finetune(config)
         name, model = f"{config.name}_asked", str(config.path)
-        runs[row] = asked(name, model, problems, output)
-        for bound in given.get("bounds", "32").split(",") if row == "graft" else ():
-            bounded = [f"engine.far_at_most={bound}"]
-            runs[f"graft, far digits as {bound}"] = asked(f"{name}_{bound}", model, problems, output, bounded)
+        if row == "graft":
+            runs["bounded graft"] = [
+                asked(f"{name}_{bound}", model, problems, output, [f"engine.far_at_most={bound}", tasks_of(difficulty)])
+                for bound, difficulty in BOUNDS
+            ]
+        runs[row] = [asked(name, model, problems, output)]
     show(runs, results)
+
+
+def tasks_of(difficulty: Difficulty) -> str:
+    """The argument that chooses the tasks of a difficulty."""
+    return f"benchmark.tasks=[{', '.join(key for key, task in TASKS.items() if task.difficulty is difficulty)}]"
 
 
 def configured(row: str, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
@@ -66,16 +76,14 @@ def configured(row: str, seed: str, output: Path, changes: Sequence[str]) -> Fin
     return load(FinetuneConfig, CONFIG, changes)
 
 
-def show(runs: dict[str, Run], results: Results) -> None:
-    """Each way to ask the grafted model against the plain one, in the same order of problems."""
-    summaries = {name: nupa(run) for name, run in runs.items()}
-    for name, run in runs.items():
-        if name == "plain" or "plain" not in runs:
-            continue
-        rows = tables.changes(samples(runs["plain"]), samples(run))
-        file = name.replace(", far digits as ", "_")
-        results.show(by_range(rows, TITLE, ("plain", name)), f"graft_all_{file}")
-        results.show(tables.change_table(rows, f"{TITLE}: plain against {name}"), f"graft_all_{file}_changes")
+def show(runs: dict[str, list[Run]], results: Results) -> None:
+    """The plain model against each way to ask the grafted one, on the same problems."""
+    summaries = {name: nupa(*parts) for name, parts in runs.items()}
+    for name in [name for name in runs if name != "plain" and "plain" in runs]:
+        rows = tables.changes(samples(*runs["plain"]), samples(*runs[name]))
+        file = f"graft_all_{name.replace(' ', '_')}"
+        results.show(by_range(rows, TITLE, ("plain", name)), file)
+        results.show(tables.change_table(rows, f"{TITLE}: plain against {name}"), f"{file}_changes")
     theirs = [row for row in PUBLISHED if row.model == THEIRS]
     results.show(tables.digits(summaries, "digit_match", theirs), "graft_all_digits")
     heat_map(summaries, TITLE, results.file("graft_all.png"))

@@ -34,16 +34,20 @@ def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[
     return run
 
 
-def samples(run: Run) -> list[Sample]:
-    """The answers of a run, in the order of the problems, so that those of two runs can be compared."""
-    return sorted(read_samples(run), key=lambda sample: sample.index)
+def samples(*runs: Run) -> list[Sample]:
+    """The answers of runs of different tasks, in an order that depends on the problems alone, so that two lists of the
+    same problems can be compared."""
+    return sorted((sample for run in runs for sample in read_samples(run)), key=lambda sample: str(sample.problem))
 
 
-def nupa(run: Run) -> NupaSummary:
-    """The scores of a run by task and range."""
-    summary = read_summary(run).nupa
-    assert summary is not None
-    return summary
+def nupa(*runs: Run) -> NupaSummary:
+    """The scores of runs of different tasks, by task and range."""
+    found: NupaSummary = {}
+    for run in runs:
+        summary = read_summary(run).nupa
+        assert summary is not None
+        found |= summary
+    return found
 
 
 def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
