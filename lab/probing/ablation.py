@@ -28,7 +28,7 @@ from lab.probing.positions import NOWHERE, Sums, batches
 
 Replacement: TypeAlias = Literal["mean", "resample"]
 Where: TypeAlias = Literal["queries", "everywhere"]
-"""At the tokens that predict a digit or the end, or at all tokens."""
+"""Which outputs are replaced: those at tokens that predict a digit or the end, or those at all tokens."""
 
 
 Group: TypeAlias = tuple[Component, ...]
@@ -36,9 +36,10 @@ Group: TypeAlias = tuple[Component, ...]
 
 
 class Ablation(NamedTuple):
-    """Changes of accuracy, negative for losses, by group: names of components joined with "+".
+    """Changes of accuracy by group of components; a loss is negative. A group's label joins its components with "+".
 
-    A sum is one sample: the mean over its digits of that kind. Each digit is predicted after the right digits.
+    A sum is one sample: the mean over its digits in that column, stratum or chain. Each digit is predicted after the
+    right digits.
     """
 
     exact: Measured
@@ -50,7 +51,7 @@ class Ablation(NamedTuple):
     chain: Measured
     """Axes: group, chain: how many columns with digit sum 9 are directly below."""
     intact: Measured
-    """Accuracy of the model as it is. Axes: column."""
+    """Accuracy of the unchanged model. Axes: column."""
 
 
 @torch.inference_mode()
@@ -63,17 +64,25 @@ def ablate(
     batch_size: int = 256,
     seed: int = 0,
 ) -> Ablation:
-    """Ablates each group in all sums. One pass holds as many groups as fit into `batch_size` rows.
+    """Ablates each group in all sums.
 
-    `seed` decides from which other sum an output is taken in resample ablation. Raises TaskError unless there are at
-    least two sums, all with the same numbers of digits, because tokens are compared by their position; ModelError for
-    components that the model does not have.
+    Args:
+        subject: the model.
+        sums: at least two sums. All have the same numbers of digits, because tokens are compared by position.
+        groups: the components that are ablated together.
+        replacement: what an output is replaced by: its mean over the sums, or the output for another sum.
+        where: at which tokens.
+        batch_size: rows of a pass; a pass holds as many groups as fit.
+        seed: decides from which other sum an output is taken in resample ablation.
+
+    Raises TaskError if there are fewer than two sums, if their operands differ in length, or if there is nothing to
+    ablate, and ModelError for components that the model does not have.
     """
     _check(subject, sums, groups)
     points = sorted({component.hook_point for group in groups for component in group})
     order = np.random.default_rng(seed).permutation(len(sums))
     source_B = np.empty(len(sums), dtype=int)
-    source_B[order] = np.roll(order, 1)  # a single round: nobody gets its own
+    source_B[order] = np.roll(order, 1)  # a single cycle: no sum gets its own output
     others = subject.sums([sums.numbers[other] for other in source_B])
     means = _means(subject, sums, points, batch_size) if replacement == "mean" else {}
 
@@ -100,8 +109,8 @@ def ablate(
 
 @torch.inference_mode()
 def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256) -> list[Hook]:
-    """Hooks that replace a group's output by its mean over these sums at every token that predicts, so that a model can
-    be asked without the group. They fit batches of any size whose tokens have the positions of those in `sums`.
+    """Hooks that replace a group's output by its mean over these sums, at every token that predicts a digit or the end.
+    With them a model can be asked without the group. They fit any batch whose tokens have the same positions as `sums`.
 
     Raises the same errors as `ablate`.
     """
@@ -117,7 +126,7 @@ def components(subject: Subject) -> list[Group]:
 
 
 def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list[Group]:
-    """Controls: up to `count` groups of as many other heads in the same layers.
+    """Controls: up to `count` random groups, each of as many other heads in the same layers as `group` has.
 
     Raises ModelError if there are none, as for an MLP, because a layer has only one.
     """
@@ -130,13 +139,14 @@ def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list
     groups = [tuple(itertools.chain(*chosen)) for chosen in itertools.product(*choices)]
     if not groups:
         names = "+".join(map(str, group))
-        raise ModelError(f"{subject.name}: no heads beside {names} that could be a control for it")
+        raise ModelError(f"{subject.name}: no heads beside {names} that could be its control")
     order = np.random.default_rng(seed).permutation(len(groups))
     return [groups[place] for place in order[:count]]
 
 
 def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: torch.Tensor) -> list[Hook]:
-    """Rows hold the sums once for each group; `given` are the outputs to put in place, (B or 1, T, ...)."""
+    """Hooks for a batch that holds the sums once for each group. `given` are the outputs to put in place, (B or 1, T,
+    ...)."""
 
     def hook(point: str) -> Hook:
         def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
@@ -199,7 +209,7 @@ def _measured(
 
 
 def _mean_where(digits_BGK: np.ndarray, wanted_BK: np.ndarray) -> np.ndarray:
-    """The mean over the wanted columns of each sum, (B, G); nan if it has none."""
+    """The mean over the wanted columns of each sum, (B, G); nan for a sum without such columns."""
     return nanmean(np.where(wanted_BK[:, None], digits_BGK, np.nan))
 
 
@@ -217,12 +227,12 @@ def _repeated(sums: Sums, times: int) -> Sums:
 def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
     for component in itertools.chain(*groups):
         if component.kind not in ("head", "mlp"):
-            raise ModelError(f"{component} is no head and no MLP: a stream is not taken away")
+            raise ModelError(f"{component} is neither a head nor an MLP; only these can be ablated")
     check_components(subject, itertools.chain(*groups))
     if not groups or not all(groups):
-        raise TaskError("nothing to ablate: give groups of one component at least")
+        raise TaskError("nothing to ablate: give groups of at least one component")
     kinds = {(len(str(a)), len(str(b))) for a, b in sums.numbers}
     if len(sums) < 2 or len(kinds) > 1:
         raise TaskError(
-            f"{len(sums)} sums of {len(kinds)} pairs of lengths to ablate with: give two at least, all of one"
+            f"{len(sums)} sums of {len(kinds)} pairs of lengths: ablation needs at least two sums, all of one pair"
         )

@@ -39,7 +39,7 @@ Lengths: TypeAlias = Mapping[int | str, Sums]
 
 
 class Alignment(NamedTuple):
-    """Axes: layer, head, number, offset, length; nan where no number has such a digit before q_k."""
+    """Axes: layer, head, number, offset, length; nan if the number has no such digit up to q_k."""
 
     attention: Measured
     uniform: Measured
@@ -149,8 +149,8 @@ def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place"
 
 
 def queries(sums: Sums) -> torch.Tensor:
-    """q_k for each column (B, Q). In numbers written ones first, the column after the last digit has the token that
-    predicts the end, because one more digit would be predicted there; in others it has NOWHERE.
+    """q_k for each column (B, Q). If the answer is written ones first, the query of the column after the last digit is
+    the token that predicts the end, because one more digit would be predicted there. Otherwise it is NOWHERE.
     """
     at_BQ = torch.cat([sums.query_at_BK, torch.full_like(sums.query_at_BK[:, :1], NOWHERE)], 1)
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
@@ -181,7 +181,7 @@ def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int, 
             visible_BKT = visible_BKT & _up_to(part.query_at_BK, seen_LBKHT.shape[-1])
             share_LBKH = (seen_LBKHT * visible_BKT[None, :, :, None]).sum(-1) / visible_BKT.sum(-1)[None, :, :, None]
             for offset in OFFSETS:
-                # ones first, `target_at` has the end's query in the column after the last digit
+                # if the answer is written ones first, `target_at` also has a target for the query of the end
                 target_BK = target_at(part, number, offset, indexing)[:, :columns]
                 target_BK = torch.where(part.has_digit_BK, target_BK, NOWHERE)
                 by_number["attention"].append(_read(seen_LBKHT, target_BK, target_BK != NOWHERE))
@@ -239,8 +239,8 @@ def _up_to(at_BQ: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 def _other_columns(sums: Sums, generator: torch.Generator) -> torch.Tensor:
-    """For each column another column of the sum, (B, K): all are moved round by the same number. Sums of one digit keep
-    their column."""
+    """For each column another column of the same sum, (B, K): the columns of a sum are rotated by one random number.
+    Sums of one digit keep their column."""
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
     draw_B1 = torch.rand(digits_B1.shape, generator=generator)
     step_B1 = 1 + (draw_B1 * (digits_B1 - 1)).long()

@@ -2,7 +2,7 @@
 
     saturated attention   Where attention is certain, the slope of the softmax is close to zero and says nothing about
                           queries and keys. So the softmax is computed again with the source's queries or keys, and only
-                          what follows is linear:  sum of (new pattern - pattern) dm/dpattern
+                          what follows it is linearized:  sum of (new pattern - pattern) dm/dpattern
     cancelling paths      Effects along two paths may cancel in a gradient. So the gradient is also computed without the
                           paths through each layer in turn, and the sizes are averaged (GradDrop)
 
@@ -72,7 +72,7 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]
     by_cut = [_attributed(contrast.subject, runs, moved, names, cut) for cut in (None, *layers)]
     whole, *cut = by_cut
     sized = [part.abs() for part in whole]
-    for place in range(2):  # heads, MLPs; a node's own layer is never cut for it
+    for place in range(2):  # heads, then MLPs; runs in which a component's own layer is cut do not count for it
         for layer in layers:
             others = [one[place][:, layer].abs() for number, one in enumerate(cut) if number != layer]
             if others:
@@ -124,7 +124,7 @@ def _attributed(
 
 
 def _cutting(layer: int | None) -> list[Hook]:
-    """Hooks that keep gradients from what a layer adds to the stream; none for None."""
+    """Hooks that stop gradients through what a layer adds to the stream; no hooks if `layer` is None."""
 
     def stop(activation: torch.Tensor, hook: Any) -> torch.Tensor:
         return activation.detach()

@@ -62,14 +62,14 @@ def heads(subject: Subject, a: int, b: int) -> list[Head]:
 
 
 def _digits(number: int, at_BK: torch.Tensor) -> Iterator[tuple[str, int, int]]:
-    """The number as it is written, the place, and the token of each of its digits."""
+    """For each digit of the number: the number as the model reads it, the place of the digit, and its token."""
     at = [int(token) for token in at_BK[0] if token != NOWHERE]
-    written = str(number).zfill(len(at))  # some models read zeros before it
+    written = str(number).zfill(len(at))  # some models read the number with leading zeros
     return ((written, place, token) for place, token in enumerate(at))
 
 
 def marked(number: str, place: int) -> str:
-    """The number with brackets around the digit of a place; of long numbers only what is near.
+    """The number with brackets around the digit of a place. A long number is shortened to the digits near it.
 
     >>> marked("123", 0), marked("12345678901", 5)
     ('12[3]', '…45[6]78…')

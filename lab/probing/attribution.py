@@ -28,7 +28,7 @@ from lab.probing.positions import batches
 
 _RESAMPLES = 1000
 _TIES = 6
-"""Effects that agree in so many decimals of a logit count as equal."""
+"""Effects, in logits, that agree to this many decimals count as equal."""
 
 
 class Screen(NamedTuple):
@@ -135,8 +135,8 @@ def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray,
 
 def spearman(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Rank correlation (Spearman 1904) along the last dimension; ties share their mean rank. nan if all values of
-    either side are equal. Values that differ by less than a millionth are ties, because batches of other sizes are
-    rounded differently."""
+    either side are equal. Values that differ by less than a millionth are ties, because rounding errors depend on the
+    batch size."""
     ranked = (rankdata(np.round(values, _TIES), axis=-1) for values in (left, right))
     left, right = (ranks - ranks.mean(-1, keepdims=True) for ranks in ranked)
     with np.errstate(invalid="ignore"):

@@ -1,8 +1,9 @@
 """Any model of the lab, opened in TransformerLens (`TransformerBridge`, version 4).
 
-A subject is a bridge, and the way in which its model is asked for sums. Hook points have TransformerLens' names, such
-as blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width), blocks.3.hook_resid_pre (B, T,
-D). Only activations that are asked for are kept: those of a small model for 64 prompts would already take gigabytes.
+A subject is a bridge together with the way in which its model is asked for sums. Hook points have TransformerLens'
+names, such as blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width),
+blocks.3.hook_resid_pre (B, T, D). Only activations that are asked for are kept: those of a small model for 64 prompts
+would already take gigabytes.
 
 Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the model.
 """
@@ -55,7 +56,7 @@ class Subject:
         if tokenizer is None:
             raise ModelError("this bridge has no tokenizer; give a writer of your own: Subject(name, bridge, writer)")
         subject = cls(name or str(opened.cfg.model_name), opened, TextSums(tokenizer, prompt))
-        subject.sums(_EXAMPLES)  # a tokenizer that digits cannot be found in is refused here
+        subject.sums(_EXAMPLES)  # refuses a tokenizer in whose tokens digits cannot be found
         return subject
 
     @classmethod
@@ -78,13 +79,13 @@ class Subject:
     def activations(
         self, sums: Sums, names: Sequence[str], hooks: Sequence[Hook] = ()
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Logits (B, T, V), and the activations by name. Raises ModelError if a name is not that of a hook point."""
+        """Logits (B, T, V), and the activations by name. Raises ModelError for a name without a hook point."""
         if unknown := [name for name in names if name not in self.bridge.hook_dict]:
             raise ModelError(f"{self.name}: there is no hook point {unknown[0]}")
         found: dict[str, torch.Tensor] = {}
 
         def keep(name: str) -> Callable[..., None]:
-            # a hook point may have another name beside the one that it is asked for by
+            # a hook point may have several names; keep its activation under the one that was asked for
             return lambda activation, hook: found.update({name: activation})
 
         keeping: list[Any] = [(name, keep(name)) for name in names]
@@ -124,7 +125,7 @@ def bridge(
     if isinstance(model, PeftModel):
         model = model.base_model.model  # type: ignore[assignment]
     if isinstance(model, NumberLlama) and model.config.has_own_attention:
-        raise ModelError(f"{name}: TransformerLens computes neither relative keys nor heads that break sticks")
+        raise ModelError(f"{name}: TransformerLens computes neither relative keys nor stick-breaking attention")
     examples = Sums.of(writer, _EXAMPLES)
     tokens_BT = examples.tokens_BT.to(model.device)
     with torch.inference_mode():

@@ -71,8 +71,8 @@ def figure(*beside: "Measured") -> dict[str, Any]:
 
 
 def groups(measured: Sequence["Measured"]) -> list[list["Measured"]]:
-    """Groups successive arrays with the same axes, which share a figure. An array that is so large that the first one
-    could not be seen on its scale begins a new group."""
+    """Groups successive arrays with the same axes, which share a figure. An array whose values are much larger than
+    those of its group's first array begins a new group, because the first could not be seen on its scale."""
     found: list[list[Measured]] = []
     for one in measured:
         before = found[-1][0] if found else None

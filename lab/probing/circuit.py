@@ -58,7 +58,7 @@ class Circuit(NamedTuple):
 
     @property
     def digits(self) -> list[str]:
-        """The digits that heads look at, those of a first."""
+        """The digits that heads look at; digits of the operand a come first."""
         return sorted({arrow.start for arrow in self.arrows if arrow.start[1:2] == "_"})
 
 

@@ -87,7 +87,7 @@ class ProbeConfig(RunConfig):
     @classmethod
     def _once(cls, instruments: list[Instrument]) -> list[Instrument]:
         if not instruments or len(set(instruments)) < len(instruments):
-            raise ValueError("should name one instrument at least, none twice")
+            raise ValueError("should name at least one instrument, none twice")
         return instruments
 
 

@@ -7,9 +7,10 @@ An effect is 0 if nothing changes, and 1 if the base is answered like the source
 Heimersheim and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off. So each
 pair is run in both directions, and effects are reported for each direction of the carry into k.
 
-The denominator is the mean over all pairs of a direction, because that of a single pair may be near 0. So effects are
-ratios of means, and their intervals are those of the numerator. If a model does not distinguish sources from bases in
-one direction, effects in this direction are nan; a model that does so in neither direction is refused at once.
+The denominator is the mean over all pairs of a direction, because the difference of a single pair may be near 0. So
+effects are ratios of means, and their intervals are those of the numerator. If a model does not distinguish sources
+from bases in one direction, effects in this direction are nan; a model that does so in neither direction is refused at
+once.
 
 Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, V words.
 """
@@ -148,7 +149,7 @@ class Contrast:
 
 
 class Slopes(NamedTuple):
-    """By hook point."""
+    """The base's activations, and the gradients of its margins, by hook point."""
 
     activations: dict[str, torch.Tensor]
     gradients: dict[str, torch.Tensor]
@@ -158,15 +159,15 @@ class Runs:
     """Runs the base and the source of some of the pairs once, and then the base again with changes."""
 
     def __init__(self, contrast: Contrast, rows: slice, base: Sequence[str], source: Sequence[str]) -> None:
-        """Also tells the contrast the margins of these pairs.
+        """Runs the pairs, and stores their margins in the contrast.
 
         Args:
             contrast: the pairs.
             rows: which of them.
-            base: the hook points whose activations are kept of the base.
-            source: the same of the source.
+            base: the hook points whose activations are kept when the base runs.
+            source: the hook points whose activations are kept when the source runs.
 
-        Raises ModelError for a hook point that does not exist, and when the model is not one layer after another.
+        Raises ModelError for a hook point that does not exist, and if a layer reads more than the layer before it.
         """
         self._subject, self._sums = contrast.subject, contrast.base.part(rows)
         self._at_B1 = self._sums.query_at_BK[:, contrast.column, None]
@@ -195,8 +196,8 @@ class Runs:
     def again(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
         """The margins (C, B) of `copies` of the base's run with hooks, which form one batch (C B, T).
 
-        Only `layers` are computed. Earlier layers would only repeat what they did; callers that need no margins, but
-        activations, leave out later ones.
+        Only `layers` are computed. Earlier layers would only repeat what they did before. Callers that need only
+        activations, and no margins, leave out later layers too.
         """
         stream_BTD = self._streams[layers.start]
 
@@ -210,21 +211,22 @@ class Runs:
         return self._margin(logits, copies).reshape(copies, -1)
 
     def slopes(self, names: Sequence[str], start_BTD: torch.Tensor | None = None, hooks: Sequence[Hook] = ()) -> Slopes:
-        """The gradients of the base's margins in its activations, each row's in its own; zeros where no path leads on.
+        """The gradient of each row's margin with respect to the row's own activations, in the base's run; zeros if no
+        path leads from an activation to the margin.
 
         Args:
             names: the hook points of the activations.
-            start_BTD: the stream before the first layer, if not the base's.
+            start_BTD: the stream before the first layer; the base's if not given.
             hooks: further hooks of the run.
         """
         first_BTD = self._streams[0] if start_BTD is None else start_BTD
         kept: dict[str, torch.Tensor] = {}
 
         def begin(activation: torch.Tensor, hook: Any) -> torch.Tensor:
-            return first_BTD.detach().clone().requires_grad_()  # whether or not the weights want gradients
+            return first_BTD.detach().clone().requires_grad_()  # even if the weights do not require gradients
 
         def keep(name: str) -> Hook:
-            # returned, it is what the model goes on with; what hooks are shown may be a view that it does not use
+            # returning the activation makes the model go on with it; else it may go on with another view of the tensor
             return name, lambda activation, hook: kept.setdefault(name, activation)
 
         with torch.inference_mode(False), torch.enable_grad():

@@ -7,9 +7,9 @@ from lab.probing.circuit import ANSWER, Circuit
 from lab.probing.components import Component
 
 _WIDTH, _HEIGHT = 108, 46
-"""Of a box, in pixels."""
+"""The size of a box, in pixels."""
 _ACROSS, _DOWN = 170, 66
-"""From one box to the next."""
+"""The distance from one box to the next, in pixels."""
 _MARGIN = 14
 _THINNEST, _THICKEST = 1.0, 6.0
 

@@ -13,8 +13,8 @@ all edges from gradients:
     EAP-IG   the same with the mean gradient over `steps` points between the base's embeddings and the source's: a
              switch that is flat at both ends has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806)
 
-An estimate is as good as its circuit: `faithfulness` keeps some edges, gives all others what they carry in the base's
-run (resample ablation) or in the mean run (mean ablation), and measures how much of the margin is left.
+An estimate is as good as the circuit that it selects: `faithfulness` keeps some edges, gives all others what they carry
+in the base's run (resample ablation) or in the mean run (mean ablation), and measures how much of the margin is left.
 
 Shapes: B pairs (each both ways), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
 """
@@ -135,7 +135,8 @@ def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, f
 def faithfulness(
     subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = 32
 ) -> Measured:
-    """The share of the margin that each circuit, (U, R), booleans, has alone: axis circuit. Means over both directions.
+    """The share of the margin that is left if only the edges of a circuit are live. Axis circuit; the mean over both
+    directions of the carry. A circuit is an array of booleans, (U, R).
 
     Raises the same errors as `attribute`, and TaskError for an unknown ablation.
     """
@@ -169,7 +170,7 @@ class _Wired:
 
     @cached_property
     def _difference_UBTD(self) -> torch.Tensor:
-        """What each sender writes for the source less what it writes for the base."""
+        """What each sender writes for the source, minus what it writes for the base."""
         source_UBTD, base_UBTD = (
             torch.stack([writes.written(self._subject, one, run) for one in self._graph.senders])
             for run in (self.runs.source, self.runs.base)
@@ -178,19 +179,19 @@ class _Wired:
 
     @torch.inference_mode()
     def attributed(self, share: float) -> torch.Tensor:
-        """(B, U, R), with gradients at this share of the way from base to source."""
+        """The attributed effects (B, U, R), with gradients at this share of the way from base to source."""
         gradient_RBTD = self._gradients(share)
         return torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, gradient_RBTD)
 
     def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(B,), with the edges of the circuit live and `off`'s writes on all others."""
+        """The margins (B,), with the edges of the circuit live and the writes of `off` on all other edges."""
         wired = _Circuit(self._subject, self._graph, circuit_UR, self.runs.source, off)
         return self.runs.again(self._layers, wired.hooks())[0]
 
     def _gradients(self, share: float) -> torch.Tensor:
-        """Gradients of the margin in each receiver's input, (R, B, T, D)."""
+        """The gradient of the margin with respect to each receiver's input, (R, B, T, D)."""
         base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
-        # where the MLP reads: what is changed there goes nowhere else (see `interventions`)
+        # the MLP's own input: a change here reaches the MLP and nothing else (see `interventions`)
         mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
         heads = {(name, layer): f"blocks.{layer}.attn.hook_{name}" for layer in self._layers for name in _PROJECTIONS}
         last = f"blocks.{self._layers[-1]}.hook_resid_post"
@@ -224,7 +225,7 @@ class _Circuit:
         self._subject, self._graph, self._off = subject, graph, off
         self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point])
         self._changed = {EMBEDDING: source[EMBEDDING.hook_point].float() - off[EMBEDDING.hook_point].float()}
-        """Live writes less those that are off, in the order of writing."""
+        """By sender, in the order of writing: its live write minus its write in `off`."""
 
     def hooks(self) -> list[Hook]:
         found: list[Hook] = []
@@ -266,7 +267,7 @@ class _Circuit:
 
     def _before_mlp(self, layer: int) -> Hook:
         mid = f"blocks.{layer}.hook_resid_mid"
-        # an alias of the MLP's input: what is written there goes nowhere else, which is what is wanted
+        # an alias of the MLP's input: as wanted here, a change reaches the MLP and nothing else
         return mid, lambda stream, hook: self._read("mlp", layer, mid)[0].to(stream.dtype)
 
     def _after_mlp(self, layer: int) -> Hook:
@@ -292,7 +293,7 @@ def _names(subject: Subject) -> list[str]:
 def _projection(subject: Subject, layer: int, name: str, groups: int) -> torch.Tensor:
     """Weights of the queries, keys or values of a layer, (R, D, Z)."""
     weight_RDZ = getattr(subject.bridge.blocks[layer].attn, f"W_{name.upper()}").float()
-    return weight_RDZ[:: len(weight_RDZ) // groups]  # keys of a group may be there once for each of its heads
+    return weight_RDZ[:: len(weight_RDZ) // groups]  # a group's keys may be repeated once for each of its heads
 
 
 def _check_projections(subject: Subject, run: dict[str, torch.Tensor]) -> None:
@@ -314,7 +315,7 @@ def _check_projections(subject: Subject, run: dict[str, torch.Tensor]) -> None:
 def _pull_back(
     subject: Subject, layer: int, name: str, stream_BTD: torch.Tensor, slope_BTRZ: torch.Tensor
 ) -> torch.Tensor:
-    """The gradient in what each head's queries, keys or values read, (R, B, T, D)."""
+    """The gradient with respect to what each head's queries, keys or values read, (R, B, T, D)."""
     weight_RDZ = _projection(subject, layer, name, slope_BTRZ.shape[2])
     with torch.inference_mode(False), torch.enable_grad():
         wanted_RBTD = torch.einsum("btrz,rdz->rbtd", slope_BTRZ.float(), weight_RDZ).detach()

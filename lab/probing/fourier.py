@@ -40,7 +40,7 @@ _DRAWS = 200
 
 
 class Removal(NamedTuple):
-    """Axes (removed, period), and column for the digits."""
+    """Axes (removed, period); `digits` also has the axis column."""
 
     exact: Measured
     digits: Measured
@@ -83,10 +83,10 @@ def number_tokens(subject: Subject) -> list[int]:
     length, so that some number has no token of its own.
     """
     for digits in range(_MOST_DIGITS, 0, -1):
-        first = 10 ** (2 * digits - 1)  # groups then begin at the same digits, counted from either side
+        first = 10 ** (2 * digits - 1)  # two whole groups, whether they are counted from the left or from the right
         try:
             at = subject.writer.write(first, 0).a_at
-        except LabError:  # a writer of shorter numbers
+        except LabError:  # this writer takes only shorter numbers
             continue
         if len(set(at[:digits])) == 1 and at[digits] != at[0]:
             break
@@ -242,12 +242,12 @@ def _effect_power(
 def _effects(
     stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int, weight_N: np.ndarray
 ) -> np.ndarray:
-    """The vectors of the numbers (M, D), from a weighted least-squares fit that also has one for each position."""
+    """The vectors of the numbers (M, D), from a weighted least-squares fit that also has a vector for each position."""
     member_XN = np.concatenate(
         [number_N == np.arange(numbers)[:, None], position_N == np.unique(position_N)[:, None]]
     ).astype(float)
     weighted_XN = member_XN * weight_N
-    # a constant may be in either: the smallest of ridges decides, and a spectrum does not see it
+    # a constant may be in the numbers' or in the positions' vectors: a tiny ridge decides, and no spectrum shows it
     gram_XX = weighted_XN @ member_XN.T + 1e-6 * np.eye(len(member_XN))
     return np.linalg.solve(gram_XX, weighted_XN @ stream_ND)[:numbers]
 

@@ -36,10 +36,10 @@ from lab.probing.positions import Sums, batches
 from lab.probing.subspaces import Subspace, difference_of_means
 
 READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
-"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly; the same with a mean for each sum;
-one digit of column k - 1, with a mean for each."""
+"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly; a_{k-1} + b_{k-1} with a mean for
+each value; one digit of column k - 1, with a mean for each value."""
 PARTS = ("all of it", "its carry direction", "the rest")
-"""Of a head's output. The rest is all that is orthogonal to the direction."""
+"""Parts of a head's output. The rest is all that is orthogonal to the direction."""
 _RESAMPLES = 300
 _SUMS = range(19)
 
@@ -62,7 +62,7 @@ def contents(
         subject: the model.
         heads: components of kind head.
         columns: above 0, because nothing is carried into the ones.
-        train: sums on which the directions are learned. Without a column, a sum does not count for it.
+        train: sums on which the directions are learned. A sum does not count for a column that it lacks.
         test: other sums, on which everything is measured.
         batch_size: sums of a pass.
     """
@@ -98,7 +98,7 @@ def contents(
 def outputs(
     subject: Subject, heads: Sequence[Component], columns: Sequence[int], sums: Sums, batch_size: int = 64
 ) -> dict[tuple[Component, int], torch.Tensor]:
-    """The output (N, Z) of each head at q_k, by head and column; anything for sums without the column."""
+    """The output (N, Z) of each head at q_k, by head and column. Rows of sums without the column are meaningless."""
     names = sorted({head.hook_point for head in heads})
     found: dict[tuple[Component, int], list[torch.Tensor]] = {(head, k): [] for head in heads for k in columns}
     for rows in batches(len(sums), batch_size):
@@ -141,10 +141,10 @@ def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], b
 def told(
     subject: Subject, sums: Sums, column: int, head: Component, direction: Subspace, carry_N: np.ndarray
 ) -> np.ndarray:
-    """The digit that is most likely at q_k if a head's coordinate says `carry_N` (N,), whatever it said; (N,).
+    """The most likely digit at q_k (N,), if a head's coordinate is set to its mean for the carries `carry_N` (N,).
 
-    A head that is believed turns the digit of every sum that is told the wrong carry, and mends those errors that come
-    from a wrong carry.
+    If the rest of the model believes the head, a wrong carry changes the digit of every sum, and the right carry mends
+    those errors that come from a wrong one.
     """
     ids = torch.tensor(subject.writer.digit_ids())
     found = []

@@ -6,13 +6,13 @@ each digit, ten points. A fit explains a share of their variance, and can be put
 
     helix            n, cos(2 pi n / 10), sin(2 pi n / 10)
     polynomial       n, n^2, n^3: as many dimensions, without a circle
-    permuted helix   the helix of permuted digits; ten points in nine dimensions give any such fit a third by chance
+    permuted helix   the helix of permuted digits; by chance it explains a third, as three of nine dimensions do
     ramp             n alone
     all means        every dimension in which the means differ
 
-In the intervention a_k becomes another digit m, but only as far as the fit knows digits: the fit's vector of n is
-replaced by its vector of m. If the most likely digit at q_k becomes m + b_k + carry, the model reads the fit and needs
-no more.
+In the intervention a_k = n becomes another digit m, but only within the fit: the fit's vector of n is replaced by its
+vector of m. If the most likely digit at q_k becomes m + b_k + carry, the model reads the fit and needs
+nothing else.
 
 Shapes: B sums, D width, M = 10 digits, R dimensions of a fit, F fits.
 """

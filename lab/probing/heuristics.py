@@ -52,9 +52,10 @@ class Heuristics(NamedTuple):
     neurons: list[Neuron]
     """Those that move the digits' logits most, the strongest first."""
     matched: Measured
-    """The share of the neurons of which a rule explains at least half; axes (sums), as they are and shuffled."""
+    """The share of the neurons for which a rule explains at least half of the variance; axes (sums), as they are and
+    shuffled."""
     by_family: Measured
-    """The share of all these neurons whose rule is of a family and explains at least half; axes (family)."""
+    """The share of the neurons whose rule is of a family and explains at least half of the variance; axes (family)."""
     digits: Measured
     """Right digits of column k; axes (removed)."""
 
@@ -66,7 +67,7 @@ def rules(a_B: np.ndarray, b_B: np.ndarray, answer_B: np.ndarray, carry_B: np.nd
                "answer": (answer_B, 10, (2, 5))}  # fmt: skip
     for name, (number_B, count, divisors) in numbers.items():
         for low in range(count):
-            for high in range(low, count if low else count - 1):  # the whole range is no rule
+            for high in range(low, count if low else count - 1):  # not the whole range, which always holds
                 found[f"{name} in {low}-{high}"] = (low <= number_B) & (number_B <= high)
         for divisor in divisors:
             for rest in range(divisor):
@@ -160,9 +161,9 @@ def _best(activation_BN: np.ndarray, holds_RB: np.ndarray, half: int) -> tuple[n
 
 
 def _shares(fit_BN: np.ndarray, fit_RB: np.ndarray, test_BN: np.ndarray, test_RB: np.ndarray) -> np.ndarray:
-    """The share of variance in `test` that the two levels of each rule explain, which are those in `fit`, (R, N)."""
+    """The share of the variance in `test` that the two levels of each rule explain, (R, N). Levels are from `fit`."""
     in_RN, out_RN = _levels(fit_BN, fit_RB)
-    # sum over the sums of (x - level)^2, from sums of x and x^2 inside and outside
+    # the squared errors (x - level)^2 in total, from totals of x and x^2 where the rule holds and where not
     squares_N, plain_N = np.square(test_BN).sum(0), test_BN.sum(0)
     there_RN, count_R1 = test_RB @ test_BN, test_RB.sum(1, keepdims=True)
     rest_R1 = len(test_BN) - count_R1
@@ -204,7 +205,7 @@ def _removed(
 def _hooks(
     neurons: Sequence[Neuron], removed_BN: torch.Tensor, mean_N: torch.Tensor, at_B1: torch.Tensor
 ) -> list[Hook]:
-    """Hooks that set neurons to their means at q_k, in the rows that say so."""
+    """Hooks that set neurons to their means at q_k, for the neurons and rows marked in `removed_BN`."""
 
     def of(layer: int) -> Hook:
         places = [place for place, one in enumerate(neurons) if one.layer == layer]

@@ -51,7 +51,9 @@ class Writes(NamedTuple):
     effect: Measured
     """Axes carry, component: the effect of exchanging the component's write at the place."""
     unread: tuple[Component, ...]
+    """Components whose writes have no effect even together."""
     computed: tuple[Component, ...]
+    """Components whose writes may be more than copied digits."""
     difference_UBD: torch.Tensor
     """What each component wrote for the source, minus what it wrote for the base."""
     gradient_XD: torch.Tensor
@@ -192,7 +194,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place, batch_size: int = 
     order = np.nan_to_num(np.abs(effect.value)).max(0).argsort(kind="stable")
     together = here.effect(difference_UBD[order].cumsum(0), {"count": list(range(1, len(order) + 1))})
     does_nothing = np.nan_to_num(np.abs(together.value)).max(0) < NOTHING
-    # the longest beginning of the order: sets that do nothing although a part of them does would be an accident
+    # the longest run of weakest writes without an effect; a later set without one would be an accident
     count = len(order) if does_nothing.all() else int(does_nothing.argmin())
     return Writes(
         effect,
@@ -267,7 +269,7 @@ def cosine(one_DR: torch.Tensor, other_DR: torch.Tensor) -> float:
 
 
 def _mended(basis_DR: torch.Tensor, wrote: Writes) -> torch.Tensor:
-    """The basis, projected on what the components that are read wrote; empty if there are none."""
+    """The basis, projected on the span of the writes that are read later; empty if no write is."""
     named = {str(one) for one in wrote.unread}
     read = [u for u, name in enumerate(wrote.components) if name not in named]
     if not read:

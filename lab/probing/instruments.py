@@ -39,12 +39,12 @@ _STRONGEST = 6
 _STEPS = 5
 """Points of integrated gradients."""
 _EDGE_PAIRS = 16
-"""Pairs that edges are attributed with: gradients of all of a model's edges are kept for each."""
+"""Pairs for attributing edges; few, because gradients of all edges are kept for each pair."""
 _OPENED = 3
 """Heads whose contents are read."""
 _HELIX_LAYERS = 6
 _NEGLIGIBLE = 0.05
-"""Effect of a head that may be a control."""
+"""Only heads with a smaller effect than this are controls."""
 
 
 class Session:
@@ -54,7 +54,7 @@ class Session:
         self.subject, self.config, self.batch_size = subject, config, config.batch_size
 
     def sums_of(self, length: int, count: int | None = None) -> Sums:
-        """`count`: how many; as many as the config has for each length if not given."""
+        """Sums of a length. `count`: how many; `sums.per_length` of the config if not given."""
         asked = self.config.sums
         drawn = (addition(asked.stratum, length, self.config.seed, i) for i in range(count or asked.per_length))
         return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
@@ -73,7 +73,7 @@ class Session:
 
     @cached_property
     def same_layout(self) -> Sums:
-        """Those whose answers have the same number of digits too, so that tokens can be compared by where they are."""
+        """Sums whose answers have the same number of digits too, so that tokens can be compared by position."""
         answers = [len(str(a + b)) for a, b in self.trained.numbers]
         most = max(set(answers), key=answers.count)
         return self.subject.sums([pair for pair, n in zip(self.trained.numbers, answers, strict=True) if n == most])
@@ -86,12 +86,12 @@ class Session:
 
     @cached_property
     def competence(self) -> list[Measured]:
-        """Can the subject add at all? By length; to be read before anything else."""
+        """Can the subject add at all? Right sums and right digits by length; to be read before anything else."""
         return [*surgery.vanilla(self.subject, self.by_length, self.batch_size)]
 
     @cached_property
     def head_effects(self) -> np.ndarray:
-        """The effect of each head at all tokens, the larger of both ways, (layers, heads)."""
+        """The effect of each head at all tokens, (layers, heads): the larger one of the two directions of the carry."""
         effect = patching.patch_heads(self.subject, self.pairs).effect.value[..., 0]
         return np.nan_to_num(np.abs(effect)).max(0)
 
@@ -139,7 +139,7 @@ class Session:
     @cached_property
     def carry(self) -> surgery.CarrySite:
         """Where the carry is: the subspace that exchanges it best. One that passes the tests of `illusion` comes before
-        one that does not; for models whose writes do not add up, these tests say nothing."""
+        one that does not. Models whose writes do not sum to the stream cannot be tested."""
         rates, subspaces = self.interchanged
         try:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
@@ -150,20 +150,20 @@ class Session:
 
     @property
     def facts(self) -> list[str]:
-        """What a reader of the page should know of the sums."""
+        """What a reader of the page should know about the model and the sums."""
         asked = self.config.sums
         digits = ", ".join(map(str, asked.lengths))
         return [
             f"{self.subject.layers} layers of {self.subject.heads} heads, width {self.subject.width}",
             f"{asked.per_length} sums ({asked.stratum}) at each of {digits} digits; {asked.pairs} pairs of sums",
-            f"Where there is one length it is {asked.trained} digits, and the column is {asked.column} (0: the ones)",
+            f"Instruments of one length ask sums of {asked.trained} digits, about column {asked.column} (0: the ones)",
             "A claim needs a causal effect and its controls: probes, attention, lenses and attributions only suggest",
         ]
 
     @torch.inference_mode()
     def attention(self, heads: Sequence[Component] = ()) -> list[tuple[str, list[str], list[str], np.ndarray]]:
-        """Title, tokens, names of heads and patterns (H, T, T) for a few sums; all heads of the last layer where none
-        are given."""
+        """Title, tokens, names of heads and patterns (H, T, T) for a few sums. Without `heads`, all heads of the last
+        layer."""
         last = self.subject.layers - 1
         heads = heads or [Component("head", last, head) for head in range(self.subject.heads)]
         names = [f"blocks.{head.layer}.attn.hook_pattern" for head in heads]
@@ -205,7 +205,7 @@ def _ablation(session: Session) -> list[Measured]:
 
 
 def _patching(session: Session) -> list[Measured]:
-    """All heads at all tokens at once; token by token only the strongest, as a large model has many of either."""
+    """All heads at all tokens at once. Only the strongest are patched token by token: a large model has many heads."""
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
     strongest = session.strongest_heads(_STRONGEST)
@@ -240,7 +240,7 @@ def _path_patching(session: Session) -> list[Measured]:
 
 
 def _head_contents(session: Session) -> list[Measured]:
-    """Of the heads that bring most of a carry about; directions are learned on half of the sums."""
+    """The contents of the heads that bring most of a carry about. Directions are learned on half of the sums."""
     subject, column = session.subject, session.config.sums.column
     heads = [Component("head", layer, head) for layer, head in session.strongest_heads(_OPENED)]
     half = len(session.probed) // 2

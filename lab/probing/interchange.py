@@ -48,7 +48,7 @@ OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
 differs from the base's), the base's own, or the neighbour on its other side. An arbitrary change produces both
 neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
 DIRECTIONS = ("both", "0 to 1", "1 to 0")
-"""From the base's carry to the source's."""
+"""The base's carry, and the source's."""
 CHANGES = ("interchange", "placebo")
 DRAWS = 20
 """Number of random subspaces."""
@@ -229,7 +229,7 @@ class _Asked(NamedTuple):
         token_of_digit = np.array(subject.writer.digit_ids())
         opposite_N = (2 * own_N - pairs.target) % 10
         token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N, opposite_N], axis=1)]
-        # where both sums have the same digit, it says nothing about whether the answer was taken over
+        # if both sums have the same digit, it does not show whether the source's answer was taken over
         token_NO[:, 1] = np.where(theirs_N == own_N, _NO_TOKEN, token_NO[:, 1])
         return cls(base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
 
@@ -287,7 +287,7 @@ def das(
     start_DR[:, :1] = difference_of_means(torch.cat([here_ND, there_ND]), carry_N)
     target_N = torch.tensor(subject.writer.digit_ids())[torch.from_numpy(pairs.target)].to(subject.device)
     matrix_DR = start_DR.requires_grad_()
-    # the entries of a unit vector are of the size of 1 / sqrt(D), and so should steps be
+    # the entries of a unit vector are about 1 / sqrt(D), so steps should be in proportion to that
     optimizer = torch.optim.Adam([matrix_DR], lr=learning_rate / subject.width**0.5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
@@ -295,7 +295,7 @@ def das(
             basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
             logits_NV = _logits_with(subject, base.part(rows), place, _exchange(there_ND[rows], basis_DR))
             loss = cross_entropy(logits_NV.float(), target_N[rows])
-            # the weights' own gradients are neither needed nor left behind
+            # gradients of the model's weights are not needed, and none are left behind
             (matrix_DR.grad,) = torch.autograd.grad(loss, [matrix_DR])
         optimizer.step()
         schedule.step()

@@ -76,7 +76,8 @@ class Measured(NamedTuple):
         return cls(name, {key: list(labels) for key, labels in axes.items()}, value, low, high, n)
 
     def at(self, **labels: Any) -> "Measured":
-        """The part with these labels, without their axes: `at(layer=3)`. Raises KeyError for an unknown one."""
+        """The part with these labels, without their axes: `at(layer=3)`. Raises KeyError for an unknown axis or
+        label."""
         index: list[Any] = []
         for axis, known in self.axes.items():
             if axis in labels and labels[axis] not in known:
@@ -141,7 +142,7 @@ class Measured(NamedTuple):
 
 
 def nanmean(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    """The mean over an axis of what is not nan; nan, without a warning, where there is nothing."""
+    """The mean over an axis of the values that are not nan; nan, without a warning, if there are none."""
     there = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.where(there, values, 0).sum(axis) / there.sum(axis)

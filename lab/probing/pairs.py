@@ -40,7 +40,8 @@ class Pairs(NamedTuple):
 
 
 def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
-    """Pairs whose base has no carry out of `column`, and whose source has one; their own `column` is the next one.
+    """Pairs whose base has no carry out of `column`, and whose source has one. `Pairs.column` is the next column,
+    which the carry reaches.
 
     Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 1, because a carry out of the last
     column would make the sum longer.

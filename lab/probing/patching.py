@@ -98,7 +98,15 @@ def patch(
     axes: Axes,
     batch_size: int = BATCH,
 ) -> Effects:
-    """The effects of patches, which are in the order of the axes' product; nan if a pair has no such place.
+    """The effects of patches; nan if a pair has no such place.
+
+    Args:
+        subject: a model that can add.
+        pairs: the pairs that it is run on, in both directions.
+        patches: one for each combination of the axes' labels; the last axis varies fastest.
+        name: what is measured.
+        axes: what the patches differ in; the axis "carry" is put before these.
+        batch_size: rows of a pass.
 
     Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
     """

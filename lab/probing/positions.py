@@ -152,7 +152,7 @@ class TextSums:
         question = f"{before}{problem.a}{between}{problem.b}{after}"
         answer = prompts.completion(problem)
         second = len(before) + len(problem.a) + len(between)
-        # apart, as in training and in generation
+        # question and answer are tokenized separately, as in training and in generation
         asked = self._tokenizer(question, return_offsets_mapping=True)
         answered = self._tokenizer(answer, return_offsets_mapping=True, add_special_tokens=False)
         start = len(asked["input_ids"])  # type: ignore[arg-type]
@@ -272,11 +272,11 @@ def _around_fields(template: str) -> tuple[str, str, str]:
     texts, fields = [""], []
     try:
         for text, field, form, conversion in string.Formatter().parse(template):
-            texts[-1] += text  # a doubled brace is a part without a field
+            texts[-1] += text  # a doubled brace ends a part that has no field
             if field is not None:
                 fields.append(field + (form or "") + (conversion or ""))
                 texts.append("")
-    except ValueError:  # a single brace
+    except ValueError:  # raised for a single brace
         fields = []
     if fields != ["a", "b"] or not texts[1].strip():
         raise TaskError(f"template {template!r}: should have {{a}}, something between, and {{b}}, once each")

@@ -38,7 +38,7 @@ from lab.probing.positions import Sums, batches
 
 TARGETS = ("carry in", "carry out", "tricase", "sum")
 _TEST = 0.25
-"""The share of the sums, and of the hundred digit pairs, that is only tested on."""
+"""The share of the sums, and of the hundred digit pairs, that is held out for the test."""
 
 
 class Probed(NamedTuple):
@@ -188,13 +188,13 @@ def one_hot_operands(sums: Sums) -> torch.Tensor:
     return torch.from_numpy(np.concatenate([here_BKC, there_BKC, *below], axis=-1))
 
 
-@torch.inference_mode(False)  # so that gradients may pass what is read
+@torch.inference_mode(False)  # so that the streams can be used where gradients are needed
 def read_queries(
     subject: Subject, sums: Sums, places: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
 ) -> torch.Tensor:
     """The stream at q_k for some columns at each place, (G, B, K, D), in float32 on the CPU.
 
-    Rows that do not have the digit contain something else, and the caller leaves them out.
+    Rows of sums without the digit are meaningless; the caller leaves them out.
     """
     parts: list[torch.Tensor] = []
     for rows in batches(len(sums), batch_size):

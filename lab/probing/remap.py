@@ -76,18 +76,19 @@ def remap(
 def logits(subject: Subject, sums: Sums, ids_BT: torch.Tensor) -> torch.Tensor:
     """(B, T, V), with these position ids, which may be fractions if ids have no embeddings."""
     tokens_BT = sums.tokens_BT.to(subject.device)
-    # without a mask transformers takes ids that jump for those of several rows packed in one
+    # without a mask, transformers would take jumps of the ids for the borders of texts packed into one row
     mask_BT = torch.ones_like(tokens_BT)
     return _model(subject)(tokens_BT, position_ids=ids_BT.to(subject.device), attention_mask=mask_BT).logits
 
 
 def ids(subject: Subject, sums: Sums, shift: int = 0) -> torch.Tensor:
-    """The position ids (B, T) that the model would give these sums, shifted as in its training if it was."""
+    """The model's own position ids (B, T) for these sums, plus `shift`. In abacus and coupled ids, only the tokens that
+    move in training are shifted."""
     model, tokens_BT = _model(subject), sums.tokens_BT.to(subject.device)
     if not isinstance(model, NumberLlama):
         return torch.arange(shift, shift + tokens_BT.shape[1], device=subject.device).expand_as(tokens_BT)
     kind, largest = model.config.position_kind, model.config.largest
-    if kind in ("abacus", "coupled"):  # some of their tokens have no place, and never move
+    if kind in ("abacus", "coupled"):  # some of their tokens have no place value, and are never shifted
         start_B1 = torch.full_like(tokens_BT[:, :1], shift)
         return position_ids(kind, largest, tokens_BT, model.facts(subject.device), start_B1)
     return model.positions(tokens_BT).expand_as(tokens_BT) + shift

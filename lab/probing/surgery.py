@@ -125,8 +125,7 @@ def align(sums: Sums, aligned: Sequence[Aligned]) -> list[Hook]:
 def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
     """From every q_k, no head attends to a digit that is not needed; a head that attends to nothing else is unchanged.
 
-    `columns`: for a control, q_k may attend to what the query so many columns below needs: as many digits, but wrong
-    ones.
+    `columns`: for the control, q_k may attend to the digits that q_{k - columns} needs: as many, but the wrong ones.
     """
     at_BQ, keep_BQ1T = queries(sums), ~foreign_digits(sums).roll(columns, dims=1)[:, :, None]
 
@@ -197,7 +196,7 @@ def _leaking(at_BQ: torch.Tensor, foreign_BQT: torch.Tensor, heads: Mapping[int,
 
 
 def _read(subject: Subject, sums: Sums, operation: Operation, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each sum is right (B,), and the share of its digits that are (B,)."""
+    """Whether each sum is right (B,), and the share of its digits that are right (B,)."""
     exact, digits = [], []
     for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
@@ -214,7 +213,7 @@ def _true_carry(sums: Sums) -> torch.Tensor:
 
 
 def _other_heads(subject: Subject, aligned: Sequence[Aligned], seed: int) -> list[Aligned]:
-    """A control: the same digits for other heads. In each layer, the heads move round by one random number."""
+    """A control: the same digits for other heads. In each layer, the heads are rotated by one random number."""
     if subject.heads == 1:
         raise ModelError(f"{subject.name}: layers of one head have no other head as a control for alignment")
     steps = np.random.default_rng(seed).integers(1, subject.heads, subject.layers)

@@ -9,12 +9,12 @@ from lab.probing.alignment import Alignment, aligned_heads
 from lab.probing.measured import Measured
 
 _NAMED = 4
-"""How many components the sentences of one instrument name at most."""
+"""The largest number of components that the sentences of one instrument name."""
 _HALF = 0.5
 """A subject with a smaller share of right digits cannot add, and a smaller share of variance explains nothing."""
 _THE = {"carry": "the carry", "straight line": "a straight line"}
 _LINES = 5
-"""How many lines a command ends with."""
+"""The largest number of lines in the summary at the end of a command."""
 
 LOOK_FOR: Mapping[str, str] = {
     "competence": "Can the subject add at all? At lengths where it cannot, nothing below shows how it adds.",
@@ -27,7 +27,7 @@ LOOK_FOR: Mapping[str, str] = {
     "directions of the carry, unless a partner replaces it: see the pairs of heads.",
     "attribution": "An estimate from gradients, which is as good as its rank correlation with exact patches.",
     "path_patching": "Which sender passes the carry to which receiver. The senders of the control are outside of the "
-    "circuit, and should be 0 everywhere.",
+    "circuit, and their effects should be 0 everywhere.",
     "edges": "Integrated gradients of every edge, then how much of the answer the best edges carry alone. If the "
     "circuit was found, few edges reach 1.",
     "head_contents": "Does a head hold the carry, or fetch the digits that make it? A carry is a step at 10, and at 9 "
@@ -41,10 +41,10 @@ LOOK_FOR: Mapping[str, str] = {
     "logit_attribution": "Which component writes the digit.",
     "fourier": "Compare the power at a period with that of a plain ramp, which has 63 % at the longest, and of random "
     "vectors.",
-    "helix": "Are the ten digits written as a helix, and does the sum follow if its part of the stream is that of "
-    "another digit? A polynomial of as many dimensions and the helix of permuted digits should turn fewer.",
-    "heuristics": "Do neurons follow simple rules of the digits? More should match than with shuffled sums, and more "
-    "digits should be lost without those that apply than without as many others.",
+    "helix": "Are the ten digits written as a helix, and does the sum follow if the helix of one digit is replaced by "
+    "that of another? A polynomial of as many dimensions and the helix of permuted digits should change fewer sums.",
+    "heuristics": "Do neurons follow simple rules of the digits? More should match than with shuffled sums, and "
+    "removing those whose rules hold should lose more digits than removing as many others.",
     "surgery": "What recovers at lengths outside of training if the model is given alignment, the carry, or both. The "
     "wrong forms must not help.",
     "remap": "What recovers with other position ids failed because of positions.",
@@ -57,7 +57,7 @@ def verdicts(name: str, measured: Sequence[Measured]) -> list[str]:
 
 
 def in_short(found: Mapping[str, Sequence[Measured]], failed: Sequence[str] = ()) -> list[str]:
-    """What a command ends with: at most five lines, of the instruments that say most.
+    """The summary at the end of a command: at most five lines, from the instruments that say most.
 
     Args:
         found: the arrays of each instrument.
@@ -73,13 +73,13 @@ def _line(name: str, measured: Sequence[Measured]) -> str:
     found = verdicts(name, measured)
     if name == "alignment" and len(found) > 1:
         return "; ".join(sentence.removesuffix(".") for sentence in found[:2]) + "."
-    if name == "illusion":  # one that holds, if there is one
+    if name == "illusion":  # a claim that holds comes first
         found = sorted(found, key=lambda sentence: not sentence.endswith("it is the carry."))
     return found[0] if found else ""
 
 
 _ORDER = ("competence", "patching", "alignment", "illusion", "surgery", "path_patching", "edges", "destinations")
-"""Instruments that say something in sentences, those first that say most."""
+"""Instruments whose findings are summarized, the most important ones first."""
 
 
 def unable(name: str, measured: Sequence[Measured]) -> bool:

@@ -50,7 +50,7 @@ def written(subject: Subject, component: Component, run: Mapping[str, torch.Tens
 def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
     """Raises ModelError unless what each layer's attention adds is the sum of its heads' writes and a constant.
 
-    It is not if adapters are not merged, or if a norm follows attention.
+    This fails if adapters are not merged, or if a norm follows attention.
     """
     for layer in range(subject.layers):
         total_BTD = run[f"blocks.{layer}.hook_attn_out"].float()
@@ -64,6 +64,6 @@ def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
 
 
 def _per_head(subject: Subject, layer: int, run: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """(B, T, H, D)."""
+    """What each head of a layer writes, (B, T, H, D)."""
     out_HZD = subject.bridge.blocks[layer].attn.W_O.float()
     return torch.einsum("bthz,hzd->bthd", run[f"blocks.{layer}.attn.hook_z"].float(), out_HZD)

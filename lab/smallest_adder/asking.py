@@ -76,7 +76,7 @@ class AdderEngine:
 
     @torch.inference_mode()
     def add(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
-        """What the adder writes for a + b, a digit after the other."""
+        """The sum that the adder writes for each pair (a, b), digit after digit."""
         sums = []
         for start in range(0, len(pairs), AT_ONCE):
             ids_BT = torch.tensor([encode(a, b) for a, b in pairs[start : start + AT_ONCE]])
@@ -88,11 +88,11 @@ class AdderEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. Returns all at once. Raises ModelError for a prompt that is no sum or has too many digits, and
-        ValueError if the temperature is not 0.
+        """See `Engine`. Yields all completions at once. Raises ModelError for a prompt that is no sum or has too many
+        digits, and ValueError if the temperature is not 0.
         """
         if sampling.temperature:
-            raise ValueError("an adder is greedy")
+            raise ValueError("an adder decodes greedily; the temperature should be 0")
         left = [index for index in range(len(requests)) if index not in done]
         began = time.perf_counter()
         sums = self.add([_operands(requests[index].prompt) for index in left])

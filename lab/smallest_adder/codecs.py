@@ -1,8 +1,8 @@
-"""`encode` and `decode` as tables: what they do is learned from problems for practice; the lab does it from then on.
+"""Learns `encode` and `decode` as tables, from practice problems. From then on the lab uses only the tables.
 
-A token of the prompt must be a function of at most two of the twenty digits, one to one, so that no sum and no carry is
-in it; a decimal place of the answer, of one generated token. Both functions of the submission are gone after that: they
-never see a problem that counts.
+A token of the prompt must be a one-to-one function of at most two of the twenty digits, so that it contains no sum and
+no carry. A decimal place of the answer must be a function of one generated token. The submission's own functions are
+not used after that: they never see a problem that counts.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,14 +14,14 @@ from lab.smallest_adder.contract import DIGITS
 from lab.smallest_adder.problems import Pair
 
 PLACES = DIGITS + 2
-"""Decimal places of an answer that are looked at; a right one has at most eleven."""
+"""The number of decimal places of an answer that are looked at; a right answer has at most eleven."""
 
 BASES = 24
 """Rows whose tokens are exchanged one by one."""
 
 
 class NotCopied(ValueError):  # noqa: N818
-    """Something is worked out where digits may only be written down or read."""
+    """`encode` or `decode` computes something, where it may only copy digits."""
 
 
 def digits_of(pairs: Sequence[Pair]) -> np.ndarray:
@@ -50,14 +50,18 @@ def neighbours(pairs: Sequence[Pair]) -> list[tuple[int, int, Pair]]:
 
 
 class Writing(NamedTuple):
-    """`encode`: for each token of the prompt, the digits that it is made of, and its value for each of theirs."""
+    """`encode` as tables: for each token of the prompt, the digits that it depends on, and the token for each of their
+    values."""
 
     places: list[tuple[int, ...]]
     tokens: list[dict[int, int]]
 
     @classmethod
     def learned(cls, pairs: Sequence[Pair], prompts: np.ndarray, reach: Sequence[set[int]]) -> "Writing":
-        """From prompts (problems, tokens), and the digits that were seen to change each token. Raises NotCopied."""
+        """The tables, from prompts (problems, tokens) and the digits that were seen to change each token (`reach`).
+
+        Raises NotCopied.
+        """
         digits, places, tables = digits_of(pairs), [], []
         for position, found in enumerate(reach):
             if len(found) > 2:
@@ -100,9 +104,10 @@ Decode = Callable[[list[list[int]]], list[int | str]]
 
 
 class Reading(NamedTuple):
-    """`decode`: for each decimal place, the generated token that it is read from, and the digit for each token.
+    """`decode` as tables: for each decimal place, the position of the generated token that it is read from, and the
+    digit for each token there.
 
-    What follows a stop token is not read.
+    Tokens after a stop token are not read.
     """
 
     positions: list[int | None]
@@ -111,7 +116,11 @@ class Reading(NamedTuple):
 
     @classmethod
     def learned(cls, outputs: np.ndarray, decode: Decode, seed: int) -> "Reading":
-        """From what a model has written (problems, tokens). Raises NotCopied."""
+        """The tables, from what a model has written (problems, tokens). `seed` draws the rows whose tokens are
+        exchanged.
+
+        Raises NotCopied.
+        """
         drawn = np.random.default_rng(seed)
         stops = _stops(outputs, decode, drawn)
         rows = up_to_stop(outputs, stops)
@@ -132,7 +141,7 @@ class Reading(NamedTuple):
         for place, several in enumerate(found):
             if len(several) > 1:
                 needed = ", ".join(map(str, sorted(several)))
-                raise NotCopied(f"decimal place {place} of the answer depends on the generated tokens {needed}; on one")
+                raise NotCopied(f"decimal place {place} of the answer needs the generated tokens {needed}, not one")
             # a place that no swap has changed is the same everywhere, or zero after a stop
             position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
             positions.append(position)
@@ -141,7 +150,7 @@ class Reading(NamedTuple):
         return cls(positions, tables, stops)
 
     def answers(self, outputs: np.ndarray) -> np.ndarray:
-        """The sums (problems,); -1 where a token was never seen in its place."""
+        """The sums (problems,); -1 if one of the tokens was never seen at its position."""
         rows = up_to_stop(outputs, self.stops)
         total, unknown = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
         for place, (position, table) in enumerate(zip(self.positions, self.digits, strict=True)):
@@ -152,9 +161,10 @@ class Reading(NamedTuple):
         return np.where(unknown, -1, total)
 
     def drafts(self, sums: np.ndarray, written: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-        """What would be written for the sums (problems, tokens), from what was written (problems, tokens) for `right`.
+        """What a model would write (problems, tokens) for right answers `sums`, given that it wrote `written`
+        (problems, tokens) for the sums `right`.
 
-        None if it cannot be told.
+        None if it is unknown, because a token's digits do not occur in `right`.
         """
         digits, wanted = places_of(right.tolist()), places_of(sums.tolist())
         columns = []
@@ -169,7 +179,8 @@ class Reading(NamedTuple):
 
 
 def _one_to_one(positions: Sequence[int | None], tables: Sequence[dict[int, int]], stops: set[int]) -> None:
-    """Raises NotCopied if two tokens name the same digits, but for zero, which may be a digit or nothing."""
+    """Raises NotCopied if two tokens at a position stand for the same digits. Zeros are excepted: they may be written
+    or left out."""
     for position in set(positions) - {None}:
         read = [table for source, table in zip(positions, tables, strict=True) if source == position]
         named = [[table.get(token) for table in read] for token in read[0] if token not in stops]
@@ -179,14 +190,14 @@ def _one_to_one(positions: Sequence[int | None], tables: Sequence[dict[int, int]
 
 
 def places_of(answers: Sequence[int | str]) -> np.ndarray:
-    """(answers, PLACES): decimal places from the ones up; the last is all that lies above."""
+    """(answers, PLACES): decimal places from the ones up; the last one holds everything above it."""
     values = np.array([min(max(int(answer), -1), 10**15) for answer in answers], dtype=np.int64)
     low = values[:, None] // 10 ** np.arange(PLACES - 1) % 10
     return np.concatenate([low, (values // 10 ** (PLACES - 1))[:, None]], axis=1)
 
 
 def up_to_stop(outputs: np.ndarray, stops: set[int]) -> np.ndarray:
-    """The rows with all that follows a stop token made that token."""
+    """The rows, with all tokens after a stop token replaced by that token."""
     rows = outputs.copy()
     for position in range(1, rows.shape[1]):
         stopped = np.isin(rows[:, position - 1], list(stops))
@@ -211,7 +222,8 @@ def _stops(outputs: np.ndarray, decode: Decode, drawn: np.random.Generator) -> s
 
 
 def _swaps(base: np.ndarray, rows: np.ndarray, stops: set[int]) -> list[tuple[int, list[int]]]:
-    """(position, the row with another token there), with each token that was written there and stops nothing."""
+    """For each position before a stop token: (position, the row with another token there), with each other token that
+    was written there and is no stop token."""
     swaps = []
     for position in range(len(base)):
         if base[position] in stops:
@@ -227,7 +239,7 @@ def _swaps(base: np.ndarray, rows: np.ndarray, stops: set[int]) -> list[tuple[in
 def _table(
     place: int, positions: Sequence[int | None], seen: Sequence[tuple[list[int], int | str]]
 ) -> tuple[int | None, dict[int, int]]:
-    """The first of the positions whose token tells the digit of a place, and the digit for each token.
+    """The first of `positions` whose token determines the digit of a place, and the digit for each token.
 
     Raises NotCopied if there is none.
     """

@@ -1,4 +1,5 @@
-"""What a config of `lab.adder train` may say: a small architecture, groups of seeds, their schedule. No torch."""
+"""What a config of `lab.adder train` may say: a small architecture, groups of seeds, their schedule. Does not import
+torch."""
 
 from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeAlias
@@ -33,28 +34,29 @@ class TinyAdderConfig(Section):
     inner: int = Field(default=6, ge=1)
     """Hidden units of the feed-forward."""
     values: int = Field(default=2, ge=1)
-    """Numbers of a head's value; its query and key have two, one rotary pair."""
+    """The dimensions of a head's values. Its queries and keys have two dimensions, one rotary pair."""
     period: PositiveFloat | tuple[PositiveFloat, PositiveFloat] = 12
-    """Tokens in which a query or key is turned once around; the numbers lie twelve apart. Two: it is learned, from a
-    value between them."""
+    """The number of tokens after which rotary positions repeat; the two numbers of a sum stand twelve tokens apart. If
+    two values are given, the period is learned, and begins between them."""
     tied: bool = False
-    """The embedding is the head, too."""
+    """Whether the embedding is also the head."""
     gains: Literal["all", "last", "none"] = "all"
-    """Which norms have a gain for each number: the last is the one before the head."""
+    """Which norms have learned gains; the last norm is the one before the head."""
     gain: float = Field(default=1, gt=0)
-    """What gains begin with."""
+    """The initial value of the gains."""
     signs: bool = False
-    """Gains begin with random signs. The stream keeps what was written last with a plus sign where the sum needs a
-    minus; a tied head can follow only if the last norm turns the order of the digits around."""
+    """Gains begin with random signs. The stream contains the digit that was written last with a plus sign, and the sum
+    needs it with a minus sign. A tied head can follow only if the last norm reverses the order of the digits."""
     ties: list[Literal["gate", "down"]] = Field(default=[])
-    """Maps of the feed-forward that are not its own: the gate is the map up, the map down is minus its transpose."""
+    """Feed-forward weights that are shared. gate: the gate is the up projection. down: the down projection is minus the
+    transpose of the up projection."""
     radius: float = Field(default=1, gt=0)
-    """Of the arc on which the embedding begins."""
+    """The radius of the arc on which the embedding begins."""
     height: float = Field(default=0, ge=0)
-    """Of that arc's plane above zero. If it is not 0, queries and keys begin by what all digits have in common, so that
-    attention begins almost by position."""
+    """The height of that arc's plane above zero. If it is not 0, queries and keys at first read only the direction that
+    all digits share, so that attention begins almost by position alone."""
     sharpness: float = Field(default=1, gt=0)
-    """Standard deviation of the first weights of queries and keys."""
+    """The standard deviation of the initial weights of queries and keys."""
 
     @model_validator(mode="after")
     def _from_low_to_high(self) -> Self:
@@ -70,24 +72,27 @@ class TinyAdderConfig(Section):
 
 
 class ReducedAdderConfig(Section):
-    """One head and one layer in its least form: ties of one's choice (lab/smallest_adder/models.py, ReducedAdder)."""
+    """One layer of one head with as few numbers as possible; what is left out can be chosen
+    (lab/smallest_adder/models.py, ReducedAdder)."""
 
     kind: Literal["reduced"] = "reduced"
     width: int = Field(default=2, ge=1)
     hidden: int = Field(default=2, ge=1)
-    """Units of the feed-forward."""
+    """Hidden units of the feed-forward."""
     embedding: Literal["table", "arc", "ramp", "unit"] = "arc"
-    """table: ten points. arc: on a circle, three numbers, width 2. ramp: one number, width 1. unit: none, width 1."""
+    """table: ten points. arc: points on a circle, from three numbers (width 2). ramp: from one number (width 1). unit:
+    the digits themselves, without a number (width 1)."""
     attention: Literal["content", "position"] = "position"
     """content: queries and keys are maps of the tokens, turned by rotary positions. position: two numbers."""
     output: Literal["matrix", "identity"] = "identity"
-    """Values and output as one map."""
+    """The value and output projections as one map."""
     gates: Literal["free", "hinges"] = "hinges"
-    """free: units with directions of their own. hinges: two that share theirs, with opposite signs: a step."""
+    """free: each unit has its own directions. hinges: two units share their directions, with opposite signs, and so
+    form a step."""
     head: Literal["free", "tied", "nearest"] = "tied"
-    """free: ten vectors. tied: the embedding's. nearest: the embedding's point that is nearest."""
+    """free: ten vectors. tied: the embedding. nearest: the digit whose point in the embedding is nearest."""
     period: float = Field(default=12, gt=0)
-    """Tokens in which a query is turned once around; the numbers lie twelve apart."""
+    """The number of tokens after which rotary positions repeat; the two numbers of a sum stand twelve tokens apart."""
 
     @model_validator(mode="after")
     def _fits_its_width(self) -> Self:
@@ -105,9 +110,10 @@ class GroupConfig(Section):
     """Several seeds trained at once; the better ones go on (successive halving, Jamieson and Talwalkar 2016)."""
 
     seeds: int = Field(default=1, ge=1)
-    """How many begin. Each has initial weights of its own; all see the same problems."""
+    """How many seeds begin. Each has its own initial weights; all see the same problems."""
     halvings: list[tuple[int, int]] = Field(default=[])
-    """[steps, seeds] each: after so many steps, so many go on, those of lowest validation loss."""
+    """Pairs [steps, seeds]: after this many steps, only this many seeds go on, those with the lowest validation
+    loss."""
 
     @model_validator(mode="after")
     def _fewer_each_time(self) -> Self:
@@ -124,11 +130,12 @@ class GrokfastConfig(Section):
 
     gain: float = Field(default=2, gt=0)
     decay: float = Field(default=0.98, gt=0, lt=1)
-    """Of the mean, at each step."""
+    """The decay of the mean at each step."""
 
 
 class AdderTrainingConfig(Section):
-    """AdamW (Loshchilov and Hutter 2019) with a linear warm-up and a cosine down to a hundredth."""
+    """AdamW (Loshchilov and Hutter 2019) with a linear warm-up, and a cosine decay to a hundredth of the learning
+    rate."""
 
     max_steps: int = Field(default=3000, ge=1)
     batch_size: int = Field(default=128, ge=1)
@@ -137,17 +144,18 @@ class AdderTrainingConfig(Section):
     weight_decay: float = Field(default=0.01, ge=0)
     betas: tuple[float, float] = (0.9, 0.99)
     clip: float = Field(default=1.0, gt=0)
-    """Of the norm of each seed's gradient."""
+    """The largest norm of each seed's gradient; larger ones are scaled down to it."""
     grokfast: GrokfastConfig | None = None
     complements: float = Field(default=1.0, ge=0, le=1)
-    """Largest rate at which digits are 9 minus the other number's, in half of the problems; it falls linearly."""
+    """The largest rate of changed digits, in the three of four problems that have any (see `batch` in
+    lab/smallest_adder/rows.py). It falls linearly."""
     complements_end: float = Field(default=0.7, gt=0, le=1)
     """The share of the steps after which all problems are uniform."""
     evaluate_every: int = Field(default=100, ge=1)
     """Steps between validations; each is a checkpoint too, and the best weights of all are kept."""
     valid_problems: int = Field(default=2000, ge=1)
     enough: float = Field(default=1.0, gt=0, le=1)
-    """Training ends where so large a share of the validation problems is right."""
+    """Training ends when this share of the validation problems is right."""
 
     @model_validator(mode="after")
     def _betas_below_one(self) -> Self:

@@ -6,11 +6,11 @@
     VOCAB_SIZE        an int, at most 256
     MAX_OUTPUT_LEN    an int, at most 30
 
-What is judged is what build_model()'s module computes: one pass over one sequence, written down as a graph. Beside the
-challenge's rules (self-attention, causal, 99 % right) these bounds hold:
+The verifier judges what the module of build_model() computes: one pass over one sequence, written down as a graph.
+These bounds hold in addition to the challenge's rules (self-attention, causal, 99 % right):
 
-    numbers in its code              at most LITERALS different ones, beside those that everybody knows; sizes that no
-                                     parameter pays for, and what describes a constant, are such numbers
+    numbers in its code              at most LITERALS different ones, besides those that everybody knows; sizes that
+                                     are not those of a parameter count, and numbers that describe a constant
     an attention carries             at most CARRIED numbers to a position, and one more for every four parameters
     before an attention, and after   at most STEPS operations of arithmetic
     after an attention follow        at most BENDS activations and norms in a row
@@ -19,7 +19,7 @@ challenge's rules (self-attention, causal, 99 % right) these bounds hold:
 Self-attention is a softmax over the tokens, or exponentials that are divided by their sum; linear attention counts if
 it is written with its weights (queries times keys, then times values), not as a running sum.
 
-This file reads the source alone; nothing of a submission is run here.
+This file only reads the source; no code of a submission is run here.
 """
 
 import ast
@@ -43,7 +43,7 @@ RIGHT_IN_OTHER_PRECISION = 0.9
 CATEGORIES = ("trained", "hand-coded")
 
 LARGEST_SOURCE = 1 << 20
-"""Bytes; beyond it a file is not even parsed."""
+"""The largest size in bytes; a larger file is not even parsed."""
 
 
 def read_submission(path: Path) -> str:
@@ -88,7 +88,7 @@ def _names_category(line: str) -> bool:
 
 
 def seeds(source: str) -> int | None:
-    """Out of how many seeds the best was taken, as a line "Seeds: 40" of the docstring says."""
+    """Out of how many seeds the best was taken, as a line "Seeds: 40" of the docstring says; None if there is none."""
     lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
     said = [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith("seeds:")]
     return int(said[-1]) if said and said[-1].isdecimal() and len(said[-1]) < 10 else None

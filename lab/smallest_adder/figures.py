@@ -1,4 +1,4 @@
-"""The figure of a ladder of small adders: the share of trainings that learn, against parameters."""
+"""The figure of small adders of several sizes: the share of trainings that learn, against parameters."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from lab.numbers.statistics import Estimate
 
 
 def learned_by_size(points: Mapping[str, tuple[int, Estimate]], title: str, path: Path) -> None:
-    """A point a model, at its parameters (log scale): the share of trainings that learn, with its 95 % interval."""
+    """One point per model: its parameters (log scale), and the share of trainings that learn with its 95 % interval."""
     with figure_at(path, figsize=(7, 3.8)) as figure:
         axes = figure.subplots()
         for place, (label, (parameters, share)) in enumerate(points.items()):

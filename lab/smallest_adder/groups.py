@@ -1,4 +1,4 @@
-"""Groups of small adders trained side by side, the better ones to the end.
+"""Trains groups of small adders side by side, and only the better ones to the end.
 
 A model of thirty numbers takes as long to call as to compute, so all seeds of a group are one batched model: their
 weights are rows of a matrix, `vmap` runs the model over the rows (side_by_side.py does so faster for one kind), and
@@ -25,11 +25,11 @@ from lab.smallest_adder.rows import ANSWERS, batch
 from lab.smallest_adder.side_by_side import logits_of_many
 
 LOWEST_RATE = 0.01
-"""Where the cosine ends, as a share of the learning rate."""
+"""The end of the cosine schedule, as a share of the learning rate."""
 ADAM_EPSILON = 1e-8
 STATE = "training_state"
 MEASURED_AT_ONCE = 500
-"""Problems: their logits for all seeds should fit into memory."""
+"""Problems of one pass of a measurement: their logits for all seeds should fit into memory."""
 
 
 class Batch(NamedTuple):
@@ -57,12 +57,12 @@ class BatchedModel:
         return sum(self.sizes)
 
     def state_dict(self, row_P: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The weights by name; of several seeds (P, S), each with a last dimension more."""
+        """The weights by name. Those of several seeds, (P, S), get a last dimension for the seeds."""
         parts = zip(self.names, row_P.split(self.sizes), self.shapes, strict=True)
         return {name: part.view((*shape, *row_P.shape[1:])) for name, part, shape in parts}
 
     def logits(self, rows_SP: torch.Tensor, ids_BT: torch.Tensor) -> torch.Tensor:
-        """(B, A, V, S)."""
+        """The logits of the answers, (B, A, V, S)."""
         if isinstance(self.model, TinyAdder):
             weights = {"period": torch.tensor([self.model.period])} if "period" not in self.names else {}
             weights |= self.state_dict(rows_SP.T.contiguous())
@@ -100,7 +100,8 @@ class BatchedModel:
 
 
 def initial_rows(config: AdderConfig, batched: BatchedModel) -> torch.Tensor:
-    """(S, P): each seed's weights are drawn alone, so that a group's size does not change them."""
+    """The initial weights (S, P). Each seed's are drawn on their own, so that the size of a group does not change
+    them."""
     rows = []
     with torch.random.fork_rng():
         for member in range(config.group.seeds):
@@ -149,7 +150,8 @@ class Group:
                 self.best_P = self.rows_SP[place]
 
     def halve(self, losses_S: torch.Tensor, count: int) -> None:
-        """Only the `count` seeds of lowest loss go on, in their old order; a loss that is no number is the highest."""
+        """Keeps only the `count` seeds with the lowest loss, in their old order. A loss that is nan counts as the
+        highest."""
         order = torch.nan_to_num(losses_S, nan=math.inf).argsort(stable=True)
         places = sorted(order[:count].tolist())
         self.members = [self.members[place] for place in places]
@@ -157,7 +159,7 @@ class Group:
             setattr(self, name, getattr(self, name)[places])
 
     def state(self) -> dict[str, Any]:
-        """As JSON: a float32 survives it unchanged."""
+        """The state as JSON, which keeps every float32 unchanged."""
         matrices = {name: getattr(self, name).tolist() for name in (*PER_SEED, "best_P")}
         return {"step": self.step, "members": self.members, "best": self.best, **matrices}
 
@@ -182,10 +184,15 @@ def complements_at(step: int, config: AdderTrainingConfig) -> float:
 def train_group(
     config: AdderConfig, run: Run, batched_as: Callable[[torch.nn.Module], BatchedModel] = BatchedModel
 ) -> tuple[BatchedModel, Group]:
-    """Train a group of seeds, or go on with it; the best weights are its `best_P`.
+    """Trains a group of seeds, or goes on with it. Returns the model and the group, whose best weights are `best_P`.
 
-    `batched_as` may compute the same gradients in another way (experiments/adder_plain.py).
-    A line of metrics.jsonl a validation: losses and accuracies of the seeds that are left, in the order of `seeds`.
+    Each validation writes a line of metrics.jsonl: losses and accuracies of the seeds that are left, in the order of
+    `seeds`.
+
+    Args:
+        config: the model, the group and the training.
+        run: the run directory, which also keeps the state from which an interrupted training goes on.
+        batched_as: may compute the same gradients in another way (experiments/adder_plain.py).
     """
     training = config.training
     batched = batched_as(build(config.model))

@@ -45,7 +45,7 @@ p { color: var(--soft); }
 
 
 def board(verdicts: Mapping[str, Verdict]) -> Table:
-    """Verdicts by name; those that qualify first, by parameters and by date."""
+    """The table of verdicts, given by name: those that qualify come first, ordered by parameters, then by date."""
     columns = (
         "rank",
         "name",
@@ -133,7 +133,7 @@ def _line(text: str) -> str:
 
 
 def _inert(table: Table) -> Table:
-    """Readers of Markdown take HTML for HTML."""
+    """The table with HTML escaped, because viewers of Markdown would render it."""
     return table._replace(rows=[tuple(html.escape(str(cell), quote=False) for cell in row) for row in table.rows])
 
 

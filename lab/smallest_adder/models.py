@@ -1,11 +1,11 @@
 """The smallest adders: causal transformers of one layer that read digits and write digits.
 
-Each class stands alone, on torch and math, as a submission carries its source; so what is submitted is what was
-trained. `forward(ids, answers)` gives the logits of the last `answers` positions only, for training: keys and values
-are of all tokens, queries of the answers'.
+Each class needs only torch and math, because a submission contains its source; so what is submitted is what was
+trained. `forward(ids, answers)` gives only the logits of the last `answers` positions, for training: keys and values
+are those of all tokens, queries those of the answers.
 
-Shapes: B sequences, T tokens, A answers (T without), D width, H heads, W width of a head, F hidden units, V digits;
-2 and 3 are themselves.
+Shapes: B sequences, T tokens, A answers (T if not given), D width, H heads, W width of a head, F hidden units, V
+digits; dimensions of size 2 and 3 are called 2 and 3.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""Additions of two 10-digit integers as rows of token ids, one a digit, ones first, for the smallest adder.
+"""Additions of two 10-digit integers as rows of token ids, one id per digit, ones first, for the smallest adder.
 
-A row is `encode(a, b)` and the first ten digits of the sum; after each of its last eleven tokens comes a digit of the
-answer. The two numbers lie twelve tokens apart, with a zero on either side of each, so that "+" and "=" need no ids of
-their own. `encode` and `decode` are also what a trained submission exports, word for word.
+A row is `encode(a, b)` and the first ten digits of the sum. At each of its last eleven tokens, a digit of the answer is
+predicted. The two numbers lie twelve tokens apart, with a zero on either side of each, so that "+" and "=" need no ids
+of their own. `encode` and `decode` are also what a trained submission exports, word for word.
 
 A batch is a pure function of (seed, step).
 Shapes: B problems, D decimal places (10), T tokens of a row (34), A digits of an answer (11).
@@ -14,9 +14,9 @@ from lab.numbers.sampling import philox
 
 PLACES = 10
 ANSWERS = 11
-"""Digits of a sum at most."""
+"""The largest number of digits of a sum."""
 ROW = 34
-"""Tokens that a model reads before it has written the last digit."""
+"""Tokens that a model reads before it writes the last digit."""
 
 
 def encode(a: int, b: int) -> list[int]:
@@ -47,17 +47,19 @@ def digits_of(numbers: list[int]) -> np.ndarray:
 
 
 def batch(split: str, seed: int, step: int, size: int, complements: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and answers of uniform problems.
+    """Rows and answers of problems.
 
-    In every other problem the digits of b are 9 minus those of a at a rate of its own, uniform from 0 to `complements`:
-    sums of nine, over which a carry runs on, are otherwise one in ten.
+    One problem in four is uniform. In the other three, some digits are changed: those of b to 9 minus those of a, those
+    of a to 0, or those of b to 0. The rate of changed digits is drawn for each problem, uniform from 0 to
+    `complements`. Otherwise only one digit sum in ten would be a nine, over which a carry runs on. If `complements` is
+    0, all problems are uniform.
     """
     words = philox("adder", split, seed, step).random_raw(size * (PLACES + 1)).view(np.uint32)
     first, second = words[: size * PLACES], words[size * PLACES : 2 * size * PLACES]
     a_BD = (first % 10).astype(np.int64).reshape(size, PLACES)
     b_BD = (second % 10).astype(np.int64).reshape(size, PLACES)
     if complements:
-        # what is left of a word beyond its digit draws again: below 2**32 / 10, in steps that are fine enough
+        # the rest of a word, without its digit, is a second draw: below 2**32 / 10, in steps that are fine enough
         coins_BD = (second // 10).reshape(size, PLACES) / (2**32 / 10)
         rates_B1 = words[2 * size * PLACES :: 2][:, None] / 2**32 * complements
         chosen_BD = coins_BD < rates_B1

@@ -1,12 +1,13 @@
-"""Many tiny adders at once, as tables.
+"""Computes many tiny adders at once, by tables.
 
-There are ten tokens, so a score of attention depends on which asks, which is asked and how far back it stands: ten by
-ten by 34 numbers a seed, instead of one for each pair of places of each problem. All seeds see the same problems, so
-attention's sums are products of a matrix that says what stands where, the same for all, with these tables. Seeds come
-last in tables, where processors take numbers many at a time, and first where each seed has a product of its own.
+There are ten tokens, so an attention score depends only on the query's token, the key's token and the distance between
+them: ten by ten by 34 numbers for each seed, instead of one for each pair of positions of each problem. All seeds see
+the same problems, so attention's sums are products of these tables with one matrix, which says which token stands where
+and is the same for all seeds. Seeds are the last dimension of tables, because processors compute many neighbouring
+numbers at a time, and the first dimension if each seed has its own matrix product.
 
-Shapes: S seeds, B problems, A answers, N queries (B A), T distances, Q and K tokens that ask and are asked (10, as V),
-H heads, D width, W width of a value, F hidden units, O numbers of a linear map; 2 is itself.
+Shapes: S seeds, B problems, A answers, N queries (B A), T distances, Q and K tokens of queries and of keys (10, as V),
+H heads, D width, W width of a value, F hidden units, O outputs of a linear map; a dimension of size 2 is called 2.
 """
 
 import math
@@ -15,7 +16,8 @@ from collections.abc import Mapping
 import torch
 
 LEAST = -60.0
-"""A score so far below the largest counts as that; its share is nothing, and is no zero to divide by."""
+"""The lowest score, relative to the largest; lower ones are set to it. Its weight is negligible, but never 0, so that
+sums of weights can be divided by."""
 
 
 def logits_of_many(weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torch.Tensor, answers: int) -> torch.Tensor:
@@ -45,7 +47,8 @@ def logits_of_many(weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torc
 
 
 def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """For each query, which token stands at which distance (N, 10 T), ones and zeros; and the token that asks (N,)."""
+    """For each query: which token stands at which distance, as ones and zeros (N, 10 T), and the query's own token
+    (N,)."""
     tokens = ids_BT.shape[1]
     positions_T = torch.arange(tokens)
     distances_AT = positions_T[-answers:, None] - positions_T
@@ -57,7 +60,7 @@ def looks(ids_BT: torch.Tensor, answers: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def tables(weights: Mapping[str, torch.Tensor], heads: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention's shares before they are divided by their sum (Q, K, T, H, S), and values (V, H, W, S)."""
+    """Attention weights before they are divided by their sum (Q, K, T, H, S), and values (V, H, W, S)."""
     normed_SDV = normed(weights["digits_VD"].permute(2, 1, 0), weights, 0)
     q_VH2S, k_VH2S, values_VHWS = (
         (weights[f"{name}.weight"].movedim(-1, 0) @ normed_SDV).permute(2, 1, 0).unflatten(1, (heads, -1))
@@ -73,7 +76,7 @@ def tables(weights: Mapping[str, torch.Tensor], heads: int, tokens: int) -> tupl
 
 
 def normed(x_SDN: torch.Tensor, weights: Mapping[str, torch.Tensor], which: int) -> torch.Tensor:
-    """Also of the ten tokens, where N is V."""
+    """The norm number `which` of streams (S, D, N); also of the ten tokens, with N = V."""
     normed_SDN = x_SDN * torch.rsqrt((x_SDN * x_SDN).mean(1, keepdim=True) + 1e-6)
     gains_NDS = weights.get("gains_ND", ())
     own = which - 3 + len(gains_NDS)

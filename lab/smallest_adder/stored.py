@@ -1,6 +1,6 @@
-"""Verdicts on disk, in the lab's cache: what lies beside a submission came with it, and could be forged.
+"""Verdicts on disk. They are in the lab's cache, because a file beside a submission came with it and could be forged.
 
-A verdict is found by the text that it is about and by the verifier's version: it is good as long as neither changes.
+A verdict is stored under the text of the submission and the verifier's version, and holds as long as neither changes.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def submissions(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """(name, file) of every Python file below the folders that has the five exports; other files are passed over.
+    """(name, file) of every Python file below the folders that has the five exports; other files are skipped.
 
     A run's submission.py goes by the name of its folder. Raises TaskError if there is no such folder.
     """
@@ -42,12 +42,12 @@ def verdict_of(path: Path, limits: "Limits") -> dict[str, Any]:
     stored = known(path)
     if stored is not None:
         return stored
-    from lab.smallest_adder.verify import verify  # what only reads verdicts needs no torch
+    from lab.smallest_adder.verify import verify  # imported here, because reading verdicts needs no torch
 
     source = read_submission(path)
     verdict = {"category": category(source), "seeds": seeds(source)} | _plainly(verify(source, limits=limits))
     kept = _place(path)
-    with suppress(OSError):  # a cache that cannot be written to: tried again the next time
+    with suppress(OSError):  # if the cache cannot be written, the next call tries the submission again
         kept.parent.mkdir(parents=True, exist_ok=True)
         fresh = kept.with_suffix(".new")
         fresh.write_text(json.dumps(verdict, indent=2) + "\n", encoding="utf-8")

@@ -20,10 +20,13 @@ from lab.smallest_adder.submission import submission
 def train_submission(
     config: AdderConfig, batched_as: Callable[[torch.nn.Module], BatchedModel] = BatchedModel
 ) -> tuple[Estimate, Path]:
-    """The share of the public test (10 edge cases, 10,000 pairs) that is right, and the submission's path."""
+    """Trains a group and writes its best adder as a submission.
+
+    Returns the share of the public test (10 edge cases, 10,000 pairs) that is right, and the submission's path.
+    """
     with config.open_run() as run:
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # so small a model gains nothing from more, and a second one could change its sums
+        torch.set_num_threads(1)  # a small model gains nothing from more, and its sums would be rounded differently
         run.record_environment(device="cpu")
         start = time.perf_counter()
         batched, group = train_group(config, run, batched_as)

@@ -1,4 +1,4 @@
-"""One submission on trial: its process, its model as a graph, its codecs as tables, and what has come of them so far.
+"""One submission on trial: its process, its model as a graph, its codecs as tables, and what was found out so far.
 
 Shapes: B sequences, T tokens, A positions with logits, V tokens in the vocabulary.
 """
@@ -19,10 +19,10 @@ from lab.smallest_adder.verdict import Counts
 PRACTICE = 1_000
 
 COLLAPSED = 0.1
-"""The largest share of right answers that is left of a model whose weights, or whose attention, were taken away."""
+"""The largest share of right answers that a model may keep when its weights or its attention are taken away."""
 
 FEW = 128
-"""Problems for a look at a changed model."""
+"""Problems on which a changed model is tried."""
 
 
 class Objection(Exception):  # noqa: N818
@@ -30,11 +30,12 @@ class Objection(Exception):  # noqa: N818
 
 
 class Unusable(Objection):
-    """And nothing further can be looked at."""
+    """A layer rejects the submission, and the layers after it cannot be tried."""
 
 
 class Trial:
-    """The process that holds the submission is asked for practice alone; problems that count stay in this one."""
+    """The trial of one submission. The process that holds it is only asked practice problems; the problems that count
+    stay in this process."""
 
     def __init__(self, text: str, pairs: list[Pair], seed: int, limits: Limits, plain_loop: bool = False) -> None:
         self.text, self.pairs, self.seed, self.plain_loop = text, pairs, seed, plain_loop
@@ -45,39 +46,41 @@ class Trial:
         self.vocabulary = self.length = 0
         self.writing: Writing | None = None
         self.prompts = np.empty((0, 0), dtype=np.int64)
-        """Of practice, as `outputs` and `good` are: what is written after them, and whether that is right."""
+        """The prompts of the practice problems. `outputs` is what the model writes after them, `good` whether that is
+        right."""
         self.outputs = np.empty((0, 0), dtype=np.int64)
         self.good = np.zeros(0, dtype=bool)
         self.graphs: list[Graph] = []
-        """One of the full length, or one for each length of a model that gives the last position's logits alone."""
+        """One graph of the full length; or, if the model gives only the last position's logits, one for each length."""
         self.flows: list[Flow] = []
         self.programs: list[Program] = []
         self.counts: Counts | None = None
         self.reading: Reading | None = None
         self.answers = np.empty(0, dtype=np.int64)
         self.content: float | None = None
-        """The most that a weight of attention changes from one problem to another."""
+        """The largest change of an attention weight from one problem to another."""
         self.seconds = 0.0
-        """That the problems took."""
+        """Seconds that the problems took."""
 
     def encode(self, pairs: Sequence[Pair]) -> list[Sequence[int]]:
-        """Raises Misbehaved."""
+        """The prompt of each pair, by the submission's `encode`. Raises Misbehaved."""
         return [integers(prompt) for prompt in _rows(self.child.ask("encode", pairs=list(pairs)), len(pairs))]
 
     def decode(self, outputs: list[list[int]]) -> list[int | str]:
-        """An int, or why there is none. Raises Misbehaved."""
+        """For each output an int, by the submission's `decode`, or the reason why there is none. Raises Misbehaved."""
         sent = _rows(self.child.ask("decode", outputs=outputs), len(outputs))
         return [answer if type(answer) is int else plain(answer) for answer in sent]
 
     def changed(self, **how: Any) -> list[Program]:
-        """The programs with something exchanged, as Program says."""
+        """The programs with numbers or values exchanged. `how`: arguments of `Program`."""
         return [Program(graph, tick=self._tick, **how) for graph in self.graphs]
 
     def _tick(self) -> float:
         return self.clock.left
 
     def accuracy(self, programs: Sequence[Program]) -> float:
-        """How often other programs are right, on some practice problems that the model answers right."""
+        """The share of right answers of changed programs, on some practice problems that the model itself answers
+        right."""
         if self.reading is None:
             return 0.0
         some = np.flatnonzero(self.good)[:FEW]
@@ -87,9 +90,9 @@ class Trial:
     def written(self, prompts: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """What the model writes after prompts (problems, length).
 
-        A model that gives logits at all positions takes one pass over the answer that is to be expected: it is causal,
-        so if it confirms each token of that after those before, the greedy loop would write them (as in speculative
-        decoding, Leviathan et al. 2023, arXiv 2211.17192). What is not confirmed goes through the loop.
+        A model that gives logits at all positions needs one pass over the expected answer. It is causal, so if it
+        confirms each token after the tokens before it, the greedy loop would write the same (as in speculative
+        decoding, Leviathan et al. 2023, arXiv 2211.17192). Problems whose answer is not confirmed go through the loop.
         """
         drafts = self.drafts(sums)
         if drafts is None:

@@ -1,9 +1,10 @@
-"""What the verifier says of a submission, as types. No torch: leaderboards and reports only read it."""
+"""The verifier's verdict on a submission, as types. Does not import torch: leaderboards and reports only read
+verdicts."""
 
 from typing import NamedTuple
 
 VERSION = 4
-"""Raised when the verifier could judge a submission differently than before."""
+"""Increased when the verifier could judge a submission differently than before."""
 
 PROVES = (
     "Qualified means: the graph that this file's model computes is a small causal transformer by the rules in "
@@ -28,7 +29,7 @@ class Counts(NamedTuple):
 class Verdict(NamedTuple):
     layer: str
     passed: bool | None
-    """None if the trial ended before it."""
+    """None if the trial ended before this layer."""
     reason: str
 
 
@@ -39,10 +40,10 @@ class Verification(NamedTuple):
     seed: int
     counts: Counts | None
     content: float | None
-    """The most that a weight of attention changes from one problem to another; 0 is attention by position alone."""
+    """The largest change of an attention weight from one problem to another; 0 means attention by position alone."""
     additions_per_second: float
     confinement: list[str]
-    """What kept the submission from harm."""
+    """What kept the submission from doing harm."""
 
     @property
     def qualified(self) -> bool:

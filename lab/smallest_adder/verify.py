@@ -1,4 +1,4 @@
-"""A submission tried by every layer: the verdicts, the score, the size."""
+"""Tries a submission by every layer: the verdicts, the score, the size."""
 
 import secrets
 from collections.abc import Callable
@@ -14,10 +14,16 @@ from lab.smallest_adder.verdict import Verdict, Verification
 def verify(
     source: str, seed: int | None = None, count: int = 10_000, limits: Limits | None = None, plain_loop: bool = False
 ) -> Verification:
-    """Try the source of a submission on the 10 edge cases and `count` random pairs.
+    """Tries the source of a submission on the 10 edge cases and `count` random pairs.
 
-    The pairs are of a seed that nobody knows before, unless one is given; with `plain_loop` each is worked out token by
-    token. Raises TaskError if this system cannot confine untrusted code.
+    Args:
+        source: the text of the submission.
+        seed: of the random pairs; drawn if not given, so that nobody knows it before.
+        count: how many random pairs.
+        limits: what the submission may use.
+        plain_loop: compute every problem token by token, without drafts.
+
+    Raises TaskError if this system cannot confine untrusted code.
     """
     seed = secrets.randbits(63) if seed is None else seed
     trial = Trial(source, problems(seed, count), seed, limits or Limits(), plain_loop)

@@ -1,8 +1,9 @@
-"""The numbers that a model has in its code: each counts, for a number in the code is a weight like any other.
+"""The numbers that a model has in its code. Each counts, because a number in the code is a weight like any other.
 
 Written numbers are counted as they are; those that everybody knows (0, 1, 2, powers of ten, the square root of a width)
-are left out. Tensors that come from outside without being registered, and what the code computes out of nothing, are
-described by lines: a ramp, a wave and a causal mask take few numbers, a table takes all of them.
+are left out. Tensors that come from outside without being registered, and tensors that the code makes without any
+input, are counted by the numbers that describe their lines: few for a ramp, a wave or a causal mask, all of them for a
+table.
 """
 
 import math
@@ -18,26 +19,29 @@ from lab.smallest_adder.graph.operations import Kind
 from lab.smallest_adder.graph.program import Program
 
 MOST_TO_DESCRIBE = 6
-"""Numbers that a tensor in the code may take to be described."""
+"""The most numbers that the description of a tensor in the code may take."""
 
 FAMILIAR = {0.5, 0.044715, math.sqrt(2 / math.pi), 1.702, math.pi, math.pi / 2, 2 * math.pi, math.log(10_000)}
 SMALL = 64
-"""Whole numbers up to it say which part of a tensor is meant; beyond it they are sizes, or weights."""
+"""Whole numbers up to this only select a part of a tensor; larger ones are sizes, or weights."""
 PLACING = ("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select")
 
 
 class Unregistered(ValueError):  # noqa: N818
-    """A tensor of numbers that are neither parameters nor described by a few."""
+    """A tensor whose numbers are not parameters, and cannot be described by a few numbers."""
 
 
 def literals(graph: Graph, vocabulary: int) -> set[float]:
-    """The numbers of a graph's code that a reader has to be told. Raises Unregistered."""
+    """The numbers in a graph's code that count: those that a reader could not know without being told.
+
+    `vocabulary`: its size. Raises Unregistered.
+    """
     counted = {tensor.storage for tensor in graph.tensors if tensor.counts}
     own = {value for value, tensor in graph.leaves.items() if tensor.storage in counted}
     learned = graph.downstream({IDS, *own})
     sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in _paid(graph.leaves[value])}
     products = {one * other for one in _parts(sizes) for other in _parts(sizes)}
-    products |= set(range(graph.tokens + MOST_EXTRA_KEYS + 1))  # tokens, and a part of them
+    products |= set(range(graph.tokens + MOST_EXTRA_KEYS + 1))  # the number of tokens, and every smaller one
     fixed = Program(graph).fixed
     told = {float(size) for value in own for size in graph.shape(value) if size not in products}
     for value in graph.leaves:
@@ -56,14 +60,15 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
 
 
 def _paid(tensor: Tensor) -> list[int]:
-    """The sizes of a parameter; none of one that shows a number twice or has none, and so is larger than it costs."""
+    """The sizes of a parameter. Empty if it shows a number several times or has no numbers, because then its sizes are
+    larger than what it costs."""
     spread = [size for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1]
     packed = all(stride for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1)
     return spread if packed and math.prod(tensor.shape) else []
 
 
 def _written(node: Node, sizes: set[int], products: set[int], learned: bool) -> Iterable[float]:
-    """The numbers among an operation's arguments; those of its whole numbers that are no size or place."""
+    """The numbers among an operation's arguments; of whole numbers, only those that are neither a size nor a place."""
     schema = {argument.name: argument for argument in node.function._schema.arguments}
     named = dict(zip(schema, node.args, strict=False)) | dict(node.kwargs)
     for name, given in named.items():
@@ -96,8 +101,9 @@ def _parts(sizes: set[int]) -> set[int]:
 def _described(tensor: torch.Tensor, outside: bool) -> list[float]:
     """A few numbers that describe a tensor, line by line, along whichever axis takes fewest.
 
-    One that comes from `outside` is told in full. Of one that is made in the pass, whose waves and lines follow from
-    numbers that were told before, it is told what a single line takes. Raises Unregistered if it takes more.
+    A tensor from `outside` is described in full. A tensor that is made in the pass has waves and lines that follow from
+    numbers which were counted before, so only what a single line takes is returned. Raises Unregistered if it takes
+    more than `MOST_TO_DESCRIBE` numbers.
     """
     tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     if tensor.numel() == 1:
@@ -125,7 +131,7 @@ def _lines(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
 
 
 def _diagonal(tensor: torch.Tensor) -> bool:
-    """Whether it is the same along its diagonals, as masks are."""
+    """Whether the tensor is constant along its diagonals, as masks are."""
     return (
         tensor.ndim > 1
         and tensor.shape[-1] > 2
@@ -135,16 +141,17 @@ def _diagonal(tensor: torch.Tensor) -> bool:
 
 
 def _line(line: torch.Tensor, outside: bool) -> tuple[list[float], list[float]]:
-    """The numbers that tell a line, and the places where its pieces begin."""
+    """The numbers that describe a line, and the places where its pieces begin."""
     numbers, places = _segments(line.tolist())
-    order = 2 if outside else 3  # squares too, as they are made in the pass
+    order = 2 if outside else 3  # 3 allows squares too, because they are made in the pass
     if len(numbers) > 2 and len(line) > 2 * order and _is_wave(line, order):
         return (_wave(line) if outside else []), []
     return numbers, places
 
 
 def _wave(line: torch.Tensor) -> list[float]:
-    """What tells a wave: the angle of a plain sine or cosine, else as many numbers as amplitude, phase, rate, decay."""
+    """The numbers that describe a wave: the angle of a plain sine or cosine; otherwise four numbers, as many as
+    amplitude, phase, rate and decay."""
     first, second = line[:2].clamp(-1, 1).tolist()
     turns = torch.arange(len(line), dtype=line.dtype)
     for angle, wave in ((math.acos(second), torch.cos), (math.asin(second), torch.sin)):
@@ -154,7 +161,7 @@ def _wave(line: torch.Tensor) -> list[float]:
 
 
 def _segments(line: list[float]) -> tuple[list[float], list[float]]:
-    """The numbers of a line by pieces of ramps: start and step of each; a number alone where there is no ramp."""
+    """The numbers of a line in pieces: start and step of a ramp, or a single number; and where the pieces begin."""
     told, places, place = [], [], 0
     while place < len(line):
         step = line[place + 1] - line[place] if place + 1 < len(line) else 0.0
@@ -175,7 +182,8 @@ def _near(one: float, other: float) -> bool:
 
 
 def _is_wave(line: torch.Tensor, order: int) -> bool:
-    """Whether each number follows from the few before it by one rule: sines, exponentials, ramps; of 3, squares."""
+    """Whether each number is the same linear function of the `order` numbers before it, as in sines, exponentials and
+    ramps; with order 3, in squares too."""
     if not line.isfinite().all() or not line.any():
         return False
     before = torch.stack([line[place : place - order] for place in range(order)], dim=1)

@@ -1,4 +1,4 @@
-"""How large a model is, by the challenge's rule and by others' beside it.
+"""How large a model is: by the challenge's rule, and as others count.
 
 The rule: distinct storage elements of all parameters, trainable and frozen, and of non-boolean buffers. Counting
 tensors by the `data_ptr` of the first one seen, as the public verifier does, is fooled by a small view that is

@@ -1,8 +1,8 @@
 """Where attention is in a graph, what it carries between positions, and how much is computed after it.
 
-Attention's weights are a softmax over as many keys as there are tokens, or a few more (a learned first key, a sink), or
-exponentials that stand for one; in a graph with neither, they are products of queries and keys (linear attention, if it
-is written with its weights). A sum of products with weights is a mix: there alone may positions meet.
+Attention weights are a softmax over as many keys as there are tokens, or a few more (a learned first key, a sink), or
+exponentials that take its place. In a graph with neither, they are products of queries and keys (linear attention, if
+it is written with its weights). A sum of products with weights is a mix: only there may positions exchange information.
 
 Shapes: T tokens.
 """
@@ -20,11 +20,11 @@ MOST_EXTRA_KEYS = 4
 
 class Flow(NamedTuple):
     weights: dict[int, bool]
-    """Values that are attention's weights; whether they come out of a softmax, and so are shares already."""
+    """Values that are attention weights; True if they come from a softmax, and so sum to one already."""
     scores: Sequence[int]
-    """What weights are made of, or products of queries and keys themselves."""
+    """Values that weights are computed from, or the products of queries and keys themselves."""
     values: Sequence[int]
-    """What weights are multiplied with."""
+    """Values that weights are multiplied with."""
     mixes: Sequence[int]
     width: int
     """The most numbers that the attentions of one layer carry to a position."""

@@ -1,7 +1,7 @@
-"""What a traced pass is here: nodes, each an allowed operation on earlier values; and the tensors it starts from.
+"""A traced pass as data: nodes, each an allowed operation on earlier values, and the tensors that it starts from.
 
-It came from an untrusted process as JSON and bytes. Once read, it is known to be well-formed, small, and of allowed
-operations alone; what no logit depends on is gone.
+It came from an untrusted process as JSON and bytes. Once read, it is known to be well-formed, small, and made only of
+allowed operations; operations on which no logit depends are left out.
 
 Shapes: T tokens, V tokens in the vocabulary.
 """
@@ -18,7 +18,7 @@ from lab.smallest_adder.graph.operations import NUMBER_TYPES, Kind, operation
 IDS = 0
 MOST_NODES = 5_000
 LARGEST_VALUE = 1 << 22
-"""Elements of one value, of one sequence."""
+"""The most elements that a value may have, for one sequence."""
 
 
 class Value(int):
@@ -46,7 +46,7 @@ class Node(NamedTuple):
 
 
 def copied(to: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """torch's own has no rule for `vmap`."""
+    """What aten.copy does; torch's own has no rule for `vmap`."""
     return numbers.to(to.dtype).expand(to.shape)
 
 
@@ -66,11 +66,11 @@ class Tensor(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it is counted as it is: a parameter, or a buffer of numbers."""
+        """Whether the challenge's rule counts the tensor: a parameter, or a buffer of numbers."""
         return self.kind in ("parameter", "buffer") and self.dtype != "bool"
 
     def of(self, whole: torch.Tensor) -> torch.Tensor:
-        """As it lies in its storage, which is one-dimensional."""
+        """The tensor as a view of its storage `whole`, which is one-dimensional."""
         return whole.as_strided(self.shape, self.stride, self.offset)
 
 
@@ -82,7 +82,7 @@ class Graph(NamedTuple):
     tensors: Sequence[Tensor]
     storages: Mapping[int, torch.Tensor]
     blank: Mapping[int, torch.Tensor]
-    """Every value, without its numbers."""
+    """Every value with its shape and type, but without numbers."""
 
     @property
     def tokens(self) -> int:
@@ -96,7 +96,8 @@ class Graph(NamedTuple):
         return self.blank[value].shape
 
     def downstream(self, sources: set[int], by_shape: bool = True) -> set[int]:
-        """The values that depend on any of `sources`, and these; with `by_shape` if they need but its shape, too."""
+        """The values that depend on any of `sources`, and the sources themselves. With `by_shape`, also those that
+        depend only on a value's shape."""
         found = set(sources)
         for node in self.nodes:
             if found.intersection(node.inputs) and (by_shape or node.kind is not Kind.MAKE):
@@ -105,7 +106,10 @@ class Graph(NamedTuple):
 
 
 def read_graph(sent: Any, pieces: Sequence[bytes], tokens: int) -> Graph:
-    """Raises ValueError, and whatever a malformed graph makes torch raise."""
+    """Reads the graph of a pass over `tokens` tokens, with the numbers of its tensors in `pieces`.
+
+    Raises ValueError, and whatever a malformed graph makes torch raise.
+    """
     tensors, storages = _tensors(sent["tensors"], pieces)
     if len(sent["nodes"]) > MOST_NODES:
         raise ValueError(f"{len(sent['nodes']):,} operations; at most {MOST_NODES:,}")
@@ -129,7 +133,7 @@ def _tensors(sent: Any, pieces: Sequence[bytes]) -> tuple[list[Tensor], dict[int
     for tensor in tensors:
         sizes = [*tensor.shape, *tensor.stride, tensor.offset, tensor.storage]
         if any(type(size) is not int or size < 0 for size in sizes):
-            raise ValueError(f"{tensor.name}: a shape that is none")
+            raise ValueError(f"{tensor.name}: an impossible shape")
         if tensor.dtype not in NUMBER_TYPES:
             raise ValueError(f"{tensor.name}: numbers of type {tensor.dtype}; allowed: {', '.join(NUMBER_TYPES)}")
         dtype = NUMBER_TYPES[tensor.dtype]

@@ -51,7 +51,7 @@ PRODUCTS = (*CONTRACTIONS, "mul", "div", "addcmul", "addcdiv", "lerp")
 _SAME_AS = {"_unsafe_view": "reshape", "view": "reshape", "_reshape_alias": "reshape", "lift_fresh": "alias",
             "unsafe_split": "split", "empty": "zeros", "empty_like": "zeros_like",
             "new_empty": "new_zeros"}  # fmt: skip
-"""By what an operation is done here: views of any layout, and nothing that was in memory before."""
+"""Operations that are replaced: by ones that take any memory layout, or that do not show what was in memory before."""
 
 NUMBER_TYPES = {
     name: getattr(torch, name)

@@ -1,6 +1,6 @@
-"""A graph at work: many sequences at once, with numbers or values exchanged if one wants to see what they are for.
+"""Runs a graph on many sequences at once. Numbers or values can be exchanged, to see what they are for.
 
-What does not depend on the ids is computed once; the rest by `vmap`, so sequences cannot see each other.
+Values that do not depend on the ids are computed once; the others by `vmap`, so sequences cannot see each other.
 
 Shapes: B sequences, T tokens, A positions with logits (all, or the last alone), V tokens in the vocabulary.
 """
@@ -17,7 +17,7 @@ from lab.smallest_adder.graph.graph import IDS, Graph, Node
 MOST_AT_ONCE = 1024
 NUMBERS_AT_ONCE = 1 << 22
 
-# a slow operation is no news to those who verify
+# an operation without a rule for vmap is only slow, so no warning is needed
 torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # pyright: ignore[reportAttributeAccessIssue]
 
 OTHER_PRECISION = {
@@ -37,7 +37,15 @@ class Program:
         other_precision: bool = False,
         tick: Callable[[], Any] = lambda: None,
     ) -> None:
-        """`storages` instead of the graph's; `changes`: what becomes of values; `tick` is called again and again."""
+        """A graph that can be run.
+
+        Args:
+            graph: what is computed.
+            storages: numbers that are used instead of the graph's own.
+            changes: functions that are applied to values, by the number of the value.
+            other_precision: compute in float64 what is written in float32, and the other way around.
+            tick: called again and again while the graph runs.
+        """
         self.graph, self.tick = graph, tick
         self.changes = dict(changes or {})
         self.default = torch.float64 if other_precision and "float64" not in _types(graph) else torch.float32
@@ -55,14 +63,14 @@ class Program:
         self.at_once = max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // max(1, largest)))
 
     def logits(self, ids_BT: np.ndarray) -> torch.Tensor:
-        """(B, A, V)."""
+        """The logits, (B, A, V)."""
         parts = np.split(ids_BT, range(self.at_once, len(ids_BT), self.at_once))
         return torch.cat([self.run(part)[0] for part in parts])
 
     def run(
         self, ids_BT: np.ndarray, watch: Collection[int] = (), frozen: Mapping[int, torch.Tensor] | None = None
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
-        """The logits (B, A, V), and the values to `watch`; `frozen` ones (B, ...) stay what they are."""
+        """The logits (B, A, V), and the values to `watch`. `frozen` values (B, ...) are given and not computed."""
 
         def one(ids_T: torch.Tensor, kept: Mapping[int, torch.Tensor]) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
             values = {**self.fixed, IDS: ids_T.reshape(self.graph.ids)}
@@ -102,7 +110,8 @@ def _in_other_precision(node: Node) -> Node:
 def written_after(programs: Sequence[Program], prompts_BT: np.ndarray, length: int) -> np.ndarray:
     """The greedy continuation (B, length) of prompts; 0 if logits are not numbers.
 
-    One program of the full length, which sees the same padding after what is written so far, or one for each length.
+    `programs`: one program of the full length, which sees padding after what was written so far, or one for each
+    length.
     """
     start = prompts_BT.shape[1]
     ids_BT = np.pad(prompts_BT, ((0, 0), (0, length)))
@@ -115,7 +124,7 @@ def written_after(programs: Sequence[Program], prompts_BT: np.ndarray, length: i
 
 
 def confirmed(program: Program, prompts_BT: np.ndarray, drafts_BT: np.ndarray) -> np.ndarray:
-    """Whether each generated token is, after what was drafted before it, the one that is drafted (B, length)."""
+    """Whether the program would write each token of the drafts after the drafted tokens before it, (B, length)."""
     ids_BT = np.concatenate([prompts_BT, drafts_BT[:, :-1]], axis=1)
     logits_BAV = program.logits(ids_BT)[:, -drafts_BT.shape[1] :]
     return logits_BAV.argmax(-1).numpy() == drafts_BT

@@ -11,13 +11,13 @@ from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial
 
 PLACES = 24
-"""Tokens that are exchanged, of one problem."""
+"""The number of tokens of one problem that are exchanged."""
 
 
 def causality(trial: Trial) -> str:
     """Stops looking ahead: what follows a position never changes its logits.
 
-    A causal mask does just that. Answers that are shown must not be confirmed unless they are written, either.
+    A causal mask is enough. The model must also not confirm an answer that it is shown but would not write.
     """
     if len(trial.programs) > 1:
         return "the model gives the last position's logits alone, and nothing follows it"
@@ -36,7 +36,7 @@ def causality(trial: Trial) -> str:
     if drafts is not None:
         one_pass = trial.confirmed(trial.prompts, drafts)
         if (trial.outputs != drafts)[one_pass].any():
-            raise Objection("an answer that the model does not write was confirmed by it when it saw it")
+            raise Objection("the model confirmed an answer that it was shown, but that it does not write")
     return f"at all {program.graph.tokens} positions"
 
 
@@ -45,10 +45,11 @@ def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def self_attention(trial: Trial) -> str:
-    """Stops models without attention, and those that do as well when attention looks everywhere alike.
+    """Stops models without attention, and those that are as often right if attention looks everywhere alike.
 
-    A model that adds must find the digits that it adds. It is also measured whether what it finds depends on the
-    tokens: if no weight ever changes, attention is a fixed causal convolution: the architecture holds the algorithm.
+    A model that adds must find the digits that it adds. It is also measured whether attention weights
+    depend on the tokens. If no weight ever changes, attention is a fixed causal convolution, and the architecture holds
+    the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
         raise Objection("no softmax over the tokens is computed: no self-attention")
@@ -84,10 +85,10 @@ def _change_of_weights(trial: Trial) -> float:
 def attention_alone(trial: Trial) -> str:
     """Stops arithmetic beside attention.
 
-    One token is changed, while attention's sums over positions stay what they were: then what attention reads, and the
-    logits, change at that token's position and at no other, and a score with that query or that key alone. What a
-    transformer does elsewhere it does position by position. (Activation patching, as in Geiger et al. 2021,
-    arXiv 2106.02997, here to test what may flow where.)
+    One token is changed, while attention's sums over positions are kept. Then the logits, and what attention reads, may
+    change only at that token's position, and scores only if they belong to that query or that key. Everything else in a
+    transformer is computed position by position. (Activation patching, as in Geiger et al. 2021, arXiv 2106.02997, here
+    to test what may flow where.)
     """
     places = 0
     for program, flow in zip(trial.programs, trial.flows, strict=True):
@@ -103,7 +104,7 @@ def _look(trial: Trial, program: Program, flow: Flow) -> int:
     changed_BT = same_BT.copy()
     changed_BT[np.arange(len(places)), places] = other_T[places]
     watch = [*flow.mixes, *flow.values, *flow.scores]
-    # the same row in the same place of a batch of the same shape: what is computed alike is alike to the bit
+    # rows at the same place of batches of the same shape, because equal computations then give equal bits
     logits_BAV, before = program.run(same_BT, watch)
     frozen = {value: before[value] for value in flow.mixes}
     changed_BAV, after = program.run(changed_BT, watch, frozen)
@@ -136,9 +137,9 @@ def _local(one: torch.Tensor, other: torch.Tensor, here: set[int]) -> bool:
 
 
 def _scores_local(one: torch.Tensor, other: torch.Tensor, here: set[int]) -> bool:
-    """Whether all that differs in (..., queries, keys) is one query or the given keys.
+    """Whether scores (..., queries, keys) differ only at one query or at the given keys.
 
-    But for a number that is added to all of a query's scores, which its softmax takes away.
+    A number that is added to all scores of a query does not count, because the softmax cancels it.
     """
     keys = [key for key in range(one.shape[-1]) if key not in here]
     first, second = (scores[..., keys] - scores[..., keys].amax(-1, keepdim=True) for scores in (one, other))

@@ -10,7 +10,7 @@ from lab.smallest_adder.trial import Objection, Trial, Unusable
 def interface(trial: Trial) -> str:
     """Stops what is no submission: exports that are missing or too large, no module.
 
-    The challenge's own bounds. A module with metadata beside it is a module too.
+    These are the challenge's own bounds. A module may come with metadata.
     """
     exports = trial.child.ask("load", source=trial.text)
     for name, able in zip(("build_model", "encode", "decode"), exports["callable"], strict=True):
@@ -26,7 +26,8 @@ def interface(trial: Trial) -> str:
 
 
 def encode_bounds(trial: Trial) -> str:
-    """Stops prompts beyond 35 tokens, outside the vocabulary, of a length that tells something, or out of memory.
+    """Stops prompts that have over 35 tokens, tokens outside the vocabulary, a length that depends on the numbers, or
+    tokens that depend on earlier calls.
 
     Padded numbers always have the same length, and the same digits the same tokens.
     """
@@ -47,9 +48,9 @@ def encode_bounds(trial: Trial) -> str:
 def encode_copies(trial: Trial) -> str:
     """Stops sums and carries in the prompt: each token is a one-to-one code of at most two digits.
 
-    Digits are changed one by one, and a token may change with two of them at most, on sums of nines too, where a carry
-    would run through all places. Copies of digits, in any order and code, are such tokens. A table of them writes the
-    prompts of the problems that count.
+    Digits are changed one by one, and each token may change with at most two of them. Sums of nines are among the
+    problems, because a carry would run through all their places. Copies of digits pass, in any order and code. A table
+    of these tokens writes the prompts of the problems that count.
     """
     bases = trial.practice[-48:]
     changed = neighbours(bases)
@@ -63,10 +64,11 @@ def encode_copies(trial: Trial) -> str:
 
 
 def decode_honesty(trial: Trial) -> str:
-    """Stops arithmetic left to decode, and sums that reach it by another way than tokens.
+    """Stops arithmetic that is left to decode, and sums that reach decode by another way than tokens.
 
-    Generated tokens are changed one by one: each decimal place of the answer may depend on one of them, and is a
-    function of it. Reading digits in any order and code is, up to a stop token too. A table of that reads what counts.
+    Generated tokens are changed one by one: each decimal place of the answer may depend on one of them, and must be a
+    function of it. Reading digits passes, in any order and code, and also up to a stop token. A table of this function
+    reads the answers that count.
     """
     answers = trial.decode(trial.outputs.tolist())
     trial.good = np.array([answer == total for answer, total in zip(answers, trial.sums.tolist(), strict=True)])

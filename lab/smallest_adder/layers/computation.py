@@ -12,8 +12,8 @@ from lab.smallest_adder.trial import Objection, Trial, Unusable
 def graph(trial: Trial) -> str:
     """Stops what is no fixed computation of allowed operations: Python, libraries beside torch, random numbers.
 
-    The pass over a prompt for practice is written down once, and is the model from here on. In a transformer tokens
-    are data and never decide what is computed, so nothing of it is lost.
+    The pass over a practice prompt is written down once, and this graph is the model from here on. In a transformer,
+    tokens are data and never decide what is computed, so nothing is lost.
     """
     start = trial.prompts.shape[1]
     whole = _traced(trial, start + trial.length - 1)
@@ -40,7 +40,8 @@ def _traced(trial: Trial, tokens: int) -> Graph:
 def arithmetic(trial: Trial) -> str:
     """Stops integer arithmetic, comparisons and rounding of what is learned or attended to.
 
-    Tokens and positions may be compared, to mask or look something up; what has weights in it is smooth or has hinges.
+    Tokens and positions may be compared, to mask or look something up. What depends on weights must be smooth, or have
+    hinges.
     """
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):
         counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
@@ -62,8 +63,8 @@ def _is_whole(dtype: torch.dtype) -> bool:
 def size_around_attention(trial: Trial) -> str:
     """Stops weights that are built by many operations before attention, and an adder that is unrolled after it.
 
-    The contract says how much attention may carry to a position, by the parameters, and how much may follow on it: a
-    layer's norms and its feed-forward do.
+    The contract bounds how much attention may carry to a position, depending on the parameters, and how much may be
+    computed after it: a layer's norms and its feed-forward fit.
     """
     counts = trial.counts
     carried = contract.CARRIED + (counts.parameters if counts else 0) // contract.PARAMETERS_FOR_ONE_MORE

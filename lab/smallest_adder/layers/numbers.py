@@ -11,7 +11,8 @@ from lab.smallest_adder.trial import COLLAPSED, Objection, Trial
 def numbers_in_the_code(trial: Trial) -> str:
     """Stops weights that are no parameters: in text, attributes, globals, sizes, seeds, masks, settings of operations.
 
-    A model needs a few numbers in its code, an epsilon, a period; ramps, waves and masks are described by few.
+    A model needs a few numbers in its code, such as an epsilon or a period. Ramps, waves and masks are described by few
+    numbers.
     """
     whole = trial.graphs[-1]
     found: set[float] = set()
@@ -30,7 +31,7 @@ def numbers_in_the_code(trial: Trial) -> str:
 
 
 def parameters_matter(trial: Trial) -> str:
-    """Stops models whose weights are for show: with zeros or noise in their place nothing may be left.
+    """Stops models whose weights are for show: with zeros or noise in their place, hardly any answer may be right.
 
     An honest model knows nothing without its weights.
     """
@@ -60,7 +61,8 @@ def _replaced(trial: Trial, seed: int | None) -> dict[int, torch.Tensor]:
 
 
 def precision(trial: Trial) -> str:
-    """Stops several numbers in one, and rounding by adding a large number: both live on the last bits.
+    """Stops weights that hold several numbers each, and rounding by adding a large number: both depend on the last
+    bits.
 
     The same graph is computed in double precision instead of single, or the other way around, its parameters with it.
     An honest model is right in both.

@@ -11,13 +11,13 @@ QUALIFYING = 0.99
 
 
 def generation(trial: Trial) -> str:
-    """Stops nothing by itself: the practice problems through the greedy loop."""
+    """Runs the practice problems through the greedy loop. Stops nothing by itself."""
     trial.outputs = written_after(trial.programs, trial.prompts, trial.length)
     return f"{trial.length} tokens for each of {len(trial.outputs):,} problems for practice"
 
 
 def accuracy(trial: Trial) -> str:
-    """Stops what cannot add: 99 % of all problems, to the digit, is the challenge's bar."""
+    """Stops what cannot add: the challenge asks for 99 % of all problems, with every digit right."""
     start = time.perf_counter()
     if trial.writing is None:
         raise Objection("without prompts that copy digits there is nothing to count")

@@ -1,7 +1,7 @@
-"""The layers in the order in which they are tried: what one builds upon comes before it.
+"""The layers in the order in which they are tried: each comes after those that it builds upon.
 
-The challenge's own seven (interface, self-attention, causality, encode bounds and determinism, decode honesty, source)
-made exact; the source is judged by what it computes.
+They make the challenge's own seven exact (interface, self-attention, causality, encode bounds and determinism, decode
+honesty, source). The source is judged by what it computes.
 """
 
 from collections.abc import Callable

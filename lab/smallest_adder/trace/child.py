@@ -21,7 +21,7 @@ LONGEST_NUMBERS = 256 << 20
 """Bytes of all parameters and buffers together."""
 
 LONGEST_TEXT = 16 << 20
-"""Bytes of JSON, which may take thirty times as much when it is read."""
+"""Bytes of JSON, which may take thirty times as much memory when it is read."""
 
 
 STARTING = 600
@@ -34,9 +34,9 @@ class Limits(NamedTuple):
     memory: int = 4 << 30
     """Bytes of address space of its process, of which Python and torch take about 0.7 GB."""
     seconds: int = 600
-    """For the whole trial."""
+    """Seconds for the whole trial."""
     confined: bool = True
-    """Without it a submission runs even where there is no seccomp: it can then do whatever its user can."""
+    """If False, a submission runs even if there is no seccomp; it can then do whatever its user can."""
 
 
 class Misbehaved(Exception):  # noqa: N818
@@ -44,7 +44,7 @@ class Misbehaved(Exception):  # noqa: N818
 
 
 class Clock:
-    """Runs from when its process is ready, which importing torch may delay by a minute; a trial has one."""
+    """The clock of a trial. It starts when the process is ready, which importing torch may delay by a minute."""
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
@@ -55,7 +55,7 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Raises Misbehaved when nothing is left."""
+        """The seconds that are left. Raises Misbehaved if there are none."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise Misbehaved(f"no verdict within {self.seconds} seconds")
@@ -66,10 +66,10 @@ class Child:
     """One process, to hold a submission."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
-        """Raises TaskError where processes cannot be confined."""
+        """Starts the process. Raises TaskError if processes cannot be confined here."""
         if limits.confined and not confinable():
             raise TaskError(
-                "submissions are untrusted code, confined by seccomp (Linux on x86-64 or ARM), which is not to be had "
+                "submissions are untrusted code, confined by seccomp (Linux on x86-64 or ARM), which is not available "
                 "here; unconfined=true runs one that you trust"
             )
         from lab.smallest_adder.trace.worker import serve
@@ -90,7 +90,7 @@ class Child:
         clock.start()
 
     def ask(self, question: str, **details: Any) -> Any:
-        """Raises Misbehaved when the answer is not had."""
+        """The submission's answer to a question. Raises Misbehaved if there is none."""
         return self._receive({"question": question, **details})[0]
 
     def trace(self, ids: Sequence[int], vocabulary: int) -> tuple[Any, list[bytes]]:
@@ -98,7 +98,7 @@ class Child:
         return self._receive({"question": "trace", "ids": list(ids), "vocabulary": vocabulary})
 
     def _receive(self, request: dict[str, Any] | None) -> tuple[Any, list[bytes]]:
-        """The answer to a request, or what comes unasked. Raises Misbehaved."""
+        """The answer to a request; without one, what the process sends by itself. Raises Misbehaved."""
         late = threading.Event()
 
         def end() -> None:
@@ -158,7 +158,7 @@ def plain(text: object, longest: int = 300) -> str:
 
 
 def integers(values: Any) -> Sequence[int]:
-    """What should be a list of ints, from a process that may send anything. Raises Misbehaved."""
+    """The list of ints that a process should have sent. Raises Misbehaved if it sent anything else."""
     if type(values) is not list or any(type(value) is not int for value in values):
         raise Misbehaved("sent no list of integers")
     return values

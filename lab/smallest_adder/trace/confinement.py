@@ -1,4 +1,4 @@
-"""A process gives up, for good, all that a submission has no need of, and says what it could give up here.
+"""Confines a process for good: it gives up all rights that a submission does not need, if the system lets it.
 
 Seccomp (a list of the system calls that are allowed; all others fail): no file is opened for writing, made, moved or
 deleted, no socket is opened, no program, process or thread started, no signal sent, no limit changed. Landlock, if the
@@ -34,7 +34,8 @@ ALLOWED = {
     ),
 }
 # fmt: on
-"""Reading, writing to what is open, memory, time, threads' locks, asking who and where one is."""
+"""Reading, writing to open files, memory, time, locks of threads, and asking for the process's own identity and
+folder."""
 
 CLONE3 = 435
 OPEN = {"x86_64": ((257, 2), (2, 1)), "aarch64": ((56, 2),)}
@@ -75,10 +76,14 @@ def confinable() -> bool:
 
 
 def confine(memory: int, seconds: int, strictly: bool = True) -> list[str]:
-    """Confine this process and its threads; `memory` in bytes of address space, `seconds` of processor time.
+    """Confines this process and its threads.
 
-    Returns what is now in force. Landlock is done without where the kernel has none; the rest only unless `strictly`.
-    Raises OSError when the kernel does not go along.
+    Args:
+        memory: bytes of address space.
+        seconds: seconds of processor time.
+        strictly: raise if limits or seccomp are not available. Landlock is left out if the kernel has none.
+
+    Returns what is now in force. Raises OSError if the kernel refuses.
     """
     in_force = []
     try:
@@ -106,7 +111,7 @@ def confine(memory: int, seconds: int, strictly: bool = True) -> list[str]:
 
 
 def lacks(in_force: Collection[str]) -> list[str]:
-    """What a submission could do here, for want of a confinement."""
+    """What a submission could do here because a confinement is missing."""
     if SECCOMP_NAME not in in_force:
         return ["anything that its user can"]
     return [] if LANDLOCK_NAME in in_force else ["read files that its user can read"]
@@ -130,7 +135,7 @@ def _read_only_python(libc: ctypes.CDLL) -> bool:
         return False  # an older kernel; seccomp still keeps files from harm
     folders = {sys.prefix, sys.base_prefix, "/usr/lib", "/usr/share/zoneinfo", "/lib", "/lib64"}
     folders |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    folders |= {"/proc/cpuinfo", "/sys/devices/system/cpu"}  # by which libraries choose the fastest code
+    folders |= {"/proc/cpuinfo", "/sys/devices/system/cpu"}  # libraries read these to choose the fastest code
     for path in filter(os.path.exists, folders):
         rights = READING if os.path.isdir(path) else READING_A_FILE
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)

@@ -20,7 +20,7 @@ IDS = 0
 
 
 class Tape(TorchDispatchMode):
-    """Inside, every operation is done and written to `nodes` as [name, arguments, settings, results]."""
+    """While it is entered, every operation is done, and written to `nodes` as [name, arguments, settings, results]."""
 
     def __init__(self, ids: torch.Tensor) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Tape(TorchDispatchMode):
         return out
 
     def value(self, tensor: torch.Tensor) -> int:
-        """The number of a tensor; one that is not known comes from outside."""
+        """The number of a tensor. A tensor that was not seen before comes from outside."""
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][0]
         if self._is_the_list_of_ids(tensor):
@@ -55,7 +55,7 @@ class Tape(TorchDispatchMode):
 
     def _number(self, tensor: torch.Tensor) -> int:
         if id(tensor) not in self._seen:
-            self._seen[id(tensor)] = (next(self._values), tensor)  # which is kept, so that no later one has its id
+            self._seen[id(tensor)] = (next(self._values), tensor)  # kept, so that no later tensor gets its id
         return self._seen[id(tensor)][0]
 
     def _is_the_list_of_ids(self, tensor: torch.Tensor) -> bool:
@@ -79,7 +79,7 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
     """The pass of a model over one sequence, and the number of its logits.
 
     The ids are given as a batch of one row; if the model does not take that, as a row alone; then as a plain list.
-    Raises what the first of these raises when none gives logits.
+    If none of them gives logits, raises what the first of them raised.
     """
     batch = torch.tensor([ids])
     refused: Exception | None = None
@@ -115,7 +115,7 @@ def first(output: Any) -> Any:
 
 
 def warm_up() -> None:
-    """What torch imports when a pass is first written down."""
+    """Makes torch import now what it would import when a pass is first written down."""
     torch.backends.mha.set_fastpath_enabled(False)
     table = torch.eye(3)
 

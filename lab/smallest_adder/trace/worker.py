@@ -1,8 +1,9 @@
 """A submission in a process of its own, seen from inside: loads it, once confined, and answers questions about it.
 
 A question is JSON {"question": name, "stamp": text, ...}; an answer is {"value": ...} or {"error": text} and repeats
-the stamp. A model is answered with {"value": graph, "bytes": sizes}, and that many pieces follow: the numbers it
-takes from outside. Nothing here is trusted: whatever comes out is judged as the submission's own.
+the stamp. A question for the model's graph is answered with {"value": graph, "bytes": sizes}, and as many pieces
+follow: the numbers that the graph takes from outside. Nothing here is trusted: whatever comes out is judged as the
+submission's own.
 """
 
 import json
@@ -25,11 +26,11 @@ warm_up()
 NAME = "submission"
 
 LARGEST_INTEGER = 10**40
-"""Beyond it a decoded number is sent as none: its digits could take forever to write."""
+"""A decoded number this large is not sent, because writing its digits could take forever."""
 
 
 def serve(connection: Connection, limits: tuple[int, int], confined: bool) -> None:
-    """Say which confinements are in force, before anything of the submission is here; then answer questions."""
+    """Sends which confinements are in force, before it has any code of the submission; then answers questions."""
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
@@ -89,7 +90,7 @@ class Worker:
         return prompts
 
     def on_decode(self, pieces: list[bytes], outputs: Sequence[list[int]]) -> list[int | str]:
-        """An int as it is; if there is none, why."""
+        """For each output the int that `decode` returns, or the reason why there is none."""
         answers: list[int | str] = []
         for output in outputs:
             try:
@@ -111,7 +112,7 @@ class Worker:
         self.model = model.eval()
 
     def on_trace(self, pieces: list[bytes], ids: list[int], vocabulary: int) -> dict[str, Any]:
-        """The model's pass over the ids, and all that it has registered or taken from elsewhere."""
+        """The model's pass over the ids, with all tensors that it has registered or takes from elsewhere."""
         own = {id(tensor): (name, kind, tensor) for name, kind, tensor in registered(self.model)}
         tape, logits = written_down(self.model, ids, vocabulary)
         used = {id(tensor): value for value, tensor in tape.outside.items()}
