@@ -47,9 +47,9 @@ def probe(config: ProbeConfig) -> None:
     quiet_libraries()
     from lab.drawing.lines import end
     from lab.probing import page
+    from lab.probing.assembly import circuit
     from lab.probing.bridge import open_model
     from lab.probing.charts import table
-    from lab.probing.circuit import circuit
     from lab.probing.instruments import Session
     from lab.probing.verdicts import in_short
 

@@ -1,28 +1,23 @@
-"""What several instruments found, as one circuit: which head attends to which digit, which components bring the carry
-about, and which component passes it to which.
+"""A circuit: which head attends to which digit, which components bring the carry about, and which component passes it
+to which. And its drawing: digits on the left, a column for each layer, and the answer on the right.
 
-Arrows between components are paths of the carry (lab/probing/path_patching.py). A head that fetches a digit of the
-column itself has no such arrow, because the two sums of a pair differ only in the carry.
+`lab.probing.assembly` puts it together from what instruments found.
 """
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import NamedTuple
 
-import numpy as np
-
-from lab.probing.alignment import Aligned, Alignment, aligned_heads
 from lab.probing.components import Component
-from lab.probing.measured import Measured
 
 ANSWER = "s_k"
 """The digit that is written."""
-_EFFECT = 0.1
-"""The smallest effect that is part of the circuit."""
-_PARTS = 12
-"""The largest number of components."""
-
-Found = Mapping[str, Sequence[Measured]]
-"""What each instrument measured, by its name."""
+_WIDTH, _HEIGHT = 108, 46
+"""The size of a box, in pixels."""
+_ACROSS, _DOWN = 170, 66
+"""The distance from one box to the next, in pixels."""
+_MARGIN = 14
+_THINNEST, _THICKEST = 1.0, 6.0
 
 
 class Arrow(NamedTuple):
@@ -48,8 +43,6 @@ class Circuit(NamedTuple):
 
     def _repr_svg_(self) -> str:
         """What a notebook shows."""
-        from lab.probing.diagram import svg
-
         return svg(self)
 
     @property
@@ -62,90 +55,96 @@ class Circuit(NamedTuple):
         return sorted({arrow.start for arrow in self.arrows if arrow.start[1:2] == "_"})
 
 
-def circuit(found: Found) -> Circuit:
-    """The circuit that the measured instruments show. It has no parts if none of them found any."""
-    looking, effects, paths = _looking(found), _effects(found), _paths(found)
-    weights: dict[Component, float] = dict(effects)
-    for one in looking:
-        head = Component("head", one.layer, one.head)
-        weights[head] = max(weights.get(head, 0.0), one.weight)
-    for (start, end), effect in paths.items():
-        for part in (start, end):
-            if part is not None:
-                weights[part] = max(weights.get(part, 0.0), effect)
-    chosen = sorted(weights, key=lambda part: -weights[part])[:_PARTS]
-    arrows = [Arrow(_digit(one), str(Component("head", one.layer, one.head)), one.weight) for one in looking]
-    arrows += [Arrow(str(start), str(end or ANSWER), effect) for (start, end), effect in paths.items()]
-    inside = {ANSWER, *map(str, chosen)}
-    arrows = [arrow for arrow in arrows if arrow.end in inside and (arrow.start in inside or arrow.start[1:2] == "_")]
-    return Circuit(sorted(chosen, key=_order), {part: effects[part] for part in chosen if part in effects}, arrows)
+class Box(NamedTuple):
+    x: float
+    y: float
+    name: str
+    lines: list[str]
+    """The text below the name."""
+    kind: str
+    """"digit", "head", "mlp" or "answer"."""
 
 
-def _order(part: Component) -> tuple[int, bool, int]:
-    """From left to right: heads are before the MLP of their layer."""
-    return part.layer, part.kind != "head", part.head
+class Line(NamedTuple):
+    path: str
+    """Of SVG."""
+    thickness: float
+    label: str
+    looks: bool
+    """Whether it shows what a head attends to, and not what a component passes on."""
 
 
-def _digit(one: Aligned) -> str:
-    return f"{one.number[0]}_k{one.offset:+d}" if one.offset else f"{one.number[0]}_k"
+class Diagram(NamedTuple):
+    width: float
+    height: float
+    box_width: float
+    box_height: float
+    boxes: list[Box]
+    lines: list[Line]
 
 
-def able(found: Found) -> list[int | str]:
-    """The lengths at which the subject gets at least half of the digits right. What it attends to at other lengths does
-    not show how it adds. Empty if competence was not measured."""
-    if not found.get("competence"):
-        return []
-    digits = found["competence"][1]
-    return [length for length, value in zip(digits.axes["length"], digits.value, strict=True) if value >= 0.5]
+def svg(circuit: Circuit) -> str:
+    """The drawing, in the colours of the page around it; "" for a circuit without parts."""
+    from jinja2 import Environment
+
+    if not circuit.parts:
+        return ""
+    template = Environment(autoescape=True).from_string(files("lab.probing").joinpath("circuit.svg").read_text("utf-8"))
+    return template.render(diagram=diagram(circuit))
 
 
-def _looking(found: Found) -> list[Aligned]:
-    """Heads, and the digits of the operands that they attend to."""
-    if not found.get("alignment"):
-        return []
-    measured = found["alignment"][:3]
-    lengths = able(found) or measured[0].axes["length"]
-    aligned = aligned_heads(Alignment(*(one.only("length", lengths) for one in measured)))
-    return [one for one in aligned if one.number != "sum"]
+def diagram(circuit: Circuit) -> Diagram:
+    """The boxes and lines of a circuit. Layers without a part have no column."""
+    steps = sorted({(part.layer, part.kind != "head") for part in circuit.parts})
+    columns = [
+        [Box(0, 0, digit, [], "digit") for digit in circuit.digits],
+        *(
+            [_box(part, circuit) for part in circuit.parts if (part.layer, part.kind != "head") == step]
+            for step in steps
+        ),
+        [Box(0, 0, ANSWER, ["is written"], "answer")],
+    ]
+    columns = [column for column in columns if column]
+    tallest = max(map(len, columns))
+    placed = [
+        box._replace(x=_MARGIN + number * _ACROSS, y=_MARGIN + (tallest - len(column)) * _DOWN / 2 + row * _DOWN)
+        for number, column in enumerate(columns)
+        for row, box in enumerate(column)
+    ]
+    by_name = {box.name: box for box in placed}
+    lines = [
+        Line(
+            _curve(by_name[arrow.start], by_name[arrow.end]),
+            _THINNEST + (_THICKEST - _THINNEST) * min(1.0, arrow.weight),
+            f"{arrow.end} looks at {arrow.start}: {arrow.weight:.0%} of its attention"
+            if by_name[arrow.start].kind == "digit"
+            else f"{arrow.start} tells {arrow.end}: {arrow.weight:.0%} of a carry",
+            by_name[arrow.start].kind == "digit",
+        )
+        for arrow in circuit.arrows
+    ]
+    return Diagram(
+        2 * _MARGIN + (len(columns) - 1) * _ACROSS + _WIDTH,
+        2 * _MARGIN + (tallest - 1) * _DOWN + _HEIGHT,
+        _WIDTH,
+        _HEIGHT,
+        placed,
+        lines,
+    )
 
 
-def _effects(found: Found) -> dict[Component, float]:
-    """The effect of patching each head and MLP at all tokens; the larger one of the two directions of the carry."""
-    known: dict[Component, float] = {}
-    for measured in found.get("patching", ()):
-        if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
-            everywhere = np.nan_to_num(np.abs(measured.at(place="everywhere").value)).max(0)
-            for place in np.argwhere(everywhere >= _EFFECT):
-                layer, *head = map(int, place)
-                part = Component("head", layer, *head) if head else Component("mlp", layer)
-                known[part] = float(everywhere[tuple(place)])
-    return known
+def _box(part: Component, circuit: Circuit) -> Box:
+    looks = [
+        f"{arrow.start} {arrow.weight:.0%}"
+        for arrow in circuit.arrows
+        if arrow.end == str(part) and arrow.start in circuit.digits
+    ]
+    carries = [f"carry {circuit.effects[part]:.0%}"] if part in circuit.effects else []
+    return Box(0, 0, str(part), [", ".join(looks[:2])] * bool(looks) + carries, part.kind)
 
 
-def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
-    """The effect of the path from each sender to each receiver (None: the logits): the largest one over both directions
-    of the carry and the inputs of the receiver."""
-    if not found.get("path_patching"):
-        return {}
-    measured = found["path_patching"][0]
-    names = measured.axes["receiver"]
-    heads = {input: len({name for name in names if name.endswith(f".{input}")}) for input in "qkv"}
-    effects = np.nan_to_num(np.abs(measured.value)).max(0)
-    known: dict[tuple[Component, Component | None], float] = {}
-    for row, sender in enumerate(measured.axes["sender"]):
-        for column, receiver in enumerate(names):
-            if effects[row, column] >= _EFFECT:
-                for end in _receiving(receiver, heads):
-                    pair = Component.named(sender), end
-                    known[pair] = max(known.get(pair, 0.0), float(effects[row, column]))
-    return known
-
-
-def _receiving(name: str, heads: Mapping[str, int]) -> list[Component | None]:
-    """The heads that a receiver belongs to: several if they share keys and values. None stands for the logits."""
-    if name == "logits":
-        return [None]
-    part, _, input = name.partition(".")
-    one = Component.named(part)
-    shared = heads["q"] // heads[input] if input in ("k", "v") and heads[input] else 1
-    return [one._replace(head=one.head * shared + n) for n in range(shared)] if input else [one]
+def _curve(start: Box, end: Box) -> str:
+    x, y = start.x + _WIDTH, start.y + _HEIGHT / 2
+    to_x, to_y = end.x - 6, end.y + _HEIGHT / 2  # the head of the arrow takes the rest
+    bend = max(30.0, (to_x - x) / 2)
+    return f"M{x:g},{y:g} C{x + bend:g},{y:g} {to_x - bend:g},{to_y:g} {to_x:g},{to_y:g}"

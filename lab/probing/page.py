@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.drawing.tables import Table
+from lab.probing.assembly import circuit
 from lab.probing.charts import figure, groups, table
-from lab.probing.circuit import circuit
-from lab.probing.diagram import svg
+from lab.probing.circuit import svg
 from lab.probing.measured import Measured
 
 _ROWS = 200

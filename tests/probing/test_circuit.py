@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.probing.circuit import ANSWER, circuit
+from lab.probing.assembly import circuit
+from lab.probing.circuit import ANSWER, diagram, svg
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
-from lab.probing.diagram import diagram, svg
 from lab.probing.instruments import INSTRUMENTS, Session
 from lab.probing.measured import Measured
 from lab.probing.verdicts import in_short, unable, verdicts

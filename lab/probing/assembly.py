@@ -1,0 +1,111 @@
+"""Puts together as one circuit what several instruments found.
+
+Arrows between components are paths of the carry (lab/probing/path_patching.py). A head that fetches a digit of the
+column itself has no such arrow, because the two sums of a pair differ only in the carry.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lab.probing.alignment import Aligned, Alignment, aligned_heads
+from lab.probing.circuit import ANSWER, Arrow, Circuit
+from lab.probing.components import Component
+from lab.probing.measured import Measured
+
+_EFFECT = 0.1
+"""The smallest effect that is part of the circuit."""
+_PARTS = 12
+"""The largest number of components."""
+
+Found = Mapping[str, Sequence[Measured]]
+"""What each instrument measured, by its name."""
+
+
+def circuit(found: Found) -> Circuit:
+    """The circuit that the measured instruments show. It has no parts if none of them found any."""
+    looking, effects, paths = _looking(found), _effects(found), _paths(found)
+    weights: dict[Component, float] = dict(effects)
+    for one in looking:
+        head = Component("head", one.layer, one.head)
+        weights[head] = max(weights.get(head, 0.0), one.weight)
+    for (start, end), effect in paths.items():
+        for part in (start, end):
+            if part is not None:
+                weights[part] = max(weights.get(part, 0.0), effect)
+    chosen = sorted(weights, key=lambda part: -weights[part])[:_PARTS]
+    arrows = [Arrow(_digit(one), str(Component("head", one.layer, one.head)), one.weight) for one in looking]
+    arrows += [Arrow(str(start), str(end or ANSWER), effect) for (start, end), effect in paths.items()]
+    inside = {ANSWER, *map(str, chosen)}
+    arrows = [arrow for arrow in arrows if arrow.end in inside and (arrow.start in inside or arrow.start[1:2] == "_")]
+    return Circuit(sorted(chosen, key=_order), {part: effects[part] for part in chosen if part in effects}, arrows)
+
+
+def _order(part: Component) -> tuple[int, bool, int]:
+    """From left to right: heads are before the MLP of their layer."""
+    return part.layer, part.kind != "head", part.head
+
+
+def _digit(one: Aligned) -> str:
+    return f"{one.number[0]}_k{one.offset:+d}" if one.offset else f"{one.number[0]}_k"
+
+
+def able(found: Found) -> list[int | str]:
+    """The lengths at which the subject gets at least half of the digits right. What it attends to at other lengths does
+    not show how it adds. Empty if competence was not measured."""
+    if not found.get("competence"):
+        return []
+    digits = found["competence"][1]
+    return [length for length, value in zip(digits.axes["length"], digits.value, strict=True) if value >= 0.5]
+
+
+def _looking(found: Found) -> list[Aligned]:
+    """Heads, and the digits of the operands that they attend to."""
+    if not found.get("alignment"):
+        return []
+    measured = found["alignment"][:3]
+    lengths = able(found) or measured[0].axes["length"]
+    aligned = aligned_heads(Alignment(*(one.only("length", lengths) for one in measured)))
+    return [one for one in aligned if one.number != "sum"]
+
+
+def _effects(found: Found) -> dict[Component, float]:
+    """The effect of patching each head and MLP at all tokens; the larger one of the two directions of the carry."""
+    known: dict[Component, float] = {}
+    for measured in found.get("patching", ()):
+        if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
+            everywhere = np.nan_to_num(np.abs(measured.at(place="everywhere").value)).max(0)
+            for place in np.argwhere(everywhere >= _EFFECT):
+                layer, *head = map(int, place)
+                part = Component("head", layer, *head) if head else Component("mlp", layer)
+                known[part] = float(everywhere[tuple(place)])
+    return known
+
+
+def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
+    """The effect of the path from each sender to each receiver (None: the logits): the largest one over both directions
+    of the carry and the inputs of the receiver."""
+    if not found.get("path_patching"):
+        return {}
+    measured = found["path_patching"][0]
+    names = measured.axes["receiver"]
+    heads = {input: len({name for name in names if name.endswith(f".{input}")}) for input in "qkv"}
+    effects = np.nan_to_num(np.abs(measured.value)).max(0)
+    known: dict[tuple[Component, Component | None], float] = {}
+    for row, sender in enumerate(measured.axes["sender"]):
+        for column, receiver in enumerate(names):
+            if effects[row, column] >= _EFFECT:
+                for end in _receiving(receiver, heads):
+                    pair = Component.named(sender), end
+                    known[pair] = max(known.get(pair, 0.0), float(effects[row, column]))
+    return known
+
+
+def _receiving(name: str, heads: Mapping[str, int]) -> list[Component | None]:
+    """The heads that a receiver belongs to: several if they share keys and values. None stands for the logits."""
+    if name == "logits":
+        return [None]
+    part, _, input = name.partition(".")
+    one = Component.named(part)
+    shared = heads["q"] // heads[input] if input in ("k", "v") and heads[input] else 1
+    return [one._replace(head=one.head * shared + n) for n in range(shared)] if input else [one]
