@@ -1,20 +1,20 @@
 """Does a head hold the carry, or does it fetch the digits from which a carry follows?
 
-Patching cannot tell. The carry into column k comes from the digits of column k - 1, and whatever computes it later does
-so from the source's digits if the head brings these. So a head's output at q_k is looked at along the direction from
-its mean without a carry to its mean with one (`Subspace`, learned on other sums). The coordinate is 0 at the first mean
-and 1 at the second.
+Patching cannot tell. If a head brings the source's digits of column k - 1, a later part computes the source's carry
+from them, and the answer changes as if the head had brought the carry itself. So this instrument looks at a head's
+output at q_k, along the direction from its mean without a carry to its mean with one (`Subspace`, learned on other
+sums). The coordinate along it is 0 at the first mean and 1 at the second.
 
     holds the carry       The coordinate is a step: it depends on the carry alone, and not on how large the sum of the
                           digits is. If the digits add up to 9, it follows the carry from the column before.
     fetches both digits   It is a straight line: each digit adds its part, and something later has to find the step.
     fetches one digit     It depends on a's digit alone, or on b's.
 
-Shares of variance are those of the coordinate at q_k, adjusted for the number of groups. A straight line explains 64 %
-of a step over uniform digits, and a step 64 % of a straight line; so only the difference between both says something.
+The shares of variance are those of the coordinate at q_k, adjusted for the number of groups. With uniform digits, a
+straight line explains two thirds of a step, and a step two thirds of a straight line; so compare the two.
 
-`exchange` is the intervention: the source's coordinate, and nothing else of the head's output, is put into the base. If
-the effect is that of the whole output, later parts read the head along this direction.
+`exchange` intervenes: it puts the source's coordinate, and nothing else of the head's output, into the base's run. If
+this has the effect of the whole output, later parts read the head along this direction.
 
 Shapes: N sums, Z width of a head, B pairs (each both ways), R resamples.
 """
