@@ -105,7 +105,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
         print(f"{name!a}", flush=True)
         try:
             verdict = verdict_of(path, Limits(seconds=options.seconds))
-            board({name: verdict})  # a stored one may hold anything
+            board({name: verdict})  # raises if a stored verdict is damaged
             verdicts[name] = verdict
         except LabError:
             raise

@@ -110,7 +110,7 @@ def evaluate(config: EvaluateConfig) -> None:
 
 
 def adder(config: EvaluateConfig) -> "tuple[Engine, str] | None":
-    """The engine of a smallest adder, and on what it runs, if the config names one."""
+    """The engine of a smallest adder and its device, if the config names one; otherwise None."""
     from lab.models.sources import resolve
     from lab.smallest_adder.asking import is_adder, open_adder
 

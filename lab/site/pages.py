@@ -2,7 +2,7 @@
 or not at all.
 
 index.html            everything except what is loaded on demand
-written.js            this version's name: while a run is running, the page looks whether there is a newer one
+written.js            this version's name: while a run is running, the page checks whether there is a newer one
 runs/<n>/*.js         how run n was run, its tables, its training, scores by length, its samples
 runs/<n>/figures/     the figures of run n
 probing/<n>.html      the page of a probing run: figures and attention patterns

@@ -72,7 +72,7 @@ class SlurmLauncherConfig(Section):
     qos: str | None = None
     constraint: str | None = None
     gpus: int = Field(default=1, ge=0)
-    """GPUs of a job. The next three keys are also for each job."""
+    """GPUs of each job. The next three keys are per job too."""
     cpus: int = Field(default=8, ge=1)
     memory_gb: int | None = Field(default=None, ge=1)
     minutes: int = Field(default=60, ge=1)

@@ -61,7 +61,7 @@ class Design:
 
 
 def wire(design: Design, seed: int) -> Wiring:
-    """Its weights."""
+    """The weights of a design."""
     carries = [f"carry {layer}" for layer in design.carry_in]
     idle = ["idle carry"] if design.decoy_carry_in is not None else []
     names = [*design.heads, "end", *carries, *idle, "digit"]
