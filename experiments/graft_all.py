@@ -6,11 +6,11 @@
 Tunes SmolLM2-135M by configs/smollm2_graft_all.yaml, 16,000 problems of the ranges S and M, and once more without the
 graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks the untouched
 and both tuned models the same test problems of all four ranges, `problems` for each task and range. The grafted model
-is asked once as it was trained, and once for each of `bounds`, which says as how many far digits all of them may weigh
-(engine.far_at_most). Other arguments go to `lab.finetune`. Runs that were killed go on, and finished ones are not
-repeated.
+is asked once as it was trained, and once for each of `bounds`: then all far digits together weigh at most as much as
+that many of them (engine.far_at_most). Other arguments go to `lab.finetune`. Runs that were killed go on, and finished
+ones are not repeated.
 
-Shows exact match by range, plain against grafted, and digits that are well learned beside those of the paper's tuned
+Shows exact match by range, plain against grafted, and well-learned digits beside those of the paper's tuned
 Llama-3.1-8B (Table 8). Leaves tables and a heat map of every task and range.
 """
 
@@ -67,7 +67,7 @@ def configured(row: str, seed: str, output: Path, changes: Sequence[str]) -> Fin
 
 
 def show(runs: dict[str, Run], results: Results) -> None:
-    """Each way to ask the grafted model against the plain one, in the same order of problems."""
+    """Compares each way to ask the grafted model with the plain model, on the same problems."""
     summaries = {name: nupa(run) for name, run in runs.items()}
     for name, run in runs.items():
         if name == "plain" or "plain" not in runs:
