@@ -1,4 +1,4 @@
-"""Where a model that writes the larger of two numbers, first digit first, loses the one that it follows.
+"""A model writes the larger of two numbers, first digit first: at which digits does it go over to the wrong number?
 
     python experiments/lost_maxima.py RUN [RUN ...] [longer_than=10]
 

@@ -85,7 +85,7 @@ def measure(samples: int, results: Results) -> None:
 
 
 def drawn(task: Task, length: int, samples: int) -> list[Problem]:
-    """None if there are no such problems at this length."""
+    """Training problems of a task and length; empty if there are none of this length."""
     try:
         return [problem(Cell(task, length), "train", 0, index) for index in range(samples)]
     except TaskError:

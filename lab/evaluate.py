@@ -70,6 +70,7 @@ def check_inputs(config: EvaluateConfig) -> None:
 
 
 def evaluate(config: EvaluateConfig) -> None:
+    """Asks the model of a config every question of its benchmark, and writes a run directory."""
     quiet_libraries()
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure

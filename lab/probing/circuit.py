@@ -26,6 +26,8 @@ Found = Mapping[str, Sequence[Measured]]
 
 
 class Arrow(NamedTuple):
+    """Attention to a digit, or a path of the carry."""
+
     start: str
     """A digit, such as "a_k-1", or a component."""
     end: str
@@ -35,6 +37,8 @@ class Arrow(NamedTuple):
 
 
 class Circuit(NamedTuple):
+    """The parts that bring the carry about or look at digits, and how they are connected."""
+
     parts: Sequence[Component]
     effects: Mapping[Component, float]
     """The share of a carry that a component brings about if it is patched, for components above the threshold."""

@@ -15,6 +15,8 @@ _THINNEST, _THICKEST = 1.0, 6.0
 
 
 class Box(NamedTuple):
+    """A part of the circuit, a digit, or the answer."""
+
     x: float
     y: float
     name: str
@@ -25,6 +27,8 @@ class Box(NamedTuple):
 
 
 class Line(NamedTuple):
+    """An arrow from one box to another."""
+
     path: str
     """Of SVG."""
     thickness: float
@@ -34,6 +38,8 @@ class Line(NamedTuple):
 
 
 class Diagram(NamedTuple):
+    """Everything that a drawing shows, with sizes in pixels."""
+
     width: float
     height: float
     box_width: float

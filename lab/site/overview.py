@@ -25,6 +25,8 @@ MOSTLY = 0.5
 
 
 class Row(NamedTuple):
+    """A run in the overview."""
+
     number: int
     """The index of the run, in the order of the records."""
     record: Record
@@ -54,6 +56,7 @@ class Best(NamedTuple):
 
 
 def row(number: int, record: Record, found: Sequence[Series]) -> Row:
+    """The row of a run."""
     return Row(number, record, _ended(record), _minutes(record), scores(record, found))
 
 

@@ -124,6 +124,7 @@ def collect(records: Sequence[Record], log: Path, folder: Path) -> Shown:
 
 
 def render(shown: Shown) -> str:
+    """The HTML of the page."""
     from jinja2 import Environment, FunctionLoader
 
     room = files("lab.site").joinpath("templates")
@@ -148,6 +149,7 @@ def render(shown: Shown) -> str:
 
 
 def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -31,6 +31,7 @@ def digits_of(pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def digit_name(place: int) -> str:
+    """The name of a digit of a problem, such as "digit 0 of a"."""
     return f"digit {place % DIGITS} of {'ab'[place // DIGITS]}"
 
 

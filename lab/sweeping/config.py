@@ -77,7 +77,7 @@ class SlurmLauncherConfig(Section):
     memory_gb: int | None = Field(default=None, ge=1)
     minutes: int = Field(default=60, ge=1)
     requeues: int = Field(default=3, ge=0)
-    """How often a job that ran out of time is queued again; it continues where it was."""
+    """How often a job that ran out of time is queued again. It continues where it stopped."""
     setup: list[str] = Field(default=[])
     """Shell lines that run before the command, such as "module load cuda"."""
 

@@ -190,6 +190,7 @@ def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor)
 def native(
     width: int, head_width: int, layers: int, heads: int, neurons: int, tokens: int
 ) -> tuple[NativeModel, TransformerBridgeConfig]:
+    """A transformer of TransformerLens' own architecture with these sizes, and its config."""
     config = TransformerBridgeConfig(
         d_model=width,
         d_head=head_width,

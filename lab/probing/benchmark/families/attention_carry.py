@@ -25,6 +25,7 @@ _NAMES = ("one", "value", "plus", *_HEADS, "end", "ten", "nine", "carry", "digit
 
 
 def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> KnownAdder:
+    """The adder; `sharp`: its switches turn halfway between what they tell apart, so that no gradient passes them."""
     writer = FieldSums(ones_first)
     tokens, heads = writer.tokens, len(_HEADS)
     width, head_width = len(_NAMES) + tokens, tokens + 1

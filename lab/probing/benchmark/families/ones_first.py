@@ -25,6 +25,8 @@ NAMES = ("a", "b", "c")
 
 @dataclass(frozen=True)
 class Design:
+    """What differs between these adders; see `Wiring` for level, lean and noise."""
+
     layers: int = 2
     digits_in: int = 0
     """The layer whose heads bring the digits."""
@@ -81,15 +83,19 @@ def wire(design: Design, seed: int) -> Wiring:
 
 
 def writer_of(design: Design) -> FieldSums:
+    """How the sums of a design are written."""
     return FieldSums(operands=design.operands, complement=design.borrow)
 
 
 def adder(name: str, design: Design, seed: int) -> KnownAdder:
+    """The adder of a design."""
     made = wire(design, seed)
     return KnownAdder(made.subject(name, writer_of(design), "digit", "end"), known(design, made))
 
 
 def known(design: Design, made: Wiring) -> Known:
+    """The circuit of a design."""
+
     def at(head: str) -> tuple[int, int]:
         return design.digits_in, made.head[head]
 

@@ -20,6 +20,8 @@ from lab.probing.pairs import Pairs, carry_only
 
 
 class Verified(NamedTuple):
+    """A trained model, and the circuit that was found in it."""
+
     model: str
     nodes: tuple[str, ...]
     edges: tuple[tuple[str, str], ...]
@@ -72,6 +74,7 @@ def pairs() -> Pairs:
 
 
 def adder(name: str, verified: Verified, seed: int = 0) -> Adder[Circuit]:
+    """The trained model with its circuit."""
     circuit = Circuit(
         frozenset(map(Component.named, verified.nodes)),
         frozenset(verified.edges),
