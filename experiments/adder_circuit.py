@@ -3,11 +3,11 @@
     python experiments/adder_circuit.py RUN [RUN ...]
 
 Each RUN is a run directory of `lab.adder train`: of a tiny model with one head, or of a reduced one whose attention is
-by position and whose gates are hinges. The known circuit (hand-built, and found in others' trained models of 19 to 49
-parameters) attends 10 : 1 to the digits of this place and of the one before, takes the digit last written away, so that
-10 (s + carry) - (carry before) is left, and takes 100 from it where it is beyond a step near 94-95. A tiny model norms
-what is left, so of it the direction is read, and the step is not; its weights of attention depend on tokens, so means
-over problems are shown, and the most that one changes.
+by position and whose gates are hinges. The known circuit (hand-built, and found in other authors' trained models of 19
+to 49 parameters) attends 10 : 1 to the digits of this place and of the one before. It subtracts the digit written last,
+so that 10 (s + carry) - (carry before) is left, and subtracts 100 from that if it is beyond a step near 94-95. A tiny
+model normalizes what is left, so the script reads its direction, and no step. A tiny model's attention weights depend
+on tokens, so means over problems are shown, and the largest change of a weight.
 """
 
 import math
@@ -58,7 +58,7 @@ def row(path: Path) -> tuple[str, ...]:
     weights_T = torch.softmax(8 * (model.query_2[0] * turns_T.cos() + model.query_2[1] * turns_T.sin()), dim=0)
     this, before = ([weights_T[LAST - distance].item() for distance in pair] for pair in ((10, 22), (11, 23)))
 
-    # what the hinges see, as a linear function of the two sums and of the digit written last
+    # the input of the hinges, as a linear function of the two sums and of the digit written last
     seen_N, facts_N3 = hinge_inputs(model)
     fitted, *_ = np.linalg.lstsq(np.column_stack([facts_N3, np.ones(len(facts_N3))]), seen_N, rcond=None)
     unit = fitted[0] / 10
@@ -108,7 +108,7 @@ def tiny_row(path: Path, config: TinyAdderConfig) -> tuple[str, ...]:
 
 
 def direction(x_ND: torch.Tensor) -> np.ndarray:
-    """The angle of each row from the mean direction, in the plane in which rows differ most (N,)."""
+    """The angle (N,) of each row from the mean direction, in the plane in which rows differ most."""
     units_ND = x_ND / x_ND.norm(dim=1, keepdim=True)
     middle_D = units_ND.mean(0) / units_ND.mean(0).norm()
     across_ND = units_ND - (units_ND @ middle_D)[:, None] * middle_D
@@ -117,14 +117,14 @@ def direction(x_ND: torch.Tensor) -> np.ndarray:
 
 
 def facts_of(ids_BT: torch.Tensor) -> np.ndarray:
-    """s_i, s_(i-1) and the digit written last at the answers' queries but the first (N, 3)."""
+    """s_i, s_(i-1) and the digit written last (N, 3), at all queries of the answers except the first."""
     a_BD, b_BD, written_BD = ids_BT[:, 1:11], ids_BT[:, 13:23], ids_BT[:, 24:]
     sums_BD = torch.nn.functional.pad(a_BD + b_BD, (0, 1))
     return torch.stack([sums_BD[:, 1:], sums_BD[:, :-1], written_BD], dim=-1).flatten(0, 1).numpy()
 
 
 def hinge_inputs(model: ReducedAdder) -> tuple[np.ndarray, np.ndarray]:
-    """What the hinges see (N,) at the answers' queries but the first, and `facts_of` them (N, 3)."""
+    """The inputs of the hinges (N,) at all queries of the answers except the first, and `facts_of` them (N, 3)."""
     ids_BT = torch.from_numpy(batch("valid", 0, 0, 1000)[0])
     positions_T = torch.arange(ids_BT.shape[1])
     turns_AT = (positions_T[-ANSWERS + 1 :, None] - positions_T) * (2 * math.pi / model.period)

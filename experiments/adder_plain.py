@@ -2,10 +2,10 @@
 
     python experiments/adder_plain.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
-Each size is a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>; finished ones are
-left as they are, and the table is of all that have ended. The seed and the step that are kept are those of the best
-validation; the test is the public one. A group has learned where that is right in 99.9 %. Gradients come from
-adder_plain.c, compiled by `cc`, which computes what the lab's model does several times as fast (a test compares them).
+Each size has a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>. Finished runs are
+left as they are, and the table shows all that have ended. The seed and the step with the best validation are kept, and
+tested on the public test. A group has learned if 99.9 % of it is right. Gradients come from adder_plain.c, compiled by
+`cc`, which computes the same as the lab's model, several times as fast (a test compares them).
 """
 
 import ctypes
@@ -42,7 +42,7 @@ LADDER: dict[str, tuple[str, ...]] = {
     "tied, one unit": ("model.inner=1",),
     "width 2": ("model.ties=[]", "model.width=2", "model.height=0"),
 }
-"""What is changed in configs/adder_plain.yaml for each size; largest first."""
+"""The changes to configs/adder_plain.yaml for each size; largest first."""
 SEEDS_AT_ONCE = 16
 
 
@@ -63,7 +63,7 @@ class CompiledModel(BatchedModel):
         minus_up_RP = -up_RP.unflatten(0, (inner, width)).transpose(0, 1).flatten(0, 1)
         down_RP = parts.pop("down.weight", minus_up_RP)
         self.whole_RP = torch.cat([*parts.values(), gate_RP, up_RP, down_RP])
-        """The numbers that adder_plain.c takes, as sums of the model's."""
+        """The numbers that adder_plain.c takes, as linear combinations of the model's."""
         assert self.library.numbers() == len(self.whole_RP)
 
     def gradients(self, rows_SP: torch.Tensor, problems: Batch) -> tuple[torch.Tensor, torch.Tensor]:
@@ -76,12 +76,12 @@ class CompiledModel(BatchedModel):
     def run(
         self, rows_SP: torch.Tensor, problems: Batch, back: bool
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Losses, shares of right sums and gradients (zeros unless `back`)."""
+        """Losses (S,), shares of right sums (S,) and gradients (S, P), which are zeros unless `back`."""
         given = [np.ascontiguousarray(part.numpy(), dtype=np.int32) for part in problems]
         found = []
         for part_SP in rows_SP.detach().split(SEEDS_AT_ONCE):
             whole_RS = np.zeros((len(self.whole_RP), SEEDS_AT_ONCE), dtype=np.float32)
-            whole_RS[:, :] = (self.whole_RP @ part_SP[-1])[:, None]  # what fills up the last part
+            whole_RS[:, :] = (self.whole_RP @ part_SP[-1])[:, None]  # rows that fill up the last part
             whole_RS[:, : len(part_SP)] = self.whole_RP @ part_SP.T
             gradients_RS, (losses_S, right_S) = np.zeros_like(whole_RS), np.zeros((2, SEEDS_AT_ONCE), dtype=np.float32)
             grad = gradients_RS.ctypes if back else None
@@ -95,10 +95,10 @@ class CompiledModel(BatchedModel):
 
 
 def compiled(sizes: dict[str, int]) -> ctypes.CDLL:
-    """adder_plain.c for a model of these sizes."""
+    """The library of adder_plain.c, compiled for a model of these sizes."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "adders.so"
-        # what -ffast-math means, without its start-up code, which makes the whole process round tiny numbers to zero
+        # what -ffast-math means, without its start-up code, which would make the whole process round tiny numbers to 0
         fast = ["-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math"]
         flags = ["-O3", "-march=native", "-mprefer-vector-width=512", *fast, "-shared", "-fPIC"]
         defined = [f"-D{name}={size}" for name, size in sizes.items()]

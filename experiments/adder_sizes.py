@@ -4,9 +4,9 @@
 
 A ladder of small adders (lab/smallest_adder/models.py), each trained in its final form, with several groups of seeds.
 Every group is a run of `lab.adder train` named adder_sizes_<label>_<seed>, and resumes; finished ones are shown again.
-A group has learned where its best seed by validation is right in 99 % of the public test. Prints the share of groups
-that have (95 % Wilson interval) and leaves table and figure in results/ beside the runs, or with
-publish=true in experiments/results/.
+A group has learned if its best seed by validation is right in 99 % of the public test. Prints the share of groups that
+have learned (95 % Wilson interval), and leaves a table and a figure in results/ beside the runs, or in
+experiments/results/ with publish=true.
 """
 
 import sys
@@ -39,7 +39,7 @@ LADDER: dict[str, tuple[str, ...]] = {
     "ramp, one step": ("adder_record",),
     "digits, one step": ("adder_ramp",),
 }
-"""The config of each size, and what is changed in it; largest first."""
+"""The config of each size, and the changes to it; largest first."""
 
 
 @exit_cleanly

@@ -4,8 +4,8 @@
 
 Tunes SmolLM2-135M by configs/smollm2_lora_full.yaml: 800 steps of 64 problems of all tasks, in the ranges S and M. Then
 it asks the untouched and the tuned model the same test problems of all four ranges, `problems` for each task and range.
-Other arguments go to `lab.finetune`. Each part is a run directory of its own; a script that was killed goes on, and
-finished parts are not repeated.
+Other arguments go to `lab.finetune`. Each part is a run directory of its own. If the script is killed, start it again:
+it goes on, and does not repeat finished parts.
 
 Shows exact match by range before and after, how many of the tasks gained beyond chance (McNemar's exact test, adjusted
 for all tasks and ranges by Holm's method), and the digits that are well learned beside those of the paper's tuned
@@ -73,7 +73,7 @@ def tuning(seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
 
 
 def beside_table_18(tuned: NupaSummary, theirs: Sequence[Published]) -> Table:
-    """Exact match of the tasks for which the paper gives it, ours with intervals."""
+    """Exact match of the tasks for which the paper gives it: ours with intervals, and the paper's."""
     lines: list[tuple[Entry, ...]] = []
     for row in theirs:
         if row.metric == "exact_match" and row.task in tuned:

@@ -3,11 +3,10 @@
     python experiments/cost_at_scale.py [steps=N] [publish=true]
 
 Tokens are counted on the lab's own prompts with the models' own tokenizers: the problems of `configs/llama_lora.yaml`
-(all 53 tasks, S and M), in its steps of 64, as prefix trees of the micro-batch that costs least: more of a larger one
-is shared, and more pairs of tokens are attended to. Operations follow from the shape of the model
-(experiments/shared/shapes.py). What a GPU makes of them is its peak rate times a utilisation, which is an
-assumption, and stands in every row. Writes cost_at_scale.md to
-checkpoints/results/, or to experiments/results/ with publish=true.
+(all 53 tasks, S and M), in its steps of 64, as prefix trees of the micro-batch that costs least: in a larger one more
+tokens are shared, but attention covers more pairs of tokens. Operations follow from the shape of the model
+(experiments/shared/shapes.py). The rate of a GPU is its peak rate times a utilisation, which is an assumption and is
+shown in every row. Writes cost_at_scale.md to checkpoints/results/, or to experiments/results/ with publish=true.
 """
 
 import sys
@@ -32,7 +31,7 @@ from lab.training.problem_sets import Rows, Selection, problem_set
 
 ROOT = Path(__file__).parents[1]
 PAPER, MANY = 51_200, 50_000_000
-"""Samples: 800 steps of 64 (Number Cookbook A.4.1), and as many as a pretraining has."""
+"""Numbers of samples: 800 steps of 64 (Number Cookbook A.4.1), and as many as a pretraining has."""
 
 MICRO_BATCHES = (8, 16, 32, 64)
 
@@ -42,7 +41,7 @@ class Device(NamedTuple):
     operations: float
     """A second."""
     utilisation: float
-    """Of them, in training."""
+    """The share of the peak rate that training reaches."""
     assumption: str
 
 
@@ -62,16 +61,16 @@ ROWS = [
 
 
 class SampleTokens(NamedTuple):
-    """Means of a training sample, in micro-batches of so many."""
+    """Means per training sample, in micro-batches of `micro_batch` samples."""
 
     micro_batch: int
     alone: float
-    """Tokens, were every sample computed alone and without padding."""
+    """Tokens if every sample were computed alone and without padding."""
     computed: float
     """Tokens of the trees."""
     answers: float
     pairs: float
-    """Of tokens that attention multiplies."""
+    """Pairs of tokens that attention multiplies."""
 
 
 def count_tokens(
@@ -92,7 +91,7 @@ def count_tokens(
 
 
 def operations(shape: Shape, rank: int, tokens: SampleTokens) -> float:
-    """Of a sample's training."""
+    """The operations of training on one sample."""
     return lora_operations(
         shape.weights,
         shape.adapters(rank),

@@ -2,17 +2,17 @@
 
     python experiments/far_digits.py [output=checkpoints] [lengths=10,20,50,100,200,500,1000] [sums=24] [publish=true]
 
-A softmax that has to find a few digits among n gives the others, together, a weight that grows with n. Two remedies
-leave the model as it is, with no window and no slope:
+A softmax that has to find a few digits among n gives all the other digits together a weight that grows with n. Two
+remedies leave the model as it is, with no window and no slope:
 
-    bound       in the test alone, all far digits of a query together weigh at most as much as so many of them would
-                (`NumberLlama.bound_far`; far: 4 places and more). How many is chosen for each model on sums of 20
-                digits that are not tested: the first of BOUNDS with the most right.
-    copies      during training, each far digit counts as so many copies of itself (`model.far_copies`), so that a model
-                of ten digits learns the margin that longer numbers need; the test is plain.
+    bound       only in the test, all far digits of a query together get at most the weight that a given number of them
+                would get (`NumberLlama.bound_far`; far: 4 places and more). The number is chosen for each model on sums
+                of 20 digits that are not tested: the first of BOUNDS with the most right.
+    copies      during training, each far digit counts as a given number of copies of itself (`model.far_copies`), so
+                that a model trained on ten digits learns the margin that longer numbers need; the test is unchanged.
 
-For the models of scratch_grid.py far_digits, which are trained on sums of at most ten digits. Sums of every length are
-drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each. Prints exact match by
+Tests the models of scratch_grid.py far_digits, which are trained on sums of at most ten digits. Sums of every length
+are drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each. Prints exact match by
 setting and length, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems).
 Answers are kept in far_digits.json beside each run. Leaves a table and a figure in results/ beside the runs, or in
 experiments/results/ with publish=true.
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 class Model:
-    """A trained model and what is known of it; what is not known yet is asked."""
+    """A trained model and its measured shares. A share that is not known yet is measured when it is asked for."""
 
     def __init__(self, run: Path) -> None:
         self.run, self.file = run, run / "far_digits.json"
@@ -122,7 +122,7 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
             bound, color = setting.endswith(", bound"), colors[setting.removesuffix(", bound")]
             if bound or "copies" in setting:
                 figures.line_with_band(axes, points, color=color, label=setting)
-            else:  # without a band, so that those of the others can be told apart
+            else:  # without a band, so that the other bands can be told apart
                 values = [estimate.value for estimate in points.values()]
                 axes.plot(list(points), values, "--", color=color, lw=1.2, label=setting)
         lengths = list(next(iter(curves.values())))

@@ -1,4 +1,4 @@
-"""Table 18 of the Number Cookbook with a model of ours, beside changes that disturb nothing at first.
+"""Table 18 of the Number Cookbook with our model, and with changes that do not disturb it when training begins.
 
     python experiments/finetune_swaps.py [seeds=[0]] [only=[FT, NoPE]] [publish=true] [key=value ...]
 
@@ -34,7 +34,8 @@ AS_PUBLISHED = {
     "RoPE 2d": "RoPE + 1d",
     "RoPE rev 2d": "RoPE + rev + 1d",
 }
-"""Our rows, and the paper's that they are beside. With one digit a token ours are without its "1d"."""
+"""For each of our rows, the paper's row that it is compared with. Our model reads one digit a token, so its names lack
+"1d"."""
 
 
 @exit_cleanly
@@ -57,7 +58,7 @@ def summary(folder: Path) -> dict[str, Any] | None:
 
 
 def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
-    """A line for each task, range and row; `summaries` are those of each row's seeds."""
+    """A line for each task, range and row; `summaries`: for each row, the summaries of its seeds."""
     tuned = {label: [one["after"] for one in found] for label, found in summaries.items()}
     rows = {label: found for label, found in tuned.items() if found}
     rows[UNTUNED] = [one["before"] for one in summaries["FT"]]

@@ -4,13 +4,13 @@
                                 [output=checkpoints] [words=held_out] [bound=16] [measure=true] [perplexity=true]
                                 [table=graft] [publish=true] [key=value ...]
 
-Trains configs/smollm2_graft.yaml, and the same without the graft at equal samples (plain), one seed after the other;
-other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py)
-and length (100x48: 48 sums of 100 digits; `problems`, if no number is given), greedily, by the lab's own engine, in
-the held-out words of lab/text/templates.py in turn (words=validation: in those that compare designs); and measures the
-perplexity of docstrings of Python's library. What is measured is kept beside each model and is not measured again;
-measure=false trains and measures nothing, and shows what is known. Shows exact match (95 %, the wider of Student's over
-seeds and Wilson's over problems); leaves a table and a figure.
+Trains configs/smollm2_graft.yaml, and the same config without the graft on equally many samples (plain), one seed after
+the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
+(lab/numbers/additions.py) and length, greedily, by the lab's own engine, in the held-out words of lab/text/templates.py
+in turn (words=validation: in those with which designs are compared). digits=100x48 means 48 sums of 100 digits; without
+a number, `problems` sums are asked. Also measures the perplexity of docstrings of Python's library. Measurements are
+kept beside each model and are not repeated; measure=false trains and measures nothing, and shows what is known. Shows
+exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
 """
 
 import json
@@ -58,14 +58,15 @@ ROWS = {
     "graft, reversed": [REVERSED],
     "plain, reversed": [REVERSED, PLAIN],
 }
-"""Questions as people write them, or all numbers ones digit first; the answer always is. Where far digits are seen,
-`bound` says, in the test alone, as how many of them all of them may weigh (`positions.locality.far_at_most`)."""
+"""The changes to the config for each row. Questions are as people write them, or with all numbers ones digit first; the
+answer is always ones digit first. If far digits are seen, `bound` limits their weight, only in the test: all of them
+together weigh at most as much as `bound` of them (`positions.locality.far_at_most`)."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 TOGETHER = 12_000
-"""Digits of first numbers in a batch."""
+"""The largest number of digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
-"""Of documentation: how many, and of how many tokens."""
+"""Passages of documentation: how many, and how many tokens each has."""
 WORDS = {"held_out": HELD_OUT, "validation": VALIDATION}
 TRAINED = 8
 """Digits of the longest numbers in training."""
@@ -113,19 +114,25 @@ def trained(config: FinetuneConfig) -> Path:
 
 
 class Measured:
-    """What is known of one tuned model; what is not is measured when it is asked for."""
+    """The measurements of one tuned model. What is not known yet is measured when it is asked for."""
 
     def __init__(self, folder: Path, model: str = "", words: str = "held_out", bound: int = 0) -> None:
-        """`model`: its name, where it is not that of a run in the folder. `words`: one of WORDS. `bound`: on the weight
-        of far digits; 0 for none."""
+        """Reads what is known.
+
+        Args:
+            folder: where measurements are kept.
+            model: the name of the model; the model of the run in `folder` if not given.
+            words: one of WORDS.
+            bound: the limit of the weight of far digits; 0 for none.
+        """
         self.words, self.bound = words, bound
         self.folder, self.file, self.model = folder, folder / "graft.json", model or str(folder)
         self.known: dict[str, Any] = json.loads(self.file.read_text()) if self.file.is_file() else {}
         self._loaded: Any = None
 
     def exact_match(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
-        """Of each problem whether it is right: the sum at once, and in the loose reading the first number that is
-        written; seconds: of all."""
+        """Whether each problem is answered right. "right": the sum comes at once. "loose": the first number that is
+        written is the sum. "seconds": the time that all problems took."""
         return self._once(self._name(length, stratum, problems), lambda: self._asked(length, stratum, problems))
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
@@ -137,7 +144,7 @@ class Measured:
         return all(self._name(length, stratum, problems) in self.known for stratum in STRATA)
 
     def share(self, length: int, stratum: str, problems: int) -> float:
-        """Of sums that are right at once."""
+        """The share of sums that are right at once."""
         return sum(self.exact_match(length, stratum, problems)["right"]) / problems
 
     def perplexity(self) -> dict[str, float]:
@@ -187,7 +194,7 @@ def brief(found: dict[str, Any]) -> str:
 
 @torch.inference_mode()
 def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
-    """Of passages of documentation; and of those among them without a digit."""
+    """The perplexity of passages of documentation, and of those among them without a digit."""
     tokens = tokenizer.encode(documentation(DOCUMENTED), add_special_tokens=False)
     total = {"all": 0.0, "without digits": 0.0}
     count = dict.fromkeys(total, 0)
@@ -203,7 +210,7 @@ def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
 
 
 def perplexities(untouched: Measured, measured: dict[str, list[Measured]]) -> str:
-    """Of all passages, and in brackets of those without a digit; each seed's."""
+    """A line with the perplexity of each seed: of all passages, and in brackets of those without a digit."""
 
     def said(one: Measured) -> str:
         found = one.perplexity()

@@ -3,10 +3,10 @@
     python experiments/graft_tasks.py [seeds=0] [rows=graft,plain] [lengths=4,8,16,20,50,100] [problems=32]
                                       [output=checkpoints] [publish=true] [key=value ...]
 
-Trains configs/smollm2_graft_tasks.yaml, and the same without the graft at equal samples (plain), one seed after the
-other, and asks each tuned model test problems of every task and length in NUPA's words, hard strata too, greedily, by
-the lab's own engine. Other arguments go to `lab.finetune`.
-What is measured is kept beside each model and is not measured again. Shows exact match (95 %, the wider of Student's
+Trains configs/smollm2_graft_tasks.yaml, and the same config without the graft on equally many samples (plain), one seed
+after the other. Then asks each tuned model test problems of every task and length in NUPA's words, also of the hard
+strata, greedily, by the lab's own engine. Other arguments go to `lab.finetune`.
+Measurements are kept beside each model and are not repeated. Shows exact match (95 %, the wider of Student's
 over seeds and Wilson's over problems) and well-learned digits: the longest length up to which at least 90 % of digits
 are right at every tested length. Beside them are those of the paper's Llama-3.1-8B, tuned on 51,200 samples of all
 tasks with numbers of up to 8 or 20 digits (Table 8).
@@ -39,7 +39,7 @@ CONFIG = ROOT / "configs" / "smollm2_graft_tasks.yaml"
 TRAINED = 8
 """Digits of the longest numbers in training."""
 TOGETHER = 8_000
-"""Digits of first numbers in a batch."""
+"""The largest number of digits of first numbers in a batch."""
 LEARNED = 0.9
 """The share of digits that must be right (section 2.3)."""
 THEIRS = "Llama-3.1-8B-ft"
@@ -48,7 +48,7 @@ NAMES = ("seeds", "rows", "lengths", "problems", "output")
 
 
 class Answers(NamedTuple):
-    """What one model did with the problems of one task and length."""
+    """The scores of one model on the problems of one task and length."""
 
     exact: list[float]
     digits: list[float]
@@ -91,7 +91,7 @@ def drawn(row: str, length: int, problems: int) -> list[Problem]:
 
 
 def answered(run: Path, tasks: Sequence[str], lengths: Sequence[int], problems: int) -> dict[str, dict[int, Answers]]:
-    """The answers of every row by length; what is not known yet is asked."""
+    """The answers of every row by length. Those that are not known yet are asked."""
     file = run / "graft_tasks.json"
     known: dict[str, Answers] = {}
     if file.is_file():
@@ -171,7 +171,7 @@ def over_seeds(models: Sequence[Sequence[float]]) -> Estimate:
 
 
 def draw(curves: Mapping[str, Mapping[int, Estimate]], title: str, path: Path) -> None:
-    """A heat map of exact match: tasks by lengths, with a line between those of training and those beyond."""
+    """A heat map of exact match: tasks by lengths, with a line between lengths of training and those beyond."""
     lengths = list(next(iter(curves.values())))
     with figures.figure_at(path, (6.4, 5.4)) as figure:
         axes = figure.subplots()

@@ -7,10 +7,11 @@ SmolLM2-135M-Instruct gets adapters and is trained by TRL's GRPOTrainer: in each
 times each, and answers that earn more than the mean of their eight become more likely. An answer earns 1 if it is right
 (lab.rewards.nupa) and its share of right digits besides (lab.rewards.nupa_digits), so a half-right answer counts too.
 
-Before and after, the model is asked `n` test problems of each length, greedily: of the lengths that were trained on and
-as many beyond, without those that the lab never tests, because all their problems are for training (up to 4 digits for
-most easy tasks). The two are compared problem by problem (McNemar's exact test). Adapters are kept in output, and a
-finished seed is not trained again; `lab ask` opens them, also those of every tenth step.
+Before and after training, the model is asked `n` test problems of each length, greedily: of the lengths that were
+trained on and as many beyond. Lengths that the lab never tests are left out, because all their problems are for
+training (up to 4 digits for most easy tasks). Both models are compared problem by problem (McNemar's exact test).
+Adapters are kept in output, and a finished seed is not trained again; `lab ask` opens them, also those of every tenth
+step.
 """
 
 import json
@@ -32,7 +33,7 @@ from lab.numbers.tasks import task
 ROOT = Path(__file__).parents[1]
 MODEL = "smollm2-135m-instruct"
 PROBLEMS, ANSWERS = 4, 8
-"""Problems of a step, and answers to each."""
+"""Problems per step, and answers to each problem."""
 
 
 class Job(NamedTuple):

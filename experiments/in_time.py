@@ -3,16 +3,17 @@
     python experiments/in_time.py [seeds=0,1,2,3,4,5] [sums=200] [output=checkpoints] [publish=true] [key=value ...]
 
 Trains configs/scratch_short.yaml with every seed and keeps the model of every hundredth step (`training.keep_steps`);
-other arguments go to `lab.pretrain`. Some of these seeds learn four digits and some do not. Of each kept model:
+other arguments go to `lab.pretrain`. Some of these seeds learn four digits and some do not. Measured for each kept
+model:
 
     exact match     at 3 and 4 digits, of 100 sums that were not trained on
-    aligned         the most attention that a head gives to the digit of place k of an operand, above what it gives that
-                    digit from another column's query (`lab.probing.alignment`); four digits
-    carry           how often an exchange of the difference of means turns digit 2 as the carry would, less how often
+    aligned         the largest attention that a head gives to the digit of place k of an operand, minus what it gives
+                    that digit from another column's query (`lab.probing.alignment`); four digits
+    carry           how often an exchange of the difference of means turns digit 2 as the carry would, minus how often
                     it turns it the other way (`lab.probing.interchange`); four digits, after the second attention, the
                     place of F-025, so that no place is chosen here
 
-An event is the first step at which a measure reaches half of the most that any seed has of it. Measures are kept in
+An event is the first step at which a measure reaches half of the largest value that any seed has. Measures are kept in
 in_time.json beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
 publish=true.
 """
@@ -46,7 +47,7 @@ EVERY = 100
 MEASURES = ("3 digits", "4 digits", "aligned", "carry")
 EVENT = 0.5
 LEARNED = 0.5
-"""Exact match at four digits of a seed that has learned."""
+"""A seed has learned if its exact match at four digits is at least this."""
 
 Curve: TypeAlias = Mapping[int, float]
 """A measure by step."""
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def measured(seed: str, sums: int, changes: Sequence[str]) -> Mapping[str, Curve]:
-    """The measures of a seed's training, which is trained if it has not been."""
+    """The measures of a seed's training. Trains the seed if that has not been done."""
     kept = [f"training.evaluate_every={EVERY}", "training.keep_steps=true", "evaluation.while_training=[3, 4]"]
     config = load(PretrainConfig, CONFIG, [*kept, *changes, f"name=in_time_{seed}", f"seed={seed}", "resume=true"])
     if config.run_status() != "finished":

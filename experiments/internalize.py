@@ -2,11 +2,11 @@
 
     python experiments/internalize.py [seeds=0,1,2] [publish=true] [key=value ...]
 
-Trains configs/rules_internalize.yaml with each seed, and beside it the same model on direct answers, with the same
-updates and the same problems. Finished runs are shown again. The table has a row for the end of each stage: the lines
-that samples lacked, and exact match and tokens written for sums and products, at the longest trained length. Other
-keys are of the runs' config. Writes internalize.md and .png to checkpoints/results/, or to experiments/results/ with
-publish=true; ten minutes a seed on a free core.
+Trains configs/rules_internalize.yaml with each seed, and also the same model on direct answers, with the same updates
+and the same problems. Finished runs are shown again. The table has a row for the end of each stage: the lines that
+samples lacked, and exact match and tokens written for sums and products, at the longest trained length. Other keys
+belong to the runs' config. Writes internalize.md and .png to checkpoints/results/, or to experiments/results/ with
+publish=true. Takes ten minutes a seed on a free core.
 """
 
 import sys

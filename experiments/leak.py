@@ -2,11 +2,12 @@
 
     python experiments/leak.py [output=checkpoints] [lengths=10,20,50,100] [sums=50] [publish=true]
 
-For the models of scratch_grid.py packing and locality, trained on one problem a sequence, on sixteen, and on one with
-locality: how much of its attention a query gives to digits that its digit of the answer does not need (the leak, of the
-heads that are aligned), and exact match as the model is (vanilla), with the leak alone taken away, with the aligned
-heads pointed at their digits, and with wrong operations as controls (lab/probing/surgery.py). Prints means over the
-seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+Measures the models of scratch_grid.py packing and locality, trained on one problem a sequence, on sixteen, and on one
+with locality. The leak is the share of its attention that a query of the aligned heads gives to digits that its digit
+of the answer does not need. Exact match is measured without changes (vanilla), with only the leak removed, with the
+aligned heads pointed at their digits, and with wrong operations as controls (lab/probing/surgery.py). Prints means over
+the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
+publish=true.
 """
 
 # %%

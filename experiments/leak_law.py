@@ -2,22 +2,22 @@
 
     python experiments/leak_law.py [sums=32] [publish=true]
 
-Two trained one-layer models of the zoo, right up to 10 digits, are varied without training: attention loses a slope for
-each place between two digits, and its scores are multiplied by a factor. Variants that are right at 10 digits fail at
-different lengths. Reach is the length up to which half of the sums are right, between the lengths of
-`LENGTHS`. Predictors are measured on sums of at most ten digits:
+Two trained one-layer models of the zoo, right up to 10 digits, are varied without training: a slope is subtracted from
+the attention scores for each place between two digits, and the scores are multiplied by a factor. Variants that are
+right at 10 digits fail at different lengths. Reach is the length at which half of the sums are right, interpolated
+between those in `LENGTHS`. Predictors are measured on sums of at most ten digits:
 
     leak            attention that the aligned heads give at ten digits to digits that s_k does not need
-    growth          leak at ten digits less leak at five
+    growth          leak at ten digits minus leak at five
     extrapolated    leak at fifty digits, if the odds of a foreign digit go on falling with distance as they do within
                     ten digits
     tolerance       the leak at which half of the sums of ten digits are wrong, given to the aligned heads
-    both            extrapolated less tolerance
-    margin          logit of the right digit less that of the next best, its lower tenth
+    both            extrapolated minus tolerance
+    margin          logit of the right digit minus that of the next best; the tenth percentile
 
-The predictor is chosen on the variants of one model and tested on those of the other. Besides, a variant is given the
-leak that it has at fifty digits while it adds ten, and the one that it has at ten while it adds fifty. Leaves two
-tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+The predictor is chosen on the variants of one model and tested on those of the other. Moreover, a variant is given the
+leak that it has at fifty digits while it adds ten digits, and the leak that it has at ten while it adds fifty. Leaves
+two tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
@@ -58,7 +58,7 @@ VARIANTS = {
 
 
 def variant(name: str, slope: float, factor: float) -> Subject:
-    """The model with another slope, its scores multiplied by a factor."""
+    """The model with another slope, and with its attention scores multiplied by a factor."""
     run = loading.load_scratch(Path(sources.resolve(name)))
     config = type(run.model.config).from_dict({**run.model.config.to_dict(), "locality": slope})
     model = type(run.model)(config).eval()
@@ -87,7 +87,7 @@ def exact(subject: Subject, sums: Sums, leak: dict[tuple[int, int], float] | Non
 
 
 def reach(right: dict[int, float]) -> float:
-    """The length at which half of the sums are right, between lengths on a logarithmic scale."""
+    """The length at which half of the sums are right, interpolated on a logarithmic scale of lengths."""
     for below, above in pairwise(LENGTHS):
         if right[above] < 0.5:
             part = (right[below] - 0.5) / max(1e-9, right[below] - right[above])
@@ -97,8 +97,8 @@ def reach(right: dict[int, float]) -> float:
 
 @torch.inference_mode()
 def odds_by_distance(subject: Subject, sums: Sums, heads: set[tuple[int, int]]) -> dict[int, float]:
-    """Of the heads together: attention from q_k to one digit of an operand, by its place less k, as a share of what is
-    given to digits of the places k and k - 1 and to no digit of an operand."""
+    """The odds of a foreign digit, by its place minus k: attention from q_k to one digit of an operand, divided by the
+    attention to everything but the operands' foreign digits. Means over the heads."""
     seen: dict[int, list[float]] = {}
     names = {layer: f"blocks.{layer}.attn.hook_pattern" for layer, _ in heads}
     _, found = subject.activations(sums, list(names.values()))
@@ -125,13 +125,14 @@ def extrapolated(odds: dict[int, float], length: int) -> float:
         distance, level = map(np.array, zip(*near, strict=True))
         slope, start = np.polyfit(distance, level, 1)
         far = np.arange(1 if side > 0 else 2, length)
-        # a digit is as often so far below as above: from place k, k below and length - 1 - k above
+        # digits at a distance are as many below as above: place k has k places below it and length - 1 - k above
         total += float((2 * np.exp(start + min(slope, 0.0) * far) * (length - far) / length).sum())
     return total / (1 + total)
 
 
 def measure(subject: Subject, count: int) -> dict[str, float]:
-    """No more than what is right at training length where that is too little, or where no head is aligned."""
+    """The reach of a model, its predictors, and its sums with given leaks. If the model gets less than 0.9 right at
+    training length, or if no head is aligned, only the share that is right."""
     sums = {length: asked(subject, length, count) for length in (SHORT, *LENGTHS)}
     right = {length: exact(subject, sums[length]) for length in LENGTHS}
     heads = {(one.layer, one.head) for one in aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))}
@@ -161,7 +162,7 @@ def measure(subject: Subject, count: int) -> dict[str, float]:
 
 
 PREDICTORS = {"leak": -1, "growth": -1, "extrapolated": -1, "tolerance": 1, "both": -1, "margin": 1}
-"""With the sign that a longer reach should have."""
+"""The predictors, each with the sign of its expected correlation with reach."""
 
 
 def correlation(rows: list[dict[str, float]], name: str) -> float:
@@ -170,7 +171,7 @@ def correlation(rows: list[dict[str, float]], name: str) -> float:
 
 
 def interval(rows: list[dict[str, float]], name: str) -> str:
-    """With a bootstrap over variants."""
+    """The rank correlation of a predictor with reach, with a bootstrap interval over variants."""
     drawn = np.random.default_rng(0).integers(len(rows), size=(2000, len(rows)))
     again = [correlation([rows[place] for place in places], name) for places in drawn]
     low, high = np.nanquantile(again, [0.025, 0.975])

@@ -1,10 +1,10 @@
-"""Where a model that writes the larger of two numbers, first digit first, loses the one that it follows.
+"""A model writes the larger of two numbers, first digit first: at which digits does it go over to the wrong number?
 
     python experiments/lost_maxima.py RUN [RUN ...] [longer_than=10]
 
 RUN is a run directory of `lab.pretrain` on max_integer, numbers padded to one length. An answer is followed to its
-first wrong digit. If the model reads off the digits just before which number it has been writing, then it can only lose
-it where they are equal: after a tie.
+first wrong digit. If the model tells from the digits just before which number it has been writing, then it can lose
+that number only if those digits are equal: after a tie.
 """
 
 import sys
@@ -21,9 +21,9 @@ class Followed(NamedTuple):
     second: bool
     """Whether the second number is the larger one."""
     choices: list[bool]
-    """Of every place at which the numbers differ, up to the first error: whether it comes after a tie."""
+    """For each place at which the numbers differ, up to the first error: whether it comes after a tie."""
     error: bool | None
-    """Whether the first wrong digit comes after a tie; None where all are right."""
+    """Whether the first wrong digit comes after a tie; None if all digits are right."""
 
 
 def followed(sample: Sample) -> Followed:

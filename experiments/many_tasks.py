@@ -1,8 +1,8 @@
-"""How long the problems of each task may be for one model of many tasks, in one pass an answer.
+"""How long the problems of each task may be for one model of many tasks. Each answer is checked in one pass.
 
     python experiments/many_tasks.py RUN[,RUN ...] [digits=10,20,50,100] [problems=100] [publish=true] [output=FOLDER]
 
-RUN is a run directory of `lab.pretrain`, one a seed. Beside the uniform problems of each task there are hard ones, of
+RUN is a run directory of `lab.pretrain`, one a seed. Besides the uniform problems of each task there are hard ones, of
 long carries (lab/numbers/additions.py). Prints exact match by task and length, mean over the seeds (95 %, the wider of
 Student's over the seeds and Wilson's over their problems), writes it to many_tasks.md, and draws it as a heat map.
 """

@@ -4,7 +4,7 @@
 
 Runs configs/probe_benchmark.yaml, or goes on with it: adders that were written by hand and adders that were trained,
 whose circuits are known (lab/probing/benchmark). Leaves a table in results/ beside the runs, or in experiments/results/
-with publish=true: means over adders, with 95 % by bootstrap over adders. The figure shows every adder.
+with publish=true: means over adders, with 95 % intervals by bootstrap over adders. The figure shows every adder.
 """
 
 # %%
@@ -25,11 +25,11 @@ from lab.probe import main as probe
 
 KINDS = ("smooth, by hand", "sharp, by hand", "trained")
 SHARP = ("sharp", "backup", "superposed", "leaning", "four layers")
-"""In the names of adders whose switches turn at once, so that no gradient passes them."""
+"""Words in the names of adders whose switches turn at once, so that no gradient passes them."""
 MEASURES = (
     "false alarms", "CPR", "CMD", "|cos|", "|cos| mended", "best random", "illusion unseen", "claimed before"
 )  # fmt: skip
-"""Means over all adders; AUROC, what is missed and rates of interchange stand apart by kind."""
+"""Measures that are averaged over all adders; AUROC, misses and rates of interchange are averaged for each kind."""
 
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
 given = exit_cleanly(own)(arguments, "output")

@@ -4,12 +4,12 @@
 
 For every model of scratch_grid.py far_digits, without any bound:
 
-    tolerance   measured on sums of the longest trained length, five or ten digits, which all of them add: as how many
-                copies of itself may each far digit count (their logarithm is added to its score) until half are wrong?
+    tolerance   the number of copies that each far digit may count as (their logarithm is added to its score) until half
+                of the sums of the longest trained length are wrong: five or ten digits, which all these models add
     reach       the length at which half of the sums are wrong
 
-If a model fails at length because all far digits together weigh too much, and for no other reason, it fails where there
-are as many times more of them as it tolerates copies:
+If a model fails at length because all far digits together weigh too much, and for no other reason, it fails when their
+number has grown by the factor that it tolerates:
 
     far(reach) = tolerance x far(trained)       far(n): far digits that the last digit of a sum of n digits sees
 
@@ -50,7 +50,8 @@ STEPS = 3
 
 
 class Law(NamedTuple):
-    """What is known of one model; a reach or a tolerance that is the largest tried may be larger."""
+    """The measurements of one model. If reach or tolerance is the largest value that was tried, the true one may be
+    larger."""
 
     name: str
     trained: int
@@ -59,7 +60,7 @@ class Law(NamedTuple):
 
     @property
     def predicted(self) -> float:
-        """The length whose far digits are as many as the copies of those of trained sums that the model tolerates."""
+        """The length with as many far digits as trained sums have, times the copies that the model tolerates."""
         return length_with(self.tolerance * far_digits(self.trained))
 
     @property
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def measured(run: Path, sums: int) -> Law | None:
-    """None for a model that does not add ten digits."""
+    """What is known of a run; None if the model does not add sums of its longest trained length."""
     file = run / "reach_law.json"
     if not file.is_file():
         loaded = load_scratch(run)
@@ -119,7 +120,7 @@ def measured(run: Path, sums: int) -> Law | None:
 
 
 def share(run: ScratchRun, digits: int, sums: int, copies: float, seed: int) -> float:
-    """The share of right sums when each far digit counts as so many copies."""
+    """The share of right sums if each far digit counts as `copies` copies."""
     config = run.model.config
     bias = LocalityBias(config.locality, config.circle, far_copies=copies)
     run.model.position_bias = bias.train() if copies > 1 or config.locality else None
@@ -129,7 +130,7 @@ def share(run: ScratchRun, digits: int, sums: int, copies: float, seed: int) -> 
 
 
 def limit(right: Callable[[float], float], start: float, most: float) -> float:
-    """Where the share of right sums falls below a half, from `start` up; `most` if it does not fall before."""
+    """The value, from `start` up, at which the share of right sums falls below a half; `most` if it does not before."""
     low, high = start, 2 * start
     while right(high) >= 0.5:
         if high >= most:
@@ -142,12 +143,13 @@ def limit(right: Callable[[float], float], start: float, most: float) -> float:
 
 
 def far_digits(digits: float) -> float:
-    """How many digits the last digit of a sum sees that are FAR places or more away: of both numbers and of the sum."""
+    """The number of digits at least FAR places away that the last digit of a sum sees: of both numbers and of the
+    sum."""
     return 3 * max(0, digits - FAR + 1)
 
 
 def length_with(far: float) -> float:
-    """The length of sums with so many far digits."""
+    """The length of sums with `far` far digits."""
     return far / 3 + FAR - 1
 
 

@@ -2,9 +2,9 @@
 
     python experiments/released_decoder.py [folder of the runs of scratch_grid.py formats_float]
 
-The released decoder turns decimals around once more for each token, so that three digits and more come out scrambled;
-it reads the question in the same way and takes the sum of the scrambled numbers for the truth. Shows exact match of
-the answers of each run, of the same answers in that reading, and of a perfect model in that reading.
+The released decoder reverses decimals once more for each token, so that three digits and more come out scrambled. It
+reads the question in the same way, and takes the sum of the scrambled numbers for the truth. Shows exact match of the
+answers of each run, of the same answers in that reading, and of a perfect model in that reading.
 """
 
 import sys
@@ -55,7 +55,7 @@ def _padded(number: str, decimals: int) -> str:
 
 
 def _cut(number: str) -> str:
-    """Without the zeros that scrambling has brought to the end."""
+    """The number without the zeros that scrambling has moved to its end."""
     whole, rest = number.split(".")
     return f"{whole}.{rest.rstrip('0') or '0'}"
 

@@ -3,11 +3,11 @@
     python experiments/rule_lengths.py [samples=8] [publish=true]
 
 Prompt and response together, at each detail of traces, counted with Llama-3's tokenizer (up to three digits a token)
-and SmolLM2's (one). A length fits when all of its `samples` (8) training problems do; beside it stand the paper's table
-and what its released rules were measured to fit (all, median and any of 12 samples, Llama-3's tokenizer), both from
-table19.csv. Writes rule_lengths.md and .png, and rule_tokens.md with the mean tokens of a response by task, length and
-detail, and of a direct answer, to checkpoints/results/, or to experiments/results/ with publish=true. A quarter of an
-hour on one core, without a model.
+and SmolLM2's (one). A length fits if all of its `samples` (8) training problems do. The table also shows the paper's
+own numbers, and the lengths that its released rules were measured to fit (all, median and any of 12 samples, Llama-3's
+tokenizer), both from table19.csv. Writes rule_lengths.md and .png, and rule_tokens.md with the mean tokens of a
+response by task, length and detail, and of a direct answer, to checkpoints/results/, or to experiments/results/ with
+publish=true. Takes a quarter of an hour on one core, and needs no model.
 """
 
 import csv
@@ -85,7 +85,7 @@ def measure(samples: int, results: Results) -> None:
 
 
 def drawn(task: Task, length: int, samples: int) -> list[Problem]:
-    """None if there are no such problems at this length."""
+    """Training problems of a task and length; empty if there are none of this length."""
     try:
         return [problem(Cell(task, length), "train", 0, index) for index in range(samples)]
     except TaskError:

@@ -38,7 +38,7 @@ RANGES = {"S": (3, 4), "M": (5, 8), "L": (9, 12)}
 ROWS = {"FT": "FT", "rev all": "rev-all", "same place": "same-place", "same place, bias taken away": "same-place"}
 
 
-# %% Adapters without what their bias learned: all else as it was trained.
+# %% Adapters with their learned bias set to zero; all other weights stay as they were trained.
 def without_bias(run: Path) -> Path:
     folder = OUTPUT / f"{run.name}_without_bias"
     if not folder.exists():

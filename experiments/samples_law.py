@@ -3,10 +3,10 @@
     python experiments/samples_law.py [run=checkpoints/all_tasks_0] [problems=48] [output=checkpoints] [publish=true]
 
 Asks the models that experiments/all_tasks.py kept at each validation (`training.keep_steps`) the same test problems of
-six tasks, in the ranges that they were trained on. For each task and range, a line through the log odds of exact match
-against the logarithm of the number of problems seen is fitted to the first half of the models. It predicts the last.
-Shows exact match by problems seen, the prediction, and whether it lies in the 95 % interval of what was measured.
-Each model's answers are a run directory of its own; finished ones are not asked again.
+six tasks, in the ranges that they were trained on. For each task and range, a straight line is fitted to the first half
+of the models: the log odds of exact match against the logarithm of the number of problems seen. It predicts the last
+model. Shows exact match by problems seen, the prediction, and whether it lies in the 95 % interval of the measured
+value. Each model's answers are a run directory of its own; finished ones are not asked again.
 """
 
 import json
@@ -91,7 +91,8 @@ def predicted(curve: Mapping[int, Estimate]) -> float:
 
 
 def log_odds(estimate: Estimate) -> float:
-    """Of a share, counted with half a problem more on each side so that none and all are finite (Haldane 1956)."""
+    """The log odds of a share. Half a problem is added to the right and to the wrong ones, so that the odds are finite
+    (Haldane 1956)."""
     right = estimate.value * estimate.n
     return math.log((right + 0.5) / (estimate.n - right + 0.5))
 

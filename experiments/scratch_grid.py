@@ -1,13 +1,13 @@
-"""A sweep of models from scratch, with its table and figure where other experiments leave theirs.
+"""Runs a sweep of models from scratch, and leaves its table and figure where other experiments leave theirs.
 
     python experiments/scratch_grid.py GRID [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [publish=true]
         [key=value ...]
 
-GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and says more. Table
-and figure are named after it, or as `table` says; they go to results/ beside the runs, or to experiments/results/ with
-publish=true. Other keys are of the runs' config, `output` of all. Every run is one of `lab.pretrain`, and finished ones
-are shown again.
-Mean exact match over seeds; 95 %, the wider of Student's over the seeds and Wilson's over their problems.
+GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and prints more.
+Table and figure are named after GRID, or as `table` says; they go to results/ beside the runs, or to
+experiments/results/ with publish=true. Other keys belong to the runs' config; `output` is for all. Every run is a run
+of `lab.pretrain`, and finished runs are shown again.
+Shows mean exact match over seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems).
 """
 
 import json
@@ -24,7 +24,7 @@ from lab.sweeping.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
 OWN = ("seeds=", "only=", "tasks=", "table=")
-"""Arguments that are not of a config."""
+"""Arguments that do not belong to a config."""
 
 
 @exit_cleanly

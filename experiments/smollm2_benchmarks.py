@@ -3,7 +3,7 @@
     python experiments/smollm2_benchmarks.py [key=value ...]
 
 The arguments go to every run, such as limit=4 or output=/tmp/runs. Every run resumes, so a script that was killed goes
-on where it was, and a finished one only draws its tables again. The endpoint is `transformers serve` on 127.0.0.1.
+on where it was, and a finished run only draws its tables again. The endpoint is `transformers serve` on 127.0.0.1.
 """
 
 import os
@@ -21,7 +21,7 @@ from lab.models.sources import locate
 ROOT = Path(__file__).parents[1]
 MODEL = "smollm2-135m-instruct"
 PORT = 8765
-"""Always the same: a run is resumed with the config that it began with."""
+"""Always the same, because a run must be resumed with the config that it began with."""
 LOCAL = ("nupa_smollm2", "nupa_smollm2_5shot", "nupa_smollm2_chat")
 SERVED = {"two_integers_smollm2": "two_integers", "carry_free_smollm2": "carry_free"}
 SIZES = {"carry_free": ["benchmark.problems_per_length=5", "benchmark.max_tokens=256", "benchmark.language=en"]}

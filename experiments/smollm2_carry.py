@@ -10,11 +10,11 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
                  on 24 pairs, and the twelve largest are patched
     test         on other pairs, the three heads that bring most of a carry about in discovery, and three other heads of
                  the same layers, are patched, both ways
-    contents     what the first of these heads holds, on other sums of three digits (lab/probing/head_contents.py)
+    contents     what the first of the three heads holds, on other sums of three digits (lab/probing/head_contents.py)
     exchange     the effect of its carry direction alone, on the test pairs of three digits
-    told         digits that are right if its coordinate says the true carry, and the wrong one
+    told         digits that are right if its coordinate is set to the true carry, and to the wrong one
 
-Other arguments go to `lab.finetune`. What is measured is kept beside each model and is not measured again.
+Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated.
 """
 
 import json
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def measured(run: Path, prompt: str, pairs: int) -> dict[str, Any]:
-    """All that is measured of a model and prompt, each part once."""
+    """All measurements of a model and prompt. Each part is measured only once."""
     file = run / f"carry_{prompt}.json"
     known: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
     subject = open_model(str(run), PROMPTS[prompt])
@@ -109,7 +109,7 @@ def competence(subject: Subject) -> dict[str, int]:
 
 
 def discovery(subject: Subject, length: int, column: int) -> dict[str, float]:
-    """The effect of the heads that attribution ranks first, the larger of both ways."""
+    """The effect of the heads that attribution ranks first: the larger one of the two directions of the carry."""
     pairs = carry_only(length, column - 1, DISCOVERY, seed=1)
     exact = attribution.screen(subject, pairs, (EVERYWHERE,), SCREENED, batch_size=64).exact
     effects = np.nan_to_num(exact.value).max(0)
@@ -138,7 +138,7 @@ def controls(subject: Subject, heads: Sequence[Component]) -> list[Component]:
 
 
 def tested(subject: Subject, length: int, column: int, heads: Sequence[Component], pairs: int) -> dict[str, Any]:
-    """The effect of each head, with interval, on pairs that discovery has not seen."""
+    """The effect of each head, with its interval, on pairs that were not used in discovery."""
     patches = [Patch((head,), EVERYWHERE) for head in heads]
     test = carry_only(length, column - 1, pairs, seed=2)
     effect = patching.patch(subject, test, patches, "effect", {"patch": list(map(str, heads))}, 64).effect
@@ -172,8 +172,10 @@ def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str
 
 
 def told(subject: Subject, head: Component, column: int, direction: Any) -> dict[str, list[int]]:
-    """Right digits, and digits that are right but for a wrong carry, of how many: as the model is, if the head is told
-    the true carry, if it is told the wrong one, and if that is written along a random direction of its output."""
+    """Counts: right digits, digits that are right except for a wrong carry, and all digits. For the unchanged model, if
+    the head is told the true carry, if it is told the wrong one, and if the wrong one is written along a random
+    direction of its output. "slips mended": of the unchanged model's digits with a wrong carry, how many the true carry
+    mends."""
     sums = drawn(subject, LENGTH, LEARNED + READ, TOLD)
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     carry, digit = sums.columns.carry[:, column], sums.columns.sum[:, column]

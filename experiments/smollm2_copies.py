@@ -12,7 +12,7 @@ from lab.numbers.statistics import wilson
 from lab.runs import Run
 
 EXAMPLES = ("123", "10.4", "7/13", "1.23e4")
-"""Of the format hints (lab/text/prompts.py)."""
+"""The examples in the format hints (lab/text/prompts.py)."""
 
 
 def share(text: str, found: Sequence[object], whole: Sequence[object]) -> None:

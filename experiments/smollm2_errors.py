@@ -4,9 +4,9 @@
 
 Answers are written greedily, token by token, with mean ablation where digits are predicted, and classed as
 `lab.evaluate` classes them (lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and
-`lab.probe` found: of a's digits, of b's, and of the carry; two that look and are not used, and three others of their
-layer, are the controls. Leaves a table in results/ beside the runs, or
-in experiments/results/ with publish=true.
+`lab.probe` found: for a's digits, for b's digits, and for the carry. Controls are two heads that look at digits and are
+not used, and three other heads of their layer. Leaves a table in results/ beside the runs, or in experiments/results/
+with publish=true.
 """
 
 # %%
@@ -51,14 +51,14 @@ HEADS: dict[str, Group] = {
 CLASSES = ("correct", "carry_1d", "sub_1d", "order_2d", "value_nd", "parse_error")
 quiet_libraries()
 
-# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by where they are.
+# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by position.
 drawn = (addition("uniform", LENGTH, 0, index) for index in range(10 * SUMS))
 numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == LENGTH][:SUMS]
 subject = open_model(TUNED)
 sums = subject.sums(numbers)
 
 
-# %% Greedy answers: the right answer's tokens are written over, one after the other, by what the model says.
+# %% Greedy answers: the tokens of the right answer are replaced, one after the other, by those of the model.
 @torch.inference_mode()
 def answers(subject: Subject, sums: Sums, hooks: list[Hook]) -> list[str]:
     tokens_BT = sums.tokens_BT.clone()

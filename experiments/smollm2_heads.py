@@ -2,10 +2,10 @@
 
     python experiments/smollm2_heads.py [tuned=checkpoints/smollm2_direct] [sums=40] [length=3] [publish=true]
 
-For the model as it is and as tuned, asked in the NUPA prompt: the heads that give the most attention from q_k to digit
-k of either number (above what another column's query gives it), and what is lost without them: mean ablation where
-digits are predicted, of each, of all together, and of random heads of the same layers. Leaves a table in
-results/ beside the runs, or in experiments/results/ with publish=true.
+For the untouched and the tuned model, asked in the NUPA prompt: the heads that give the most attention from q_k to
+digit k of either number (minus what another column's query gives it), and what is lost without them. They are
+mean-ablated at the tokens that predict digits: each head, all of them together, and random heads of the same layers.
+Leaves a table in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
@@ -33,17 +33,17 @@ MODELS = {"as it is": "smollm2-135m-instruct", "tuned": given.get("tuned", "chec
 SUMS, LENGTH = int(given.get("sums", 40)), int(given.get("length", 3))
 BATCH = 16
 MOST = 2
-"""Heads of each number."""
+"""The number of heads for each operand."""
 quiet_libraries()
 
 
-# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by where they are.
+# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by position.
 drawn = (addition("uniform", LENGTH, 0, index) for index in range(10 * SUMS))
 numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == LENGTH][:SUMS]
 
 
 def strongest(subject: Subject) -> dict[Component, str]:
-    """The heads that look most at the digit to be added, and of which number."""
+    """The heads that look most at the digit to be added, and the number that each looks at."""
     found = alignment(subject, {LENGTH: subject.sums(numbers)}, batch_size=BATCH)
     heads: dict[Component, str] = {}
     for number in "ab":

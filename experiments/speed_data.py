@@ -3,8 +3,8 @@
     python experiments/speed_data.py
 
 The mix is the paper's training mix: all 53 tasks, hard ones at 1-8 digits, easy ones at 1-20. The baseline makes the
-same four additions and the split the obvious way, one at a time with the standard library (random, fractions, decimal,
-hashlib).
+same four additions, and the split, in the obvious way: one at a time with the standard library (random, fractions,
+decimal, hashlib).
 """
 
 import random

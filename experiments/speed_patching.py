@@ -5,8 +5,8 @@
 Each head of SmolLM2-135M (270) is patched at all positions, in runs of 64 prompts by default: additions of three
 digits, half of them with a carry into the hundreds and half without, written with their answers. Stock is
 `transformer_lens.patching`, one pass a head; both are timed from the tokens to a margin for each head and prompt, the
-runs of sources included. Of what the lab saves, leaving out the tokens after the query is the easiest to do by hand:
-so one head of each layer is timed in the stock sweep of rows that are cut there, too.
+runs of sources included. One of the lab's savings is easy to do by hand: leaving out the tokens after the query. So the
+stock sweep is also timed on rows that are cut there, for one head of each layer.
 """
 
 import sys
@@ -30,7 +30,7 @@ from lab.probing.positions import Sums
 
 
 def stock_margins(contrast: Contrast, base: Sums, source: Sums, heads: Sequence[tuple[int, int]]) -> np.ndarray:
-    """(B, heads)."""
+    """Margins (B, heads) by the stock sweep."""
     bridge = contrast.subject.bridge
     query_B = base.query_at_BK[:, contrast.column]
     row_B = torch.arange(len(base))
@@ -40,7 +40,7 @@ def stock_margins(contrast: Contrast, base: Sums, source: Sums, heads: Sequence[
         return found_BV[row_B, contrast.source_id_B] - found_BV[row_B, contrast.base_id_B]
 
     _, cache = bridge.run_with_cache(source.tokens_BT, names_filter=lambda name: name.endswith("hook_z"))
-    # what stock.get_act_patch_attn_head_out_all_pos does, of the heads that are given
+    # what stock.get_act_patch_attn_head_out_all_pos does, for the given heads
     index, setter = pd.DataFrame(heads, columns=["layer", "head"]), stock.layer_head_vector_patch_setter
     found = stock.generic_activation_patch(
         bridge, base.tokens_BT, cache, metric, setter, "z", index_df=index, reduce="none"
@@ -49,7 +49,7 @@ def stock_margins(contrast: Contrast, base: Sums, source: Sums, heads: Sequence[
 
 
 def our_margins(contrast: Contrast, heads: Sequence[tuple[int, int]]) -> np.ndarray:
-    """The same."""
+    """Margins (B, heads) by the lab."""
     return margins(contrast, [Patch((Component("head", layer, head),), EVERYWHERE) for layer, head in heads])
 
 
@@ -64,7 +64,7 @@ def main() -> None:
     heads = list(product(range(subject.layers), range(subject.heads)))
     with torch.inference_mode():
         contrast = Contrast(subject, pairs)
-        subject.logits(base)  # what is done only once is nobody's
+        subject.logits(base)  # work that is done only once counts for neither
         began = time.perf_counter()
         ours = our_margins(contrast, heads)
         lab = (time.perf_counter() - began) / len(heads)

@@ -2,8 +2,8 @@
 
     python experiments/speed_scoring.py [problems per range] [run directory of a tuned model]
 
-The baseline takes the problems in no order, in left-padded batches of 64, with one fixed budget: twice the digits of
-the longest problem in the test, as the released code has it. Both read the same answers.
+The baseline takes the problems unsorted, in left-padded batches of 64, with one fixed budget: twice the digits of the
+longest problem in the test, as in the released code. Both answer the same problems.
 """
 
 import random

@@ -57,7 +57,7 @@ class StepTimes(TrainerCallback):
             self.losses.append(logs["loss"])
 
     def samples_per_second(self, batch: int) -> float:
-        """Of the median step, the first one left out."""
+        """The samples a second of the median step, without the first step."""
         return batch / sorted(self.seconds[1:])[len(self.seconds[1:]) // 2]
 
 
@@ -102,14 +102,14 @@ def ours(config: FinetuneConfig, folder: str) -> StepTimes:
 
 
 def operations_per_step(config: FinetuneConfig) -> float:
-    """Multiply-adds counted as two: what one of our steps computes, forward and backward, attention included."""
+    """The operations of one of our steps, forward and backward, with attention. A multiply-add counts as two."""
     model, tokenizer = pretrained.load(config.model)
     model = adapters.attach(model, config.adapter, config.seed)
     batch = config.training.batch_size
     mixture = Mixture(config.data.cells, "train", config.seed, batch)
     attend_along_paths(model)
     inputs = PrefixTreeCollator(model=model)([encode(Wording().example(problem), tokenizer) for problem in mixture])
-    pairs = inputs["attention_mask"].numel() * 6 / 7  # along paths, no product is computed again
+    pairs = inputs["attention_mask"].numel() * 6 / 7  # along paths, no product is recomputed in the backward pass
     tokens, answers = inputs["input_ids"].numel(), int((inputs["shift_labels"] != IGNORED).sum())
     frozen = sum(w.numel() for n, w in model.named_parameters() if "layers" in n and "lora" not in n and w.ndim == 2)
     adapter = sum(w.numel() for n, w in model.named_parameters() if "lora" in n)

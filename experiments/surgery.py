@@ -2,11 +2,12 @@
 
     python experiments/surgery.py [seeds=[0]] [only=[rope]] [publish=true] [key=value ...]
 
-Trains the models of configs/sweeps/surgery.yaml and gives each, at lengths outside training, what it would need: its
-alignment heads the digits that they look at inside training, the true carry in the direction of the stream that holds
-it there, both; or takes attention to needless digits away. Wrong operations are the controls (lab/probing/surgery.py).
-Digits are asked with the right ones before them. What is finished is not run again. Prints means over the seeds (95 %)
-and leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+Trains the models of configs/sweeps/surgery.yaml. At lengths outside training, it gives each model what it would need:
+its alignment heads get the digits that they look at inside training, or the stream gets the true carry, in the
+direction that holds it inside training, or both; or attention to needless digits is removed. Wrong operations are the
+controls (lab/probing/surgery.py). Digits are predicted after the right ones before them. Finished runs are not
+repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
+experiments/results/ with publish=true.
 """
 
 # %%
@@ -52,7 +53,7 @@ models = {
 }
 measured = {label: [operated(model) for model in seeds] for label, seeds in models.items()}
 
-# %% Where no head lines digits up there is no alignment to give: such models stand apart.
+# %% If no head lines digits up, there is no alignment to give: such models are shown separately.
 found = {}
 for label, seeds in measured.items():
     aligned = [one for one in seeds if "alignment" in one[0].axes["operation"]]
@@ -90,7 +91,7 @@ results.show(Table(title, ("model", "operation", *columns), rows, 2), "surgery")
 shown = {
     f"{label} ({len(found[label])} models)": lines
     for label, lines in right.items()
-    if len(found[label]) > 2  # fewer bound no mean
+    if len(found[label]) > 2  # a mean of fewer has no useful interval
 }
 title = "Digits right, each after right ones: what would the model have needed?"
 figures.panels(shown, "digits", title, results.file("surgery.png"))

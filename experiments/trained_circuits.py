@@ -5,12 +5,12 @@
 Prints heads and MLPs, and the edges between them, of the trained adders of `lab probe benchmark` (all of them if none
 is named), which lab/probing/benchmark/families/trained.py lists.
 
-Nobody wrote the circuit down, so it is the smallest set that this finds and that stands two tests. With the source's
-activations in the set alone, the base answers as the source does; with the source's activations in all else, it answers
-as before. Parts are left out one after another, beginning with the one that does least by itself, as long as both tests
-hold. Another set may pass as well, where two parts can stand in for each other.
+Nobody wrote these circuits, so a circuit is the smallest set of parts that this script finds and that passes two tests.
+With the source's activations only in the set, the base answers as the source does; with the source's activations
+everywhere else, it answers as before. Parts are left out one after another, beginning with the one that does least by
+itself, as long as both tests pass. If two parts can stand in for each other, another set may pass as well.
 
-Instruments score single parts, so that none of them is asked what it is scored by; activation patching comes closest.
+Instruments score single parts, so no instrument computes what it is scored by; activation patching comes closest.
 """
 
 import sys
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def nodes(subject: Subject, pairs: Pairs) -> frozenset[Component]:
-    """Heads and MLPs that the carry comes through. `pairs`: carry-only, others than those of the benchmark.
+    """Heads and MLPs that the carry comes through. `pairs`: carry-only pairs, not those of the benchmark.
 
     Raises what `patching.patch` raises.
     """
@@ -86,7 +86,7 @@ def wires(subject: Subject, pairs: Pairs) -> frozenset[tuple[str, str]]:
 
 
 def _smallest(every: Sequence[Part], off: Callable[[Sequence[frozenset[Part]]], list[float]]) -> frozenset[Part]:
-    """What is left of all parts; `off` says of sets how far they are from passing."""
+    """The parts that cannot be left out. `off` returns for each set how far it is from passing the tests."""
     alone = off([frozenset(every) - {part} for part in every])
     kept = frozenset(every)
     for _, place in sorted(zip(alone, range(len(every)), strict=True)):

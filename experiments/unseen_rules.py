@@ -8,9 +8,9 @@ the first, the second), and whether the digit or nine minus the digit is written
 nothing else names it. Training has 40 rules. Eight are held out, each of which can be made from a trained one by
 editing one line: all rules with one of four combinations (HELD_OUT).
 
-Problems of held-out rules are those that no trained rule answers right, so whoever only knows trained rules gets none.
-A problem counts as right if each word of the whole bare trace and of the answer is the likeliest after the right words
-before it, which is what greedy generation would write. Writes <name>.md to checkpoints/results/, or to
+Problems of held-out rules are those that no trained rule answers right, so a model that knows only trained rules gets
+none. A problem counts as right if each word of the whole bare trace and of the answer is the likeliest after the right
+words before it, which is what greedy generation would write. Writes <name>.md to checkpoints/results/, or to
 experiments/results/ with publish=true; training and test take five minutes on a free core.
 """
 
@@ -67,7 +67,8 @@ HELD_OUT = (
     ("a lacks", 9, FIRST, "digit"),
     ("b lacks", 0, SECOND, "9 - digit"),
 )
-"""What is never seen together: what stands for a digit that a number lacks, what is done, and what is written."""
+"""Combinations that training never shows: what stands for a digit that a number lacks, what is done with the two
+digits, and what is written."""
 
 
 class Item(NamedTuple):
@@ -129,7 +130,7 @@ def family() -> tuple[list[Rule], list[Rule]]:
             path.write_text(TEXT.format(picked=both, written=written))
             rule = read_rule(path)
             held = {("a lacks", x, picked, written), ("b lacks", y, picked, written)} & set(HELD_OUT)
-            # where one number alone is taken, what stands for a digit of the other is not in the text
+            # if only one number is used, the text does not say what stands for a missing digit of the other
             (unseen if held else seen)[rule.text] = rule
     return list(seen.values()), list(unseen.values())
 
@@ -142,7 +143,7 @@ def words_of(rules: Sequence[Rule]) -> list[str]:
 
 
 def numbers(purpose: str, index: int, longest: int, exactly: bool = False) -> tuple[str, str]:
-    """Two numbers, of which one at least has `longest` digits if `exactly`; the other has any length up to it."""
+    """Two numbers of up to `longest` digits; if `exactly`, at least one of them has that many."""
     luck = np.random.Generator(philox(purpose, index))
     lengths = [int(n) for n in luck.integers(1, longest + 1, 2)]
     if exactly:
@@ -152,7 +153,7 @@ def numbers(purpose: str, index: int, longest: int, exactly: bool = False) -> tu
 
 
 def asked(rule: Rule, length: int, count: int, instead: Sequence[Rule] = ()) -> list[Item]:
-    """Problems of a test, which none of the rules `instead` answers right."""
+    """Test problems of a rule that none of the rules `instead` answers right."""
     found: list[Item] = []
     for index in itertools.count():
         a, b = numbers(f"test {rule.text} {length}", index, length, True)
@@ -164,7 +165,7 @@ def asked(rule: Rule, length: int, count: int, instead: Sequence[Rule] = ()) -> 
 
 
 def answered(rule: Rule, a: str, b: str) -> str:
-    """What Python itself returns."""
+    """The answer that the rule gives when Python runs it."""
     return _function(rule.text)(a, b)
 
 
@@ -194,7 +195,7 @@ def drawn(rules: Sequence[Rule], size: int, seed: int, ids: dict[str, int]) -> P
 
 @torch.inference_mode()
 def right(model: scratch.NumberLlama, ids: dict[str, int], items: Sequence[Item]) -> Estimate:
-    """The share of items of which every word of trace and answer would be written."""
+    """The share of items for which the model would write every word of the trace and the answer."""
     found = 0
     for item in items:
         prompt, completion = ([ids[word] for word in words] for words in (item.prompt(), item.completion()))

@@ -1,10 +1,10 @@
-"""Which errors of a model that adds lie where its window shows something that its training never showed.
+"""Which errors of a model that adds are at places where its window shows something that training never showed.
 
     python experiments/unseen_windows.py RUN [RUN ...]
 
 RUN is a run directory of `lab.pretrain` on add_integer with one layer and a window. The digit of a place is written by
-the token of the place below. With a window of 1, that token sees the digits of its own place, of the place above, which
-it writes, and of the place below. So a long sum is no more than a row of small views. A view is described by a mark for
+the token of the place below. With a window of 1, that token sees the digits of its own place, of the place above (whose
+digit it writes), and of the place below. So a long sum is only a row of small views. A view is described by a mark for
 each place of either number: d for a digit, - where the number has ended, ^ below its ones digit. Every answer is
 followed from the ones digit to its first wrong digit. A run that was trained with `format.pad=all` sees zeros in front
 of the shorter number, up to the length of the longer.
@@ -25,7 +25,7 @@ View = tuple[str, str]
 
 
 def view(a: int, b: int, place: int, window: int, padded: bool) -> View:
-    """What is seen of numbers of `a` and `b` digits by the token that writes the digit of a place."""
+    """What the token that writes the digit of a place sees of numbers of `a` and `b` digits."""
     seen = range(place - 1 - window, place + window)
     if padded:
         a = b = max(a, b)
@@ -37,7 +37,7 @@ def _marks(digits: int, places: range) -> str:
 
 
 def shown(most: int, window: int, padded: bool) -> set[View]:
-    """Every view of two numbers of at most so many digits: all that any training on such numbers can show."""
+    """Every view of two numbers of at most `most` digits: all that any training on such numbers can show."""
     lengths = range(1, most + 1)
     return {
         view(a, b, place, window, padded)

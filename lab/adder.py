@@ -65,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def train(arguments: Sequence[str]) -> None:
+    """Trains the adder of a config, and writes it as a submission."""
     from lab.smallest_adder.config import AdderConfig
 
     config = read_config(AdderConfig, arguments, "lab adder train", __doc__ or "")
@@ -77,6 +78,7 @@ def train(arguments: Sequence[str]) -> None:
 
 
 def verify(arguments: Sequence[str]) -> None:
+    """Tries one submission and prints the verdicts. Exits with 0 if it qualifies, else with 1."""
     from lab.smallest_adder.contract import read_submission
 
     files, options = read_options(VerifyOptions, arguments, "lab adder verify", __doc__ or "", "SUBMISSION")
@@ -93,6 +95,7 @@ def verify(arguments: Sequence[str]) -> None:
 
 
 def leaderboard(arguments: Sequence[str]) -> None:
+    """Ranks the submissions in the given folders, trying those that have no verdict yet."""
     from lab.drawing.lines import show as show_tables
     from lab.errors import LabError
     from lab.smallest_adder.leaderboard import board, write
@@ -105,7 +108,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
         print(f"{name!a}", flush=True)
         try:
             verdict = verdict_of(path, Limits(seconds=options.seconds))
-            board({name: verdict})  # a stored one may hold anything
+            board({name: verdict})  # raises if a stored verdict is damaged
             verdicts[name] = verdict
         except LabError:
             raise
@@ -121,6 +124,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
 
 
 def show(verification: "Verification") -> None:
+    """Prints the verdicts, the size, the accuracy and the confinement of a trial."""
     from lab.smallest_adder.verdict import PROVES
 
     words = {True: "passed", False: "FAILED", None: "-"}

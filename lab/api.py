@@ -166,12 +166,12 @@ class Probed:
 
 
 def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto") -> Model:
-    """Any model by name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model, a name on
-    the model hub, an embedded model, or one of the zoo (`lab list models`).
+    """Loads any model by its name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model,
+    a name on the model hub, an embedded model, or one of the zoo (`lab list models`).
 
     Args:
         name: which model.
-        batch_size: questions of one forward pass.
+        batch_size: questions per forward pass.
         dtype: of the weights of a pretrained model: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
 
@@ -195,7 +195,8 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
 
 
 def served(config: EvaluateConfig) -> Model:
-    """The model of a config of `lab evaluate`, asked as the config says; for models behind an endpoint, or in vLLM.
+    """The model of a config of `lab evaluate`, asked as the config says. It serves models behind an endpoint or in
+    vLLM.
 
     Args:
         config: its benchmark should be NUPA.

@@ -1,4 +1,4 @@
-"""Ask any model a question, or one after the other.
+"""Ask any model one question, or several, one after the other.
 
     lab ask MODEL QUESTION [key=value ...]   answer one question
     lab ask MODEL [key=value ...]            read questions, a line each, until an empty line
@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def opened(name: str, options: AskOptions) -> "Model":
+    """The model of a name, or of a config of `lab evaluate`."""
     from lab import api
 
     if not is_config(name):

@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def compare(config: CostConfig) -> None:
+    """Measures every way to answer, and writes a run directory with tables and figures."""
     quiet_libraries()
     from lab.benchmarks.cost import figures
     from lab.benchmarks.cost import tables as cost

@@ -39,7 +39,7 @@ class RuleError(LabError):
 
 
 class LabWarning(UserWarning):
-    """Something of the lab's own to be said, while the warnings of libraries are turned off (lab/progress.py)."""
+    """A warning of the lab itself, which is shown although those of libraries are turned off (lab/progress.py)."""
 
 
 class DivergedError(LabError):
@@ -51,8 +51,8 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
 
     For a `LabError`, each line of its text goes to stderr after ``error: ``, and the process exits with status 2. The
     same holds if the disk is full or read-only, or if there is not enough memory. A keyboard interrupt prints the notes
-    that were added to it and exits with 130, as a shell expects; a reader of the output that has gone, with 141. Any
-    other exception is a bug and keeps its traceback.
+    that were added to it and exits with 130, as a shell expects. If the program that reads the output has gone, the
+    process exits with 141. Any other exception is a bug and keeps its traceback.
 
     If there are several processes, only the main one reports. The exceptions are errors that may happen in one process
     alone: a `ModelError`, if a machine lacks what the others have, and a `DivergedError`.
@@ -98,7 +98,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
 def _short_of(error: Exception) -> str:
-    """What the machine has too little of, in one line; empty if `error` is about something else."""
+    """One line that says which resource the machine lacks; empty if `error` is about something else."""
     if isinstance(error, OSError) and error.errno in _DISK:
         return f"{error.filename or 'a file'} cannot be written: {error.strerror}"
     text = " ".join(str(error).split())

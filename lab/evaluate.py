@@ -70,6 +70,7 @@ def check_inputs(config: EvaluateConfig) -> None:
 
 
 def evaluate(config: EvaluateConfig) -> None:
+    """Asks the model of a config every question of its benchmark, and writes a run directory."""
     quiet_libraries()
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
@@ -110,7 +111,7 @@ def evaluate(config: EvaluateConfig) -> None:
 
 
 def adder(config: EvaluateConfig) -> "tuple[Engine, str] | None":
-    """The engine of a smallest adder, and on what it runs, if the config names one."""
+    """The engine of a smallest adder and its device, if the config names one; otherwise None."""
     from lab.models.sources import resolve
     from lab.smallest_adder.asking import is_adder, open_adder
 

@@ -163,7 +163,7 @@ def _problems(file: Path, folder: Path) -> None:
 
 @contextmanager
 def _made(folder: Path) -> Iterator[Path]:
-    """A folder of that name to write into; it takes its place when all is written."""
+    """A temporary folder of the same name to write into. It becomes `folder` when everything is written."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
         made = Path(beside) / folder.name
@@ -173,7 +173,7 @@ def _made(folder: Path) -> Iterator[Path]:
 
 
 def _check_login() -> None:
-    """Before anything is computed."""
+    """Raises ConfigError if the hub does not know the user. Call it before anything is computed."""
     from huggingface_hub import whoami
 
     try:

@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def probe(config: ProbeConfig) -> None:
+    """Measures a model with the instruments of a config, and writes a run directory with tables and a page."""
     quiet_libraries()
     from lab.drawing.lines import end
     from lab.probing import page
@@ -72,6 +73,7 @@ def probe(config: ProbeConfig) -> None:
 
 
 def benchmark(config: BenchmarkConfig) -> None:
+    """Scores the instruments on adders whose circuits are known."""
     config.check_run()
     quiet_libraries()
     from rich.console import Console

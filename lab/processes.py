@@ -40,6 +40,7 @@ def number_here() -> int:
 
 
 def is_main() -> bool:
+    """Whether this process prints and writes files."""
     return number() == 0
 
 

@@ -62,6 +62,7 @@ def standing(completed: float, total: float | None, speed: float | None, left: f
 
 
 def clock(seconds: float) -> str:
+    """Seconds as hours:minutes:seconds."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"

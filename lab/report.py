@@ -33,7 +33,7 @@ class ReportOptions(Section):
     experiments: Path = EXPERIMENTS
     """The folder of the findings."""
     watch: int | None = Field(default=None, ge=5)
-    """Write the site again after so many seconds, as long as one of the runs is running. Open pages show what is
+    """Seconds after which the site is written again, as long as one of the runs is running. Open pages show what is
     new."""
 
 
@@ -64,6 +64,7 @@ def watch(runs: Sequence[Path], out: Path, experiments: Path, seconds: int) -> N
 
 
 def report(runs: Sequence[Path], out: Path, experiments: Path = EXPERIMENTS) -> Path:
+    """Writes the site once, and returns the path of its page."""
     from lab.site import pages
     from lab.site.gather import gather
 

@@ -139,9 +139,9 @@ class Run:
 
     @property
     def was_abandoned(self) -> bool:
-        """Whether the run's process has ended, whatever the status says. False if that cannot be told, as of a copy.
+        """Whether the run's process has ended, whatever the status says. False if that is unknown, as in a copied run.
 
-        Call it from another process than the one that writes the run, which would lose its lock.
+        Never call it in the process that writes the run: that process would lose its lock.
         """
         try:
             with (self.path / ".lock").open() as file:

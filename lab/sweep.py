@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def sweep(config: SweepConfig) -> None:
+    """Runs all trials of a sweep that are not finished, and shows the results."""
     check_launcher(config.launcher)
     planned = trials(config)
     with Run.open(config.path, dump(config), resume=True, free=_MAY_CHANGE) as run:
@@ -48,6 +49,7 @@ def sweep(config: SweepConfig) -> None:
 
 
 def show(config: SweepConfig, planned: Sequence[Trial], run: Run) -> None:
+    """Writes and prints the results of the finished runs."""
     from lab.drawing.lines import end
     from lab.drawing.lines import show as show_tables
     from lab.sweeping import results as sweeps

@@ -18,7 +18,7 @@ TRAINED = ("S", "M")
 
 
 def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[str] = ()) -> Run:
-    """A run of configs/nupa_smollm2.yaml, which is made or finished if it is not there yet.
+    """A finished run of configs/nupa_smollm2.yaml. If it does not exist or is not finished, it is run.
 
     Args:
         name: of the run directory.
@@ -51,8 +51,9 @@ def nupa(*runs: Run) -> NupaSummary:
 
 
 def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
-    """Exact match of two runs on the same problems, by range; the number of tasks of which one is better beyond chance
-    (McNemar's exact test, adjusted by Holm's method), and of tasks at which the second one is right in nine of ten."""
+    """Exact match of two runs on the same problems, by range; the number of tasks at which one run is better beyond
+    chance (McNemar's exact test, adjusted by Holm's method), and of tasks at which the second run is right in nine of
+    ten problems."""
     lines = []
     for name in (*RANGES, "all"):
         part = [row for row in rows if name in (row.range, "all")]

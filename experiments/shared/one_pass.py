@@ -2,7 +2,7 @@
 
 Greedy generation writes a token if it has the highest logit after the tokens before it. So it writes the right answer
 if that holds for each token of the right answer after the right tokens before it; and up to its first wrong token, it
-writes what is found so. What it would write after that stays unknown.
+writes what this finds. What it would write after that stays unknown.
 
 If the model has a window, a pass is cut into pieces: what it does at one place depends only on the places that its
 layers can see from there. A sum of 1,000 digits then costs ten times one of 100, and not a hundred times.
@@ -51,7 +51,7 @@ def likeliest(model: NumberLlama, ids_T: torch.Tensor) -> list[int]:
     reach = model.config.window * len(model.model.layers)
     starts = range(0, int(positions_T.max()) + 1, _PLACES)
     pieces = [(positions_T >= start - reach) & (positions_T < start + _PLACES + reach) for start in starts]
-    kept_PK = pad_sequence([piece.nonzero()[:, 0] for piece in pieces], True, -1)  # what fills up comes last, unseen
+    kept_PK = pad_sequence([piece.nonzero()[:, 0] for piece in pieces], True, -1)  # padding comes last, unseen
     said_PK = model(ids_T[kept_PK], position_ids=positions_T[kept_PK], segment_ids=segments_T[kept_PK]).logits.argmax(
         -1
     )

@@ -12,6 +12,8 @@ from lab.errors import ConfigError
 
 
 class Results(NamedTuple):
+    """A folder for tables and figures."""
+
     folder: Path
 
     def show(self, table: Table, name: str) -> None:

@@ -36,10 +36,12 @@ NOT_MEASURED = ""
 
 
 def percent(estimate: Estimate | None) -> Entry:
+    """A proportion in percent, with its interval; NOT_MEASURED for None."""
     return Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) if estimate else NOT_MEASURED
 
 
 def number(estimate: Estimate | None) -> Entry:
+    """A mean with its interval; NOT_MEASURED for None."""
     return Shown(estimate, "{:.1f} ({:.1f}-{:.1f})", 1) if estimate else NOT_MEASURED
 
 
@@ -49,10 +51,13 @@ def points(estimate: Estimate) -> Entry:
 
 
 def probability(p: float) -> str:
+    """A p-value as text."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 class Table(NamedTuple):
+    """A table of names and figures."""
+
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[Entry, ...]]

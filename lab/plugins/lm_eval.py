@@ -83,6 +83,7 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, float]:
+    """The metrics of an answer (lm-eval's `process_results`)."""
     benchmark = open_cached(doc["benchmark"], doc["problem_seed"])
     return figures(benchmark.score(doc["index"], completed(results[0] or "")))
 

@@ -69,4 +69,5 @@ def figures(scored: Scored) -> dict[str, float]:
 
 
 def budget(benchmark: Benchmark) -> int:
+    """The largest number of tokens that any answer of a benchmark may have."""
     return max(request.max_tokens for request in benchmark.requests(Untokenized()))

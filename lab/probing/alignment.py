@@ -50,6 +50,8 @@ class Alignment(NamedTuple):
 
 
 class Destinations(NamedTuple):
+    """Where the attention from q_k goes."""
+
     attention: Measured
     """Axes: layer, head, target (`TARGETS`, which sum to one), length."""
     leak: Measured

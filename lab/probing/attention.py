@@ -32,6 +32,8 @@ class Look(NamedTuple):
 
 
 class Head(NamedTuple):
+    """A head, and the digits that it looks at."""
+
     layer: int
     head: int
     looks: Sequence[Look]

@@ -32,6 +32,8 @@ _TIES = 6
 
 
 class Screen(NamedTuple):
+    """Attributed effects of all patches, and exact effects of the largest."""
+
     heads: Measured
     """Attributed effects; axes carry, layer, head, place."""
     mlps: Measured

@@ -21,6 +21,8 @@ _THINNEST, _THICKEST = 1.0, 6.0
 
 
 class Arrow(NamedTuple):
+    """Attention to a digit, or a path of the carry."""
+
     start: str
     """A digit, such as "a_k-1", or a component."""
     end: str
@@ -30,6 +32,8 @@ class Arrow(NamedTuple):
 
 
 class Circuit(NamedTuple):
+    """The parts that bring the carry about or look at digits, and how they are connected."""
+
     parts: Sequence[Component]
     effects: Mapping[Component, float]
     """The share of a carry that a component brings about if it is patched, for components above the threshold."""

@@ -38,6 +38,8 @@ PLACES = ("a_k", "a_k-1", "b_k", "b_k-1", "operator", "equals", "q_k-1", "q_k")
 
 
 class Effects(NamedTuple):
+    """Effects, and what their size is measured against."""
+
     effect: Measured
     gap: Measured
     """The size of an effect of 1, in logits: m of the source - m of the base, by carry."""
@@ -98,7 +100,7 @@ class Contrast:
         Args:
             name: what is measured.
             axes: what was changed; the axis "carry" is put before these.
-            changed: margins (B, *axes) after the change, nan where there was none.
+            changed: margins (B, *axes) after the change; nan for a pair without this change.
         """
         return self.effects_of_moves(name, axes, changed - self.corrupt_B[:, *[None] * len(axes)])
 

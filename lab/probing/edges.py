@@ -74,7 +74,7 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 
     Args:
         subject: a model that can add, with merged adapters.
         pairs: the pairs that it is run on, in both directions.
-        steps: 1 is EAP; more is EAP-IG with so many points.
+        steps: 1 for EAP; a larger number for EAP-IG with that many points.
         batch_size: rows of a pass; all their writes and gradients are kept.
 
     Raises the same errors as `Contrast`, and ModelError if the subject cannot add or its weights are hidden.

@@ -45,6 +45,8 @@ _SUMS = range(19)
 
 
 class Contents(NamedTuple):
+    """What the outputs of heads hold."""
+
     explained: Measured
     """The share of the coordinate's variance that each of `READINGS` explains; axes (head, column, reading)."""
     steps: Measured

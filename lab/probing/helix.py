@@ -36,6 +36,8 @@ _ORDERS = 20
 
 
 class Helix(NamedTuple):
+    """How well each fit describes the digits, and whether the model reads it."""
+
     explained: Measured
     """The share of the variance of the ten means; axes (layer, fit)."""
     turned: Measured

@@ -38,6 +38,8 @@ REMOVED = ("nothing", "neurons whose rule holds", "as many others")
 
 
 class Neuron(NamedTuple):
+    """A neuron, and the rule that explains most of it."""
+
     layer: int
     number: int
     rule: str
@@ -49,6 +51,8 @@ class Neuron(NamedTuple):
 
 
 class Heuristics(NamedTuple):
+    """Which neurons follow rules, and what the model loses without them."""
+
     neurons: list[Neuron]
     """Those that move the digits' logits most, the strongest first."""
     matched: Measured

@@ -3,8 +3,8 @@
 Interchange along v moves the stream by v (v . difference). The rate shows what this does, not what v is: except for a
 small part, v may be something that no later component reads, and that only correlates with the carry (the illusion of
 Makelov, Lange and Nanda 2023, arXiv 2311.17030). In an adder written by hand, DAS finds such a v with a rate of 96 %
-and |cos| .17 to the carry: most of it is a_{k-1} + b_{k-1} - s_{k-1}, which was read in an earlier layer. Where the
-value v . difference comes from can be told, because the difference is a sum of what components wrote (`writes`):
+and |cos| .17 to the carry: most of it is a_{k-1} + b_{k-1} - s_{k-1}, which was read in an earlier layer. But the
+difference is a sum of what components wrote (`writes`), so it can be told where the value v . difference comes from:
 
     effect    of exchanging the write of one component at this place. A write without an effect is not read later
     unread    the share of the value written by components that have no effect even together
@@ -107,6 +107,8 @@ class Claim(NamedTuple):
 
 
 class Evidence(NamedTuple):
+    """The evidence on a subspace, and the subspace without its unread part."""
+
     claim: Claim
     cosines: dict[str, float]
     """|cos| of the smallest angle to other subspaces, by name."""

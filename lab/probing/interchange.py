@@ -65,6 +65,8 @@ class Place(NamedTuple):
 
 
 class Interchanged(NamedTuple):
+    """Rates of interchange, and the subspaces that were learned."""
+
     rates: Measured
     """Axes (layer, site, column, subspace, change, direction, outcome)."""
     subspaces: dict[tuple[Place, str], Subspace]

@@ -20,7 +20,7 @@ from lab.probing.circuit import svg
 from lab.probing.measured import Measured
 
 _ROWS = 200
-"""The most rows of a table on the page; the whole array is in the run directory."""
+"""The largest number of rows of a table on the page; the whole array is in the run directory."""
 
 
 class Attention(NamedTuple):

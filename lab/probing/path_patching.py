@@ -42,6 +42,8 @@ Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 
 
 class Receiver(NamedTuple):
+    """What a path leads to: the query, key or value input of a head, an MLP, or the logits."""
+
     input: Input
     layer: int
     head: int = 0
@@ -62,6 +64,8 @@ class Receiver(NamedTuple):
 
 
 class Paths(NamedTuple):
+    """Effects of paths and of their controls."""
+
     effect: Measured
     """Axes carry, sender, receiver; nan if the receiver is not after the sender."""
     control: Measured

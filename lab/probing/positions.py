@@ -256,6 +256,8 @@ def batches(count: int, size: int) -> list[slice]:
 
 
 class Reading(NamedTuple):
+    """What a model predicts for a batch of sums."""
+
     exact_B: torch.Tensor
     """Whether greedy decoding would give the right answer and then end, booleans."""
     digits_BK: torch.Tensor

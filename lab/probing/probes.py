@@ -207,6 +207,8 @@ def read_queries(
 
 
 class Softmax(NamedTuple):
+    """G softmax regressions."""
+
     weight_GFC: torch.Tensor
     bias_GC: torch.Tensor
 

@@ -16,6 +16,8 @@ _SLACK = 1e-3
 
 
 class Subspace(NamedTuple):
+    """A subspace of the stream, and where streams without and with a carry lie in it."""
+
     basis_DR: torch.Tensor
     """Orthonormal columns V."""
     mean_0_R: torch.Tensor

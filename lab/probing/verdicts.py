@@ -118,7 +118,7 @@ def _destinations(measured: Sequence[Measured]) -> list[str]:
     lengths = leak.axes["length"]
     first, last = (float(np.nanmean(leak.at(length=length).value)) for length in (lengths[0], lengths[-1]))
     return [
-        f"{_percent(first)} of attention, the mean over all heads, goes to foreign digits at {lengths[0]} digits, "
+        f"On average over all heads, {_percent(first)} of attention goes to foreign digits at {lengths[0]} digits, "
         f"{_percent(last)} at {lengths[-1]}."
     ]
 
@@ -160,7 +160,7 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
     for way in effect.axes["carry"]:
         one = effect.at(carry=way)
         if np.isnan(one.value).all():
-            none.append(f"Of the carry {way}, the subject's answer shows nothing that a patch could bring about.")
+            none.append(f"The subject's answer does not change with the carry {way}, so no patch could bring it about.")
             continue
         layer, head = np.unravel_index(int(np.nanargmax(np.abs(one.value))), one.value.shape)
         value, low, high = (100 * array[layer, head] for array in one[2:5])

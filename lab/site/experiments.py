@@ -61,6 +61,8 @@ class Finding(Section):
 
 
 class Page(NamedTuple):
+    """The page of a finding."""
+
     path: Path
     finding: Finding
     body: str

@@ -25,6 +25,8 @@ MOSTLY = 0.5
 
 
 class Row(NamedTuple):
+    """A run in the overview."""
+
     number: int
     """The index of the run, in the order of the records."""
     record: Record
@@ -54,11 +56,12 @@ class Best(NamedTuple):
 
 
 def row(number: int, record: Record, found: Sequence[Series]) -> Row:
+    """The row of a run."""
     return Row(number, record, _ended(record), _minutes(record), scores(record, found))
 
 
 def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
-    """The scores of a run, by the name of what was scored, latest first."""
+    """The scores of a run by the name of what was scored, the latest ones first."""
     if record.kind == "adder" and isinstance(estimate := record.summary.get("exact_match"), dict):
         return {"": Estimate(**estimate)}
     parts = {}
@@ -137,7 +140,7 @@ def _pooled(cells: Iterable[list[Any]]) -> Estimate | None:
 
 
 def _mean(runs: Sequence[Scores]) -> Scores:
-    """Over the seeds that have scores, which those that are still running have not."""
+    """Means over the seeds that have scores; seeds that are still running have none."""
     seeds = [scores for scores in runs if scores]
     if len(seeds) < 2:
         return seeds[0] if seeds else {}

@@ -2,7 +2,7 @@
 or not at all.
 
 index.html            everything except what is loaded on demand
-written.js            this version's name: while a run is running, the page looks whether there is a newer one
+written.js            this version's name: while a run is running, the page checks whether there is a newer one
 runs/<n>/*.js         how run n was run, its tables, its training, scores by length, its samples
 runs/<n>/figures/     the figures of run n
 probing/<n>.html      the page of a probing run: figures and attention patterns
@@ -124,6 +124,7 @@ def collect(records: Sequence[Record], log: Path, folder: Path) -> Shown:
 
 
 def render(shown: Shown) -> str:
+    """The HTML of the page."""
     from jinja2 import Environment, FunctionLoader
 
     room = files("lab.site").joinpath("templates")
@@ -148,6 +149,7 @@ def render(shown: Shown) -> str:
 
 
 def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -43,7 +43,7 @@ def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
 
 
 def _found(record: Record) -> list[str]:
-    """What the command said at its end; how far a run is that has not ended."""
+    """The lines that the command printed at its end, or how far a run is that is still running."""
     if record.status == "running":
         return _progress(record)
     if not record.summary:
@@ -52,7 +52,7 @@ def _found(record: Record) -> list[str]:
         parts = compare.by_benchmark(read_summary(record.run), record.name)
         return [line for kind, found in parts.items() for line in compare.in_short(kind, found)]
     except (RunError, ValueError):
-        return []  # of another version, or of a command that asks nothing: a probe, a sweep, an adder
+        return []  # from another version, or of a command that asks no problems: a probe, a sweep, an adder
 
 
 def _progress(record: Record) -> list[str]:
@@ -63,7 +63,7 @@ def _progress(record: Record) -> list[str]:
             told = json.loads(line)
             step, loss = int(told["step"]), float(told["loss"])
         except (ValueError, KeyError, TypeError):
-            continue  # the line of a validation, or one that is being written
+            continue  # the record of a validation, or a line that is still being written
         return [f"step {step:,}{f' of {steps:,}' if isinstance(steps, int) else ''}, loss {loss:.3f}"]
     return []
 

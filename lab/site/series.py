@@ -26,6 +26,8 @@ SUMS = {"two_integers": "sum of two integers", "carry_free": "carry-free sum"}
 
 @dataclass
 class Series:
+    """One model in one setting."""
+
     label: str
     benchmark: str
     samples: str = "samples"

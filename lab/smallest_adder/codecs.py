@@ -31,6 +31,7 @@ def digits_of(pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def digit_name(place: int) -> str:
+    """The name of a digit of a problem, such as "digit 0 of a"."""
     return f"digit {place % DIGITS} of {'ab'[place // DIGITS]}"
 
 
@@ -141,7 +142,7 @@ class Reading(NamedTuple):
         for place, several in enumerate(found):
             if len(several) > 1:
                 needed = ", ".join(map(str, sorted(several)))
-                raise NotCopied(f"decimal place {place} of the answer needs the generated tokens {needed}, not one")
+                raise NotCopied(f"decimal place {place} of the answer depends on the generated tokens {needed}; on one")
             # a place that no swap has changed is the same everywhere, or zero after a stop
             position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
             positions.append(position)

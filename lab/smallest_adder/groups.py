@@ -178,6 +178,7 @@ def rate_at(step: int, config: AdderTrainingConfig) -> float:
 
 
 def complements_at(step: int, config: AdderTrainingConfig) -> float:
+    """The largest rate of changed digits at a step (`rows.batch`)."""
     return config.complements * max(0.0, 1 - step / (config.complements_end * config.max_steps))
 
 
@@ -223,6 +224,8 @@ def train_group(
 
 
 def record(group: Group, losses_S: torch.Tensor, accuracies_S: torch.Tensor) -> dict[str, Any]:
+    """The line of metrics.jsonl for a validation; None for a figure that is not finite."""
+
     def rounded(values: Sequence[float]) -> list[float | None]:
         return [round(value, 6) if math.isfinite(value) else None for value in values]
 

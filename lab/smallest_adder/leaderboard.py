@@ -84,6 +84,7 @@ def board(verdicts: Mapping[str, Verdict]) -> Table:
 
 
 def published() -> Table:
+    """The records that others have published."""
     with Path(__file__).with_name("published.csv").open(newline="") as file:
         rows = [(row["category"], row["status"], row["source"], row["parameters"]) for row in csv.DictReader(file)]
     return Table("Published records", ("category", "status", "source", "parameters"), rows, 3)
@@ -100,6 +101,7 @@ def write(verdicts: Mapping[str, Verdict], folder: Path) -> Table:
 
 
 def page(shown: Sequence[tuple[Table, str]]) -> str:
+    """The HTML file: each table with its note."""
     title = html.escape(shown[0][0].title)
     parts = [
         f"<h1>{html.escape(table.title)}</h1>\n{_html(table)}\n<p>{html.escape(note)}</p>" for table, note in shown

@@ -50,6 +50,7 @@ def train_submission(
 
 
 def describe(config: AdderConfig, group: Group, parameters: int) -> str:
+    """How an adder was trained, as the docstring of its submission."""
     training, seeds = config.training, config.group.seeds
     went_on = "".join(f", {count} after {after} steps" for after, count in config.group.halvings)
     return (

@@ -14,6 +14,8 @@ PROVES = (
 
 
 class Counts(NamedTuple):
+    """The size of a submission, by several rules."""
+
     parameters: int
     """By the challenge's rule; what a submission is ranked by."""
     literals: int
@@ -27,6 +29,8 @@ class Counts(NamedTuple):
 
 
 class Verdict(NamedTuple):
+    """What one layer says."""
+
     layer: str
     passed: bool | None
     """None if the trial ended before this layer."""
@@ -34,6 +38,8 @@ class Verdict(NamedTuple):
 
 
 class Verification(NamedTuple):
+    """The result of a trial."""
+
     verdicts: list[Verdict]
     right: int
     problems: int

@@ -72,12 +72,12 @@ class SlurmLauncherConfig(Section):
     qos: str | None = None
     constraint: str | None = None
     gpus: int = Field(default=1, ge=0)
-    """GPUs of a job. The next three keys are also for each job."""
+    """GPUs of each job. The next three keys are per job too."""
     cpus: int = Field(default=8, ge=1)
     memory_gb: int | None = Field(default=None, ge=1)
     minutes: int = Field(default=60, ge=1)
     requeues: int = Field(default=3, ge=0)
-    """How often a job that ran out of time is queued again; it continues where it was."""
+    """How often a job that ran out of time is queued again. It continues where it stopped."""
     setup: list[str] = Field(default=[])
     """Shell lines that run before the command, such as "module load cuda"."""
 

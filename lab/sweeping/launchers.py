@@ -25,6 +25,8 @@ class Job(Protocol):
 
 
 class Launcher(Protocol):
+    """What starts runs."""
+
     at_once: int
     """How many jobs may go on at a time."""
 
@@ -32,6 +34,7 @@ class Launcher(Protocol):
 
 
 def open_launcher(sweep: SweepConfig, run: Run) -> Launcher:
+    """The launcher of a sweep's config. `run`: the sweep's run directory."""
     match sweep.launcher:
         case LocalLauncherConfig() as settings:
             return LocalLauncher(settings, run)
@@ -51,6 +54,8 @@ def check_launcher(settings: LocalLauncherConfig | SlurmLauncherConfig) -> None:
 
 
 class LocalLauncher:
+    """Starts runs as processes on this machine."""
+
     def __init__(self, settings: LocalLauncherConfig, run: Run) -> None:
         self.at_once, self._run = settings.jobs, run
         self._devices = list(settings.gpus)
@@ -68,6 +73,8 @@ class LocalLauncher:
 
 
 class LocalJob:
+    """A run as a process on this machine."""
+
     def __init__(self, process: "subprocess.Popen[bytes]", devices: list[int], device: int | None) -> None:
         self._process, self._devices, self._device = process, devices, device
 

@@ -13,6 +13,7 @@ LAST_LINES = 12
 
 
 def log_of(run: Run, name: str) -> Path:
+    """The log file of a trial."""
     return run.path / "logs" / f"{name}.log"
 
 

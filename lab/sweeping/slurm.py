@@ -65,6 +65,8 @@ class SlurmLauncher:
 
 
 class SlurmJob:
+    """A run as a SLURM job."""
+
     def __init__(self, job: submitit.Job[int], taken_up: bool = False) -> None:
         """
         Args:

@@ -10,7 +10,7 @@ from lab.probing.benchmark.known import Adder
 
 
 def adders() -> dict[str, Callable[[int], Adder[Any]]]:
-    """Name to a function of a seed."""
+    """For each name, a function that makes the adder from a seed."""
     found: dict[str, Callable[[int], Adder[Any]]] = {}
     for module in pkgutil.iter_modules(families.__path__):
         found |= import_module(f"{families.__name__}.{module.name}").ADDERS

@@ -179,7 +179,7 @@ def _aligned(trial: Trial) -> Scores:
     found = alignment.aligned_heads(alignment.alignment(trial.adder, {_LENGTH: trial.sums}))
     claimed = {(one.layer, one.head): (one.number, one.offset) for one in found if one.number != "sum"}
     true = known.looks_at
-    fetching = set(known.carry_heads) - set(true)  # which look where the carry is, at no digit in particular
+    fetching = set(known.carry_heads) - set(true)  # these look at the token that holds the carry, whichever digit it is
     wrong = sum(true.get(head) != where for head, where in claimed.items() if head not in fetching)
     return {"false alarms": float(wrong), "missed": float(sum(claimed.get(head) != true[head] for head in true))}
 

@@ -51,7 +51,7 @@ class Known(Circuit):
     carry_D: torch.Tensor
     """The unit vector along which the carry is written at q_k."""
     digit_D: torch.Tensor
-    """The same for the answer's digit."""
+    """The unit vector along which the answer's digit is written."""
     digit_sites: tuple[tuple[int, Site], ...]
     looks_at: dict[tuple[int, int], tuple[str, int]]
     """(layer, head) to (operand, offset): all of the head's attention from q_k is on that operand's digit k +
@@ -77,7 +77,7 @@ class Adder(Subject, Generic[Facts]):
 
 
 KnownAdder: TypeAlias = Adder[Known]
-"""One that was written by hand."""
+"""An adder that was written by hand."""
 
 
 class FieldSums:
@@ -128,7 +128,7 @@ class FieldSums:
     def _second(self, b: int) -> list[int]:
         if self.operands == 2:
             return [b]
-        # a third of each digit or so, by a rule that no column shares
+        # b' gets about a third to two thirds of each digit, a share that differs from column to column
         part = int("".join(str(int(digit) * (3 + place % 4) // 9) for place, digit in enumerate(str(b))))
         return [part, b - part]
 

@@ -12,7 +12,7 @@ CLAIMED = 0.05
 
 
 def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:
-    """nan if everything is in the circuit, or nothing."""
+    """The AUROC of scores; nan if everything is in the circuit, or nothing."""
     inside, outside = scores[is_in], scores[~is_in]
     if not len(inside) or not len(outside):
         return float("nan")

@@ -23,6 +23,8 @@ _TITLES = {
 
 
 class Score(NamedTuple):
+    """One figure of one instrument on one adder."""
+
     adder: str
     seed: int
     instrument: str

@@ -30,7 +30,7 @@ HEAD_WIDTH = 4
 SHARPNESS = 4000.0
 """How sharply heads attend: the next token gets at most e^-58 of the right token's weight."""
 _MOVED = ("value", "plus")
-"""What heads move."""
+"""The directions whose coordinates heads move into other directions."""
 ALWAYS = ("one", "value", "plus", "cos", "sin")
 """Directions that every adder has: a constant, a token's digit, whether it is "+", and its position on a circle."""
 
@@ -154,7 +154,7 @@ class Wiring:
     def embedding(self) -> torch.Tensor:
         embedding_VD = embedding(self.at)
         embedding_VD[PLUS] += self.plus_value * self.at["value"]
-        if self._noise:  # not in the constant and the places: attention is too sharp for it
+        if self._noise:  # no noise in the constant and the positions, because attention is too sharp for it
             noisy = [name for name in self.names if name not in ("one", "cos", "sin")]
             size_VQ = self._noise * torch.randn(
                 len(WORDS), len(noisy), generator=torch.Generator().manual_seed(self._seed + 2)
@@ -190,6 +190,7 @@ def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor)
 def native(
     width: int, head_width: int, layers: int, heads: int, neurons: int, tokens: int
 ) -> tuple[NativeModel, TransformerBridgeConfig]:
+    """A transformer of TransformerLens' own architecture with these sizes, and its config."""
     config = TransformerBridgeConfig(
         d_model=width,
         d_head=head_width,

@@ -15,6 +15,7 @@ from lab.smallest_adder.verdict import Counts
 
 
 def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], literals: int) -> Counts:
+    """The size of a model by every rule; `literals`: how many numbers its code has."""
     rule = [tensor for tensor in tensors if tensor.counts]
     parameters = [tensor for tensor in rule if tensor.kind == "parameter"]
     first_seen = {(tensor.storage, tensor.offset): tensor for tensor in reversed(rule)}

@@ -19,6 +19,8 @@ MOST_EXTRA_KEYS = 4
 
 
 class Flow(NamedTuple):
+    """Attention in a graph."""
+
     weights: dict[int, bool]
     """Values that are attention weights; True if they come from a softmax, and so sum to one already."""
     scores: Sequence[int]
@@ -37,6 +39,7 @@ class Flow(NamedTuple):
 
 
 def flow_of(graph: Graph) -> Flow:
+    """Finds attention in a graph, and measures what is around it."""
     found = {node.results[0]: node for node in graph.nodes if _is_softmax(graph, node) or _is_exponential(graph, node)}
     softmaxes = bool(found)
     if not softmaxes:

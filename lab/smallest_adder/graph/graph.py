@@ -26,6 +26,8 @@ class Value(int):
 
 
 class Node(NamedTuple):
+    """An operation, its arguments, and the numbers of the values that it makes."""
+
     name: str
     function: Any
     kind: Kind
@@ -75,6 +77,8 @@ class Tensor(NamedTuple):
 
 
 class Graph(NamedTuple):
+    """A pass over one sequence."""
+
     ids: Sequence[int]
     """The shape of the ids: a batch of one row, or the row."""
     nodes: Sequence[Node]

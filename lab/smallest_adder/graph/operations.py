@@ -11,6 +11,8 @@ import torch
 
 
 class Kind(Enum):
+    """The families of operations; each value says what they do."""
+
     MOVE = "puts numbers elsewhere, and makes none"
     MAKE = "makes tensors of sizes and of the numbers in the code, which are counted"
     SUM = "adds and multiplies, as every layer does; over positions only attention may"

@@ -31,7 +31,7 @@ def causality(trial: Trial) -> str:
         before_BTV, after_BTV = (program.run(ids)[0] for ids in (same_BT, np.where(ahead_BT, later_BT, same_BT)))
         kept = torch.from_numpy(ahead_BT == 0)
         if not _close(before_BTV[kept], after_BTV[kept]):
-            raise Objection("tokens further on change logits before them")
+            raise Objection("later tokens change earlier logits")
     drafts = trial.drafts(trial.sums)
     if drafts is not None:
         one_pass = trial.confirmed(trial.prompts, drafts)
@@ -113,7 +113,7 @@ def _look(trial: Trial, program: Program, flow: Flow) -> int:
         here = {place, *(place + more for more in extra)}
         for value in flow.scores:
             if not _scores_local(before[value][row], after[value][row], here):
-                raise Objection(f"the token at {place} changes how others attend to others")
+                raise Objection(f"the token at {place} changes how other tokens attend to each other")
         for value in flow.values:
             if not _local(before[value][row], after[value][row], here):
                 raise Objection(f"the token at {place} changes what attention reads elsewhere, before it attends")

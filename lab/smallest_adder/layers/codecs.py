@@ -38,7 +38,7 @@ def encode_bounds(trial: Trial) -> str:
         if any(not 0 <= token < trial.vocabulary for token in prompt):
             raise Unusable(f"encode({a}, {b}) has tokens outside 0 to {trial.vocabulary - 1}")
         if len(prompt) != len(prompts[0]):
-            raise Unusable(f"encode({a}, {b}) has {len(prompt)} tokens, others {len(prompts[0])}: pad the numbers")
+            raise Unusable(f"encode({a}, {b}) has {len(prompt)} tokens, others have {len(prompts[0])}: pad the numbers")
     if trial.encode(trial.practice[::-1])[::-1] != prompts:
         raise Unusable("the same operands, encoded again in another order, gave other tokens")
     trial.prompts = np.array(prompts, dtype=np.int64)

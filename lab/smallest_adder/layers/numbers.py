@@ -20,7 +20,7 @@ def numbers_in_the_code(trial: Trial) -> str:
         for graph in trial.graphs:
             found |= literals(graph, trial.vocabulary)
     except Unregistered as error:
-        raise Objection(f"{error}: register it, or compute it from few") from error
+        raise Objection(f"{error}: register it, or compute it from a few numbers") from error
     finally:
         trial.counts = count(whole.tensors, whole.storages, len(found))
     if len(found) > contract.LITERALS:
@@ -71,5 +71,5 @@ def precision(trial: Trial) -> str:
         return "no right answer to look at"
     share = trial.accuracy(trial.changed(other_precision=True))
     if share < contract.RIGHT_IN_OTHER_PRECISION:
-        raise Objection(f"{share:.0%} is right when the same is computed in the other precision")
+        raise Objection(f"{share:.0%} is right when the same graph is computed in the other precision")
     return f"{share:.0%} of what is right stays right in the other precision"

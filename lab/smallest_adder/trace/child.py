@@ -144,6 +144,7 @@ class Child:
 
 
 def death(code: int | None) -> str:
+    """How a process ended, from its exit code."""
     if code == -signal.SIGXCPU or code == -signal.SIGKILL:
         return "its process was ended: too much processor time, or memory"
     if code is not None and code < 0:

@@ -111,6 +111,7 @@ def _either(ids: torch.Tensor, given: Any) -> Any:
 
 
 def first(output: Any) -> Any:
+    """The first part of an output that has several parts, else the output itself."""
     return output[0] if isinstance(output, tuple | list) else output
 
 

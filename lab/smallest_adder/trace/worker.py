@@ -58,6 +58,7 @@ def serve(connection: Connection, limits: tuple[int, int], confined: bool) -> No
 
 
 def describe(error: BaseException) -> str:
+    """The type and the text of an exception of the submission."""
     try:
         return f"{type(error).__name__}: {error}"[:1000]
     except BaseException:
@@ -65,6 +66,8 @@ def describe(error: BaseException) -> str:
 
 
 class Worker:
+    """Answers the questions about one submission: `on_<question>` for each."""
+
     def __init__(self) -> None:
         self.module = types.ModuleType(NAME)
         self.model = torch.nn.Module()

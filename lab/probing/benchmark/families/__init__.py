@@ -1,5 +1,6 @@
-"""One file a family of adders. Each has `ADDERS`: names to functions of a seed, which turns the stream and the heads.
+"""One file per family of adders. Each has `ADDERS`: for each name a function of a seed, which rotates the stream and
+shuffles the heads.
 
-Seed 0 leaves heads in the order in which they were written; what an instrument was tuned on should not be the seeds
-that it is reported on.
+Seed 0 leaves heads in the order in which they were written. Report an instrument on other seeds than those on which it
+was tuned.
 """

@@ -25,6 +25,7 @@ _NAMES = ("one", "value", "plus", *_HEADS, "end", "ten", "nine", "carry", "digit
 
 
 def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> KnownAdder:
+    """The adder; `sharp`: its switches turn halfway between what they tell apart, so that no gradient passes them."""
     writer = FieldSums(ones_first)
     tokens, heads = writer.tokens, len(_HEADS)
     width, head_width = len(_NAMES) + tokens, tokens + 1
@@ -43,7 +44,7 @@ def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> Kn
         out_DHZ[:, place, 0] = at[one]
     out_DHZ[:, head["a"], 1] = at["end"]
     carry_DHZ[:, head["a"], 0] = at["carry"]
-    step = 60 * math.sqrt(head_width)  # e^-60 for what is a step worse
+    step = 60 * math.sqrt(head_width)  # a token that is one step worse gets e^-60 of the weight
     weights = {"tok_embed.weight": embedding(at), "pos.weight": place_TD}
     weights["head.weight"] = unembedding(at["one"], at["digit"], at["end"])
     attention = ((_fixed(writer, head, step), values_ZD, out_DHZ), (_highest(ones_first, head, tokens, step), ten_ZD,
@@ -110,7 +111,7 @@ def _mlps(at: dict[str, torch.Tensor], sharp: bool) -> dict[str, torch.Tensor]:
 def _known(at: dict[str, torch.Tensor], head: dict[str, int]) -> Known:
     bring, fetch = Component("head", 0, head["a at b"]), Component("head", 1, head["a"])
     first, last = Component("mlp", 0), Component("mlp", 1)
-    # keys tell nines apart, and pairs that differ in the carry alone have no nine where they differ
+    # no edges into keys: they depend on nines, and pairs that differ only in the carry have no nine where they differ
     edges = {(str(bring), str(first)), (str(first), f"{fetch}.v"), (str(fetch), str(last)), (str(last), "logits")}
     return Known(
         carry_D=at["carry"],

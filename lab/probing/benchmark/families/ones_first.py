@@ -25,6 +25,8 @@ NAMES = ("a", "b", "c")
 
 @dataclass(frozen=True)
 class Design:
+    """What differs between these adders; see `Wiring` for level, lean and noise."""
+
     layers: int = 2
     digits_in: int = 0
     """The layer whose heads bring the digits."""
@@ -61,7 +63,7 @@ class Design:
 
 
 def wire(design: Design, seed: int) -> Wiring:
-    """Its weights."""
+    """The weights of a design."""
     carries = [f"carry {layer}" for layer in design.carry_in]
     idle = ["idle carry"] if design.decoy_carry_in is not None else []
     names = [*design.heads, "end", *carries, *idle, "digit"]
@@ -81,15 +83,19 @@ def wire(design: Design, seed: int) -> Wiring:
 
 
 def writer_of(design: Design) -> FieldSums:
+    """How the sums of a design are written."""
     return FieldSums(operands=design.operands, complement=design.borrow)
 
 
 def adder(name: str, design: Design, seed: int) -> KnownAdder:
+    """The adder of a design."""
     made = wire(design, seed)
     return KnownAdder(made.subject(name, writer_of(design), "digit", "end"), known(design, made))
 
 
 def known(design: Design, made: Wiring) -> Known:
+    """The circuit of a design."""
+
     def at(head: str) -> tuple[int, int]:
         return design.digits_in, made.head[head]
 

@@ -1,7 +1,7 @@
 """Adders that were trained, whose circuits were verified by intervention.
 
-Nodes and edges are what experiments/trained_circuits.py finds with `pairs`, which are not those of the benchmark. A
-trained model cannot be turned, so all seeds give the same one.
+Nodes and edges are what experiments/trained_circuits.py finds with `pairs`, which are not those of the benchmark. The
+stream of a trained model cannot be rotated, so all seeds give the same model.
 
 In both one-layer models the difference of means at (0, mid) exchanges the carry of all 64 cross-digit pairs that were
 tried. In the model of two layers it exchanges 41 % at (1, mid), which is no more than before attention, and the whole
@@ -20,6 +20,8 @@ from lab.probing.pairs import Pairs, carry_only
 
 
 class Verified(NamedTuple):
+    """A trained model, and the circuit that was found in it."""
+
     model: str
     nodes: tuple[str, ...]
     edges: tuple[tuple[str, str], ...]
@@ -67,11 +69,12 @@ VERIFIED = {
 
 
 def pairs() -> Pairs:
-    """With which circuits were found."""
+    """The pairs with which the circuits were found."""
     return carry_only(4, 1, 24, 100)
 
 
 def adder(name: str, verified: Verified, seed: int = 0) -> Adder[Circuit]:
+    """The trained model with its circuit."""
     circuit = Circuit(
         frozenset(map(Component.named, verified.nodes)),
         frozenset(verified.edges),
