@@ -18,12 +18,12 @@ Answers are kept in far_digits.json beside each run. Leaves a table and a figure
 experiments/results/ with publish=true.
 """
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shared.arguments import own
+from shared.kept import Kept
 from shared.one_pass import right_tokens
 
 from lab.drawing import figures
@@ -87,8 +87,7 @@ class Model:
     """A trained model and its measured shares. A share that is not known yet is measured when it is asked for."""
 
     def __init__(self, run: Path) -> None:
-        self.run, self.file = run, run / "far_digits.json"
-        self.known: dict[str, float] = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        self.run, self.kept = run, Kept(run / "far_digits.json")
         self.loaded: ScratchRun | None = None
 
     def shares(self, lengths: Sequence[int], sums: int, bound: int = 0) -> dict[int, float]:
@@ -100,16 +99,14 @@ class Model:
         return max(BOUNDS, key=lambda bound: self.share(CHOSEN_AT, 2 * sums, bound, seed=1))
 
     def share(self, length: int, sums: int, bound: int, seed: int) -> float:
-        name = f"{length} x {sums}, bound {bound}, seed {seed}"
-        if name not in self.known:
+        def measure() -> float:
             self.loaded = self.loaded or load_scratch(self.run)
             self.loaded.model.bound_far(bound)
             strata = list(STRATA)
             asked = [addition(strata[index % len(strata)], length, seed, index) for index in range(sums)]
-            self.known[name] = right_tokens(self.loaded, asked).count(None) / sums
-            self.file.write_text(json.dumps(self.known))
-            print(self.run.name, name, f"{self.known[name]:.3f}", flush=True)
-        return self.known[name]
+            return right_tokens(self.loaded, asked).count(None) / sums
+
+        return self.kept.once(f"{length} x {sums}, bound {bound}, seed {seed}", measure, "{:.3f}".format)
 
 
 def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:

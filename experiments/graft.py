@@ -13,7 +13,6 @@ kept beside each model and are not repeated; measure=false trains and measures n
 exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
 """
 
-import json
 import math
 import sys
 import time
@@ -24,6 +23,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from shared.arguments import own_and_others
+from shared.kept import Kept
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
@@ -126,14 +126,14 @@ class Measured:
             bound: the limit of the weight of far digits; 0 for none.
         """
         self.words, self.bound = words, bound
-        self.folder, self.file, self.model = folder, folder / "graft.json", model or str(folder)
-        self.known: dict[str, Any] = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        self.kept, self.model = Kept(folder / "graft.json"), model or str(folder)
         self._loaded: Any = None
 
     def exact_match(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
         """Whether each problem is answered right. "right": the sum comes at once. "loose": the first number that is
         written is the sum. "seconds": the time that all problems took."""
-        return self._once(self._name(length, stratum, problems), lambda: self._asked(length, stratum, problems))
+        name = self._name(length, stratum, problems)
+        return self.kept.once(name, lambda: self._asked(length, stratum, problems), brief)
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
         bound = f" bound {self.bound}" if self.bound else ""
@@ -141,22 +141,14 @@ class Measured:
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""
-        return all(self._name(length, stratum, problems) in self.known for stratum in STRATA)
+        return all(self._name(length, stratum, problems) in self.kept.known for stratum in STRATA)
 
     def share(self, length: int, stratum: str, problems: int) -> float:
         """The share of sums that are right at once."""
         return sum(self.exact_match(length, stratum, problems)["right"]) / problems
 
     def perplexity(self) -> dict[str, float]:
-        return self._once("perplexity", lambda: perplexity(*self._model()))
-
-    def _once(self, name: str, measure: Any) -> Any:
-        if name not in self.known:
-            self.known[name] = measure()
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.file.write_text(json.dumps(self.known, indent=1))
-            print(self.folder.name, name, brief(self.known[name]), flush=True)
-        return self.known[name]
+        return self.kept.once("perplexity", lambda: perplexity(*self._model()), brief)
 
     def _model(self) -> Any:
         if not self._loaded:

@@ -17,15 +17,15 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
 Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated.
 """
 
-import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from shared.arguments import own_and_others
+from shared.kept import Kept
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
@@ -75,17 +75,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def measured(run: Path, prompt: str, pairs: int) -> dict[str, Any]:
     """All measurements of a model and prompt. Each part is measured only once."""
-    file = run / f"carry_{prompt}.json"
-    known: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
-    subject = open_model(str(run), PROMPTS[prompt])
-
-    def once(name: str, measure: Callable[[], Any]) -> Any:
-        if name not in known:
-            known[name] = measure()
-            file.write_text(json.dumps(known, indent=1))
-            print(run.name, prompt, name, flush=True)
-        return known[name]
-
+    kept, subject = Kept(run / f"carry_{prompt}.json"), open_model(str(run), PROMPTS[prompt])
+    once = kept.once
     once("competence", lambda: competence(subject))
     once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt])))
     ranked = [once(f"discovery {at[0]} {at[1]}", lambda at=at: discovery(subject, *at)) for at in PLACES]
@@ -94,7 +85,7 @@ def measured(run: Path, prompt: str, pairs: int) -> dict[str, Any]:
     for length, column in PLACES:
         once(f"test {length} {column}", lambda at=(length, column): tested(subject, *at, [*heads, *others], pairs))
     once("inside", lambda: inside(subject, heads[:1], pairs))
-    return known
+    return kept.known
 
 
 @torch.inference_mode()
