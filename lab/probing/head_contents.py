@@ -20,6 +20,7 @@ Shapes: N sums, Z width of a head, B pairs (each both ways), R resamples.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -133,7 +134,7 @@ def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], b
             along_B1Z = (source_B1Z - base_B1Z) @ basis_Z1 @ basis_Z1.T
             moves = (source_B1Z - base_B1Z, along_B1Z, source_B1Z - base_B1Z - along_B1Z)
             for place, move_B1Z in enumerate(moves):
-                hook = _writing(head, at_B1, base_B1Z + move_B1Z)
+                hook = _at_query(head, at_B1, partial(torch.add, other=move_B1Z))
                 changed[rows, i, place] = runs.again(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
     axes = {"head": list(map(str, heads)), "part": list(PARTS)}
     return contrast.effects("effect of a part of a head's output", axes, changed)
@@ -155,24 +156,21 @@ def told(
         at_B1 = part.query_at_BK[:, column, None]
         said_B1 = torch.from_numpy(carry_N[rows])[:, None]
 
-        def change(z_BTHZ: torch.Tensor, at_B1: torch.Tensor = at_B1, said_B1: torch.Tensor = said_B1) -> torch.Tensor:
-            changed = z_BTHZ.clone()
-            old_BTZ = z_BTHZ[:, :, head.head]
-            changed[:, :, head.head] = put(old_BTZ, at_B1, direction.write(take(old_BTZ, at_B1), said_B1))
-            return changed
-
-        logits_BTV = subject.logits(part, [interventions.heads(head.layer, change)])
+        hook = _at_query(head, at_B1, partial(direction.write, carry_BQ=said_B1))
+        logits_BTV = subject.logits(part, [hook])
         found.append(take(logits_BTV, at_B1)[:, 0][:, ids.to(logits_BTV.device)].argmax(-1).cpu().numpy())
     return np.concatenate(found)
 
 
-def _writing(head: Component, at_B1: torch.Tensor, values_B1Z: torch.Tensor) -> interventions.Hook:
-    def change(z_BTHZ: torch.Tensor) -> torch.Tensor:
-        changed = z_BTHZ.clone()
-        changed[:, :, head.head] = put(z_BTHZ[:, :, head.head], at_B1, values_B1Z)
-        return changed
+def _at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change) -> interventions.Hook:
+    """A hook that changes the output of a head at q_k, (B, 1, Z)."""
 
-    return interventions.heads(head.layer, change)
+    def changed(z_BTHZ: torch.Tensor) -> torch.Tensor:
+        new_BTHZ, old_BTZ = z_BTHZ.clone(), z_BTHZ[:, :, head.head]
+        new_BTHZ[:, :, head.head] = put(old_BTZ, at_B1, change(take(old_BTZ, at_B1)))
+        return new_BTHZ
+
+    return interventions.heads(head.layer, changed)
 
 
 def _there(sums: Sums, column: int) -> np.ndarray:
