@@ -90,8 +90,8 @@ class Number:
         """The place of the lowest digit of the value; None for fractions, whose two parts have places of their own."""
         if self.form == "/":
             return None
-        exponent = sum(digit * 10**place for place, digit in enumerate(self.digits[0])) if self.form == "e" else 0
-        return exponent - (len(self.digits[-2]) if "." in self.separators else 0)
+        written = sum(digit * 10**place for place, digit in enumerate(self.digits[0])) if self.form == "e" else 0
+        return min(written, _FARTHEST) - (len(self.digits[-2]) if "." in self.separators else 0)
 
     def spot(self, number: int, form: str, lowest: int, part: int, index: int) -> Spot:
         """The spot of a digit of this number, written or next.
@@ -111,6 +111,8 @@ class Number:
         return Spot(number, VALUE, lowest + below + index)
 
 
+_FARTHEST = 10**9
+"""Larger exponents count as this one, so that places fit into a tensor whatever a model writes."""
 _SEPARATORS = "/e."
 """The separators of all numbers. The first of these that a number contains is its form."""
 

@@ -67,3 +67,12 @@ def test_a_model_from_scratch_and_its_instruments_count_the_same_places(a, b):
         words = [notation.vocabulary[token] for token in sums.tokens_BT[0, at].tolist()]
         assert torch.equal(at, at.sort().values)
         assert [spot.place for spot in row_spots([*words, "="], 1).own[:-1]] == places
+
+
+@pytest.mark.parametrize(("number", "ordinary"), [("{}e3.4", False), ("4.3e{}", True)])
+def test_an_exponent_of_many_digits_leaves_places_that_fit_into_a_tensor(number, ordinary):
+    def places(exponent):
+        return torch.tensor(row_spots([*number.format(exponent), " "], 1, ordinary).own)[:, 2]
+
+    assert places("11").max() == 11
+    assert places("9" * 40).max() < 2**31
