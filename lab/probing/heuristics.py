@@ -121,8 +121,10 @@ def heuristics(
     family_NF = np.array([[float(n.family == family and n.explained >= 0.5) for family in FAMILIES] for n in neurons])
     applies_BN = np.zeros((len(sums), len(neurons)), dtype=bool)
     applies_BN[there] = (holds_RB[best_N] & (explained_N >= 0.5)[:, None]).T
+    trial = _Trial(subject, sums, column, batch_size, neurons, activation_BN.mean(0))
+    removals = (np.zeros_like(applies_BN), applies_BN, _others(applies_BN, seed))
     tested = np.flatnonzero(there)[half:]
-    right = _removed(subject, sums, column, neurons, activation_BN.mean(0), applies_BN, tested, batch_size, seed)
+    right = np.stack([trial.right(removed_BN)[tested] for removed_BN in removals], axis=1)
     return Heuristics(
         neurons,
         Measured.share("neurons that a rule explains", {"sums": ["as they are", "shuffled"]}, fits_N2),
@@ -184,26 +186,37 @@ def _levels(activation_BN: np.ndarray, holds_RB: np.ndarray) -> tuple[np.ndarray
     return inside_RN / np.maximum(count_R1, 1), outside_RN / np.maximum(len(activation_BN) - count_R1, 1)
 
 
-def _removed(
-    subject: Subject, sums: Sums, column: int, neurons: Sequence[Neuron], mean_N: np.ndarray, applies_BN: np.ndarray,
-    tested: np.ndarray, batch_size: int, seed: int,
-) -> np.ndarray:  # fmt: skip
-    """Whether the digit is right with each of `REMOVED`, (tested sums, removed)."""
+def _others(applies_BN: np.ndarray, seed: int) -> np.ndarray:
+    """For each sum, as many other neurons, or all others if there are fewer."""
     draw = np.random.default_rng(seed)
     others_BN = np.zeros_like(applies_BN)
-    for row in tested:
-        free = np.flatnonzero(~applies_BN[row])
-        others_BN[row, draw.permutation(free)[: applies_BN[row].sum()]] = True
-    ids = torch.tensor(subject.writer.digit_ids())
-    right = np.zeros((len(sums), len(REMOVED)))
-    for i, removed_BN in enumerate((np.zeros_like(applies_BN), applies_BN, others_BN)):
-        for rows in batches(len(sums), batch_size):
-            part = sums.part(rows)
-            at_B1 = part.query_at_BK[:, column, None]
-            hooks = _hooks(neurons, torch.from_numpy(removed_BN[rows]), torch.from_numpy(mean_N).float(), at_B1)
-            said_B = take(subject.logits(part, hooks), at_B1)[:, 0].cpu()[:, ids].argmax(-1).numpy()
-            right[rows, i] = said_B == part.columns.sum[:, column]
-    return right[tested]
+    for row, applies_N in enumerate(applies_BN):
+        free = draw.permutation(np.flatnonzero(~applies_N))
+        others_BN[row, free[: applies_N.sum()]] = True
+    return others_BN
+
+
+class _Trial(NamedTuple):
+    """Asks for the digit of a column while some neurons are set to their means."""
+
+    subject: Subject
+    sums: Sums
+    column: int
+    batch_size: int
+    neurons: Sequence[Neuron]
+    mean_N: np.ndarray
+
+    def right(self, removed_BN: np.ndarray) -> np.ndarray:
+        """Whether the digit is right, (B,). `removed_BN`: which neurons are set to their means, at which sums."""
+        ids = torch.tensor(self.subject.writer.digit_ids())
+        mean_N, found = torch.from_numpy(self.mean_N).float(), []
+        for rows in batches(len(self.sums), self.batch_size):
+            part = self.sums.part(rows)
+            at_B1 = part.query_at_BK[:, self.column, None]
+            hooks = _hooks(self.neurons, torch.from_numpy(removed_BN[rows]), mean_N, at_B1)
+            said_B = take(self.subject.logits(part, hooks), at_B1)[:, 0].cpu()[:, ids].argmax(-1).numpy()
+            found.append(said_B == part.columns.sum[:, self.column])
+        return np.concatenate(found)
 
 
 def _hooks(
