@@ -5,10 +5,10 @@
 
 Tunes SmolLM2-135M by configs/smollm2_graft_all.yaml, 16,000 problems of the ranges S and M, and once more without the
 graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks both tuned
-models the same test problems of all four ranges, `problems` for each task and range. The grafted model is asked twice:
-as it was trained, and with a bound on what far digits weigh together (engine.far_at_most), which is twice the digits of
-the longest training problems: 16 for tasks that are hard to NUPA, 40 for the others. Other arguments go to
-`lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
+models the same test problems of all four ranges, `problems` for each task and range. The grafted model is asked with a
+bound on what far digits weigh together (engine.far_at_most), which is twice the digits of the longest training
+problems: 16 for tasks that are hard to NUPA, 40 for the others. The row `unbounded` asks it without. Other arguments go
+to `lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
 
 Shows exact match by range, plain against grafted, and digits that are well learned beside those of the paper's tuned
 Llama-3.1-8B (Table 8). Leaves tables and a heat map of every task and range.
@@ -23,6 +23,7 @@ from shared.nupa_runs import asked, by_range, heat_map, nupa, samples
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.published import PUBLISHED
+from lab.benchmarks.results import Sample
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.publishing import Results, take_results
@@ -33,7 +34,7 @@ from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft_all.yaml"
-ROWS = {"graft": [], "plain": ["positions={kind: original}", "format={reverse: none, pad: none}"]}
+PLAIN = ["positions={kind: original}", "format={reverse: none, pad: none}"]
 THEIRS = "Llama-3.1-8B-ft"
 TITLE = "SmolLM2-135M tuned on 16,000 problems of 53 tasks, ranges S and M"
 BOUNDS = ((16, HARD), (40, EASY))
@@ -56,12 +57,11 @@ def main(arguments: Sequence[str]) -> None:
         if config.run_status() != "finished":
             finetune(config)
         name, model = f"{config.name}_asked", str(config.path)
-        if row == "graft":
-            runs["bounded graft"] = [
-                asked(f"{name}_{bound}", model, problems, output, [f"engine.far_at_most={bound}", tasks_of(difficulty)])
-                for bound, difficulty in BOUNDS
-            ]
-        runs[row] = [asked(name, model, problems, output)]
+        bounds = BOUNDS if row == "graft" else ()
+        runs[row] = [
+            asked(f"{name}_{bound}", model, problems, output, [f"engine.far_at_most={bound}", tasks_of(difficulty)])
+            for bound, difficulty in bounds
+        ] or [asked(name, model, problems, output)]
     show(runs, results)
 
 
@@ -70,9 +70,13 @@ def tasks_of(difficulty: Difficulty) -> str:
     return f"benchmark.tasks=[{', '.join(key for key, task in TASKS.items() if task.difficulty is difficulty)}]"
 
 
+def of(difficulty: Difficulty, answers: Sequence[Sample]) -> list[Sample]:
+    return [sample for sample in answers if TASKS[sample.task].difficulty is difficulty]
+
+
 def configured(row: str, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
-    name = f"graft_all_{seed}" if row == "graft" else f"graft_all_{row}_{seed}"
-    changes = [*ROWS[row], *changes, f"name={name}", f"seed={seed}", f"output={output}", "resume=true"]
+    name, own = (f"graft_all_plain_{seed}", PLAIN) if row == "plain" else (f"graft_all_{seed}", [])
+    changes = [*own, *changes, f"name={name}", f"seed={seed}", f"output={output}", "resume=true"]
     return load(FinetuneConfig, CONFIG, changes)
 
 
@@ -80,10 +84,13 @@ def show(runs: dict[str, list[Run]], results: Results) -> None:
     """The plain model against each way to ask the grafted one, on the same problems."""
     summaries = {name: nupa(*parts) for name, parts in runs.items()}
     for name in [name for name in runs if name != "plain" and "plain" in runs]:
-        rows = tables.changes(samples(*runs["plain"]), samples(*runs[name]))
-        file = f"graft_all_{name.replace(' ', '_')}"
-        results.show(by_range(rows, TITLE, ("plain", name)), file)
-        results.show(tables.change_table(rows, f"{TITLE}: plain against {name}"), f"{file}_changes")
+        plain, grafted = samples(*runs["plain"]), samples(*runs[name])
+        for label, difficulty in (("hard", HARD), ("easy", EASY)):
+            rows = tables.changes(of(difficulty, plain), of(difficulty, grafted))
+            title = f"{TITLE}: {label} tasks"
+            results.show(by_range(rows, title, ("plain", name)), f"graft_all_{name}_{label}")
+        rows = tables.changes(plain, grafted)
+        results.show(tables.change_table(rows, f"{TITLE}: plain against {name}"), f"graft_all_{name}_changes")
     theirs = [row for row in PUBLISHED if row.model == THEIRS]
     results.show(tables.digits(summaries, "digit_match", theirs), "graft_all_digits")
     heat_map(summaries, TITLE, results.file("graft_all.png"))

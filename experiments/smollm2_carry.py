@@ -1,7 +1,7 @@
 """Does a head of tuned SmolLM2 hold the carry, or does it fetch the digits that make it?
 
-    python experiments/smollm2_carry.py [seeds=0,1,2] [prompts=nupa,plain] [pairs=100] [output=checkpoints]
-                                        [publish=true] [key=value ...]
+    python experiments/smollm2_carry.py [seeds=0,1,2] [prompts=nupa,plain] [lengths=2,3,4] [pairs=100]
+                                        [output=checkpoints] [publish=true] [key=value ...]
 
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model and prompt:
 
@@ -48,13 +48,11 @@ from lab.progress import quiet_libraries
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
 PROMPTS = {"nupa": "", "plain": "{a} + {b} = "}
-PLACES = [(length, column) for length in (2, 3, 4) for column in range(1, length)]
-"""Numbers of `length` digits, and the column into which something is carried."""
 DISCOVERY, SCREENED, TESTED = 24, 12, 3
 LENGTH = 3
 """Digits of the sums on which contents are read."""
 LEARNED, READ, TOLD = 400, 600, 300
-NAMES = ("seeds", "prompts", "pairs", "output")
+NAMES = ("seeds", "prompts", "lengths", "pairs", "output")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -62,6 +60,9 @@ def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
     output, pairs = given.get("output", "checkpoints"), int(given.get("pairs", 100))
+    places = [
+        (int(length), column) for length in given.get("lengths", "2,3,4").split(",") for column in range(1, int(length))
+    ]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for seed in given.get("seeds", "0,1,2").split(","):
         own = [f"name=smollm2_sums_{seed}", f"seed={seed}", f"output={output}", "resume=true"]
@@ -69,20 +70,21 @@ def main(arguments: Sequence[str]) -> None:
         if config.run_status() != "finished":
             finetune(config)
         for prompt in given.get("prompts", "nupa,plain").split(","):
-            found[seed, prompt] = measured(config.path, prompt, pairs)
+            found[seed, prompt] = measured(config.path, prompt, places, pairs)
             show(found, results)
 
 
-def measured(run: Path, prompt: str, pairs: int) -> dict[str, Any]:
-    """All measurements of a model and prompt. Each part is measured only once."""
+def measured(run: Path, prompt: str, places: Sequence[tuple[int, int]], pairs: int) -> dict[str, Any]:
+    """All measurements of a model and prompt. Each part is measured only once. `places`: the digits of the numbers, and
+    the column into which something is carried."""
     kept, subject = Kept(run / f"carry_{prompt}.json"), open_model(str(run), PROMPTS[prompt])
     once = kept.once
     once("competence", lambda: competence(subject))
     once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt])))
-    ranked = [once(f"discovery {at[0]} {at[1]}", lambda at=at: discovery(subject, *at)) for at in PLACES]
+    ranked = [once(f"discovery {at[0]} {at[1]}", lambda at=at: discovery(subject, *at)) for at in places]
     heads = [Component.named(name) for name in strongest(ranked)]
     others = controls(subject, heads)
-    for length, column in PLACES:
+    for length, column in places:
         once(f"test {length} {column}", lambda at=(length, column): tested(subject, *at, [*heads, *others], pairs))
     once("inside", lambda: inside(subject, heads[:1], pairs))
     return kept.known
@@ -219,16 +221,17 @@ def show(found: dict[tuple[str, str], dict[str, Any]], results: Results) -> None
 def effects_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
     lines: list[tuple[Entry, ...]] = []
     for (seed, prompt), known in found.items():
-        for length, column in PLACES:
+        for length, column in [map(int, name.split()[1:]) for name in known if name.startswith("test")]:
             effects = {name: larger(ways) for name, ways in known[f"test {length} {column}"].items()}
-            names = list(effects)
-            first, rest, other = names[0], names[1:TESTED], names[TESTED:]
-            second = max(rest, key=lambda name: effects[name].value)
-            most = max(other, key=lambda name: effects[name].value)
+            names = list(effects)  # the heads of discovery, and as many controls
+            heads, others = names[: len(names) // 2], names[len(names) // 2 :]
+            second = max(heads[1:], key=lambda name: effects[name].value, default="")
+            most = max(others, key=lambda name: effects[name].value)
             able = wilson(known["competence"][str(length)], 100)
+            beside = (second, shown(effects[second])) if second else ("", "")
             lines.append((
                 seed, prompt, f"{length}, {column}", percent(able),
-                first, shown(effects[first]), second, shown(effects[second]), shown(effects[most]),
+                heads[0], shown(effects[heads[0]]), *beside, shown(effects[most]),
             ))  # fmt: skip
     title = "The share of a carry that a head of tuned SmolLM2-135M brings about, % (95 %), the larger of both ways"
     columns = ("seed", "prompt", "digits, column", "exact match", "first", "effect", "second", "effect", "controls")
