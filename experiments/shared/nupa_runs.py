@@ -82,7 +82,7 @@ def heat_map(models: Mapping[str, NupaSummary], title: str, path: Path) -> None:
     """Exact match: a row for each task, a column for each model and range."""
     shown = tables.tasks(*models.values())
     with figures.figure_at(path, (6.2, 11)) as figure:
-        panels = figure.subplots(1, len(models), sharey=True)
+        panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
         for axes, (label, summary) in zip(panels, models.items(), strict=True):
             values = [[share(summary, task.key, name) for name in RANGES] for task in shown]
             axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
