@@ -17,17 +17,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own
+from shared.sums import drawn, shown
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Shown, Table
-from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate
-from lab.probing.bridge import Subject, open_model
+from lab.probing.bridge import open_model
 from lab.probing.helix import FITS, Helix, helix
 from lab.probing.heuristics import Heuristics, heuristics
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -56,17 +55,12 @@ def main(arguments: Sequence[str]) -> None:
         draw(turned, results.file("helix.png"))
 
 
-def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
-    items = [addition("uniform", length, 0, index) for index in range(first, first + count)]
-    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
-
-
 def helix_table(turned: dict[str, Helix], problems: int) -> Table:
     lines: list[tuple[Entry, ...]] = []
     for name, found in turned.items():
         for layer in found.turned.axes["layer"]:
             shares = [f"{100 * found.explained.at(layer=layer, fit=fit).value:.0f}" for fit in FITS]
-            followed = [shown(found.turned.at(layer=layer, fit=fit)) for fit in FITS]
+            followed = [of(found.turned.at(layer=layer, fit=fit)) for fit in FITS]
             lines.append((Path(name).name, str(layer), " / ".join(shares), *followed))
     heads = ("model", "layer", f"explained: {' / '.join(FITS)}", *FITS)
     return Table(f"Digits that follow what was put in, % (95 %), n={problems}", heads, lines, 3)
@@ -78,18 +72,16 @@ def rules_table(ruled: dict[str, Heuristics], count: int) -> Table:
         families = [
             f"{family} {100 * found.by_family.at(family=family).value:.0f}" for family in found.by_family.axes["family"]
         ]
-        matched = [shown(found.matched.at(sums=sums)) for sums in found.matched.axes["sums"]]
-        kept = [shown(found.digits.at(removed=removed)) for removed in found.digits.axes["removed"]]
+        matched = [of(found.matched.at(sums=sums)) for sums in found.matched.axes["sums"]]
+        kept = [of(found.digits.at(removed=removed)) for removed in found.digits.axes["removed"]]
         lines.append((Path(name).name, *matched, ", ".join(families), *kept))
     heads = ("model", "neurons with a rule", "shuffled", "by family", "digits right", "without those that apply",
              "without as many others")  # fmt: skip
     return Table(f"Neurons that write a digit, and digits right without them, % (95 %), {count} sums", heads, lines, 1)
 
 
-def shown(one: Measured) -> Shown:
-    return Shown(
-        Estimate(float(one.value), float(one.low), float(one.high), int(one.n)), "{:.0f} ({:.0f} to {:.0f})", 100
-    )
+def of(one: Measured) -> Shown:
+    return shown(Estimate(float(one.value), float(one.low), float(one.high), int(one.n)))
 
 
 def draw(turned: dict[str, Helix], path: Path) -> None:

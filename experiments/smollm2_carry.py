@@ -26,23 +26,24 @@ import numpy as np
 import torch
 from shared.arguments import own_and_others
 from shared.kept import Kept
+from shared.sums import drawn, shown
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.publishing import Results, take_results
-from lab.drawing.tables import Entry, Shown, Table, percent
+from lab.drawing.tables import Entry, Table, percent
 from lab.finetune import finetune
-from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing import attribution, head_contents, patching
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, WAYS
+from lab.probing.interventions import said_digits
 from lab.probing.measured import Measured
 from lab.probing.pairs import carry_only
 from lab.probing.patching import Patch
-from lab.probing.positions import Sums, batches
+from lab.probing.positions import batches
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -164,6 +165,7 @@ def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str
     return found
 
 
+@torch.inference_mode()
 def told(subject: Subject, head: Component, column: int, direction: Any) -> dict[str, list[int]]:
     """Counts: right digits, digits that are right except for a wrong carry, and all digits. For the unchanged model, if
     the head is told the true carry, if it is told the wrong one, and if the wrong one is written along a random
@@ -175,7 +177,7 @@ def told(subject: Subject, head: Component, column: int, direction: Any) -> dict
     slipped = (digit + np.where(carry == 1, -1, 1)) % 10
     random = direction.elsewhere(0)
     answers = {
-        "nothing": intact(subject, sums, column),
+        "nothing": said_digits(subject, sums, column, lambda rows: []),
         "the true carry": head_contents.told(subject, sums, column, head, direction, carry),
         "the wrong carry": head_contents.told(subject, sums, column, head, direction, 1 - carry),
         "the wrong carry, elsewhere": head_contents.told(subject, sums, column, head, random, 1 - carry),
@@ -187,21 +189,6 @@ def told(subject: Subject, head: Component, column: int, direction: Any) -> dict
     }
     mended = int((answers["the true carry"] == digit)[missed].sum())
     return counts | {"slips mended": [mended, 0, int(missed.sum())]}
-
-
-@torch.inference_mode()
-def intact(subject: Subject, sums: Sums, column: int) -> np.ndarray:
-    ids = torch.tensor(subject.writer.digit_ids())
-    found = []
-    for part in map(sums.part, batches(len(sums), 64)):
-        at = part.query_at_BK[:, column].clamp(min=0)
-        found.append(subject.logits(part)[torch.arange(len(part)), at][:, ids].argmax(-1).numpy())
-    return np.concatenate(found)
-
-
-def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
-    items = [addition("uniform", length, 0, index) for index in range(first, first + count)]
-    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
 
 
 def estimate(one: Measured) -> list[float]:
@@ -241,10 +228,6 @@ def effects_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
 def larger(ways: dict[str, list[float]]) -> Estimate:
     value, low, high, n = max(ways.values(), key=lambda one: one[0])
     return Estimate(value, low, high, int(n))
-
-
-def shown(one: Estimate) -> Shown:
-    return Shown(one, "{:.0f} ({:.0f} to {:.0f})", 100)
 
 
 def inside_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:

@@ -65,7 +65,7 @@ def count(a: Number, digit: Integer) -> Integer:
 
 
 def to_float(a: Fraction | Scientific) -> Float:
-    """The same number as a float. Raises ValueError for a fraction that is not a finite decimal."""
+    """Converts a number to a float. Raises ValueError for a fraction that is not a finite decimal."""
     if isinstance(a, Scientific):
         return Float(a.coefficient, a.exponent)
     # 2**i * 5**j divides 10**k as soon as k is at least i and j, and both are below its bit length.
@@ -77,7 +77,7 @@ def to_float(a: Fraction | Scientific) -> Float:
 
 
 def to_scientific(a: Integer | Float) -> Scientific:
-    """The same number in scientific notation. Raises ValueError below 1, where the exponent would be negative."""
+    """Converts a number to scientific notation. Raises ValueError below 1, where the exponent would be negative."""
     number = Scientific(a.value, 0) if isinstance(a, Integer) else Scientific(a.coefficient, a.exponent)
     if number.coefficient and number.power < 0:
         raise ValueError(f"{a} is below 1: the benchmark's scientific notation has no negative exponent")

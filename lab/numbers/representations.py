@@ -137,7 +137,7 @@ class Scientific(Decimal):
         return len(str(self.coefficient)) - 1
 
     def with_power(self, power: int) -> "Scientific":
-        """The same significand with another exponent."""
+        """This significand with another exponent."""
         return Scientific(self.coefficient, power - self.decimals)
 
     def __str__(self) -> str:

@@ -27,10 +27,10 @@ import numpy as np
 import torch
 
 from lab.probing import interventions
-from lab.probing.bridge import Subject
+from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Effects, Runs
-from lab.probing.interventions import put, take
+from lab.probing.interventions import put, said_digits, take
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.positions import Sums, batches
@@ -149,20 +149,15 @@ def told(
     If the rest of the model believes the head, a wrong carry changes the digit of every sum, and the right carry mends
     those errors that come from a wrong one.
     """
-    ids = torch.tensor(subject.writer.digit_ids())
-    found = []
-    for rows in batches(len(sums), 64):
-        part = sums.part(rows)
-        at_B1 = part.query_at_BK[:, column, None]
-        said_B1 = torch.from_numpy(carry_N[rows])[:, None]
+    query_B1, said_B1 = sums.query_at_BK[:, column, None], torch.from_numpy(carry_N)[:, None]
 
-        hook = _at_query(head, at_B1, partial(direction.write, carry_BQ=said_B1))
-        logits_BTV = subject.logits(part, [hook])
-        found.append(take(logits_BTV, at_B1)[:, 0][:, ids.to(logits_BTV.device)].argmax(-1).cpu().numpy())
-    return np.concatenate(found)
+    def hooks(rows: slice) -> list[Hook]:
+        return [_at_query(head, query_B1[rows], partial(direction.write, carry_BQ=said_B1[rows]))]
+
+    return said_digits(subject, sums, column, hooks)
 
 
-def _at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change) -> interventions.Hook:
+def _at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change) -> Hook:
     """A hook that changes the output of a head at q_k, (B, 1, Z)."""
 
     def changed(z_BTHZ: torch.Tensor) -> torch.Tensor:

@@ -18,14 +18,15 @@ Shapes: B sums, D width, M = 10 digits, R dimensions of a fit, F fits.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from lab.errors import TaskError
-from lab.probing.bridge import Subject
-from lab.probing.interventions import Site, put, read_residuals, residual, take
+from lab.probing.bridge import Hook, Subject
+from lab.probing.interventions import Site, put, read_residuals, residual, said_digits, take
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
@@ -107,7 +108,8 @@ def helix(
             vectors_OMD = torch.stack([torch.from_numpy(one @ (one.T @ means_MD)).float() for one in bases])
             order_B = np.arange(len(test)) % len(bases)
             move_BD = vectors_OMD[order_B, new_B] - vectors_OMD[order_B, old_B]
-            said_B = _said(subject, test, column, (layer, site), move_BD, batch_size)
+            hooks = partial(_moved, (layer, site), test.a_at_BK[:, column, None], move_BD[:, None])
+            said_B = said_digits(subject, test, column, hooks, batch_size)
             turned[there_B, i, f] = (said_B == target_B)[there_B]
     axes = {"layer": list(layers), "fit": list(FITS)}
     value, low, high = explained
@@ -146,21 +148,11 @@ def _shares(means_MD: np.ndarray, bases: Sequence[np.ndarray]) -> list[float]:
     return [float(np.mean(shares)), *np.quantile(shares, [0.025, 0.975])]
 
 
-def _said(
-    subject: Subject, sums: Sums, column: int, place: tuple[int, Site], move_BD: torch.Tensor, batch_size: int
-) -> np.ndarray:
-    """The most likely digit at q_k if the stream at a_k is moved, (B,)."""
-    ids = torch.tensor(subject.writer.digit_ids())
-    found = []
-    for rows in batches(len(sums), batch_size):
-        part, move_B1D = sums.part(rows), move_BD[rows, None]
-        at_B1, query_B1 = part.a_at_BK[:, column, None], part.query_at_BK[:, column, None]
+def _moved(place: tuple[int, Site], at_B1: torch.Tensor, move_B1D: torch.Tensor, rows: slice) -> list[Hook]:
+    """Hooks that move the stream of some of the sums, each at one token."""
 
-        def change(
-            stream_BTD: torch.Tensor, at_B1: torch.Tensor = at_B1, move_B1D: torch.Tensor = move_B1D
-        ) -> torch.Tensor:
-            return put(stream_BTD, at_B1, take(stream_BTD, at_B1) + move_B1D.to(stream_BTD))  # fmt: skip
+    def change(stream_BTD: torch.Tensor) -> torch.Tensor:
+        moved_B1D = take(stream_BTD, at_B1[rows]) + move_B1D[rows].to(stream_BTD)
+        return put(stream_BTD, at_B1[rows], moved_B1D)
 
-        logits_BTV = subject.logits(part, residual(*place, change))
-        found.append(take(logits_BTV, query_B1)[:, 0][:, ids.to(logits_BTV.device)].argmax(-1).cpu().numpy())
-    return np.concatenate(found)
+    return residual(*place, change)

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from lab.probing.bridge import Hook, Subject
-from lab.probing.interventions import put, take
+from lab.probing.interventions import put, said_digits, take
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
@@ -208,15 +208,13 @@ class _Trial(NamedTuple):
 
     def right(self, removed_BN: np.ndarray) -> np.ndarray:
         """Whether the digit is right, (B,). `removed_BN`: which neurons are set to their means, at which sums."""
-        ids = torch.tensor(self.subject.writer.digit_ids())
-        mean_N, found = torch.from_numpy(self.mean_N).float(), []
-        for rows in batches(len(self.sums), self.batch_size):
-            part = self.sums.part(rows)
-            at_B1 = part.query_at_BK[:, self.column, None]
-            hooks = _hooks(self.neurons, torch.from_numpy(removed_BN[rows]), mean_N, at_B1)
-            said_B = take(self.subject.logits(part, hooks), at_B1)[:, 0].cpu()[:, ids].argmax(-1).numpy()
-            found.append(said_B == part.columns.sum[:, self.column])
-        return np.concatenate(found)
+        mean_N, query_B1 = torch.from_numpy(self.mean_N).float(), self.sums.query_at_BK[:, self.column, None]
+
+        def hooks(rows: slice) -> list[Hook]:
+            return _hooks(self.neurons, torch.from_numpy(removed_BN[rows]), mean_N, query_B1[rows])
+
+        said_B = said_digits(self.subject, self.sums, self.column, hooks, self.batch_size)
+        return said_B == self.sums.columns.sum[:, self.column]
 
 
 def _hooks(

@@ -10,10 +10,11 @@ Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P pl
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 
 from lab.probing.bridge import Hook, Subject
-from lab.probing.positions import Sums
+from lab.probing.positions import Sums, batches
 
 Site: TypeAlias = Literal["pre", "mid", "post"]
 SITES: tuple[Site, ...] = ("pre", "mid", "post")
@@ -57,6 +58,26 @@ def heads(layer: int, change: Change) -> Hook:
 def pattern(layer: int, change: Change) -> Hook:
     """A hook that replaces the attention patterns, (B, H, T, T); the row of each query sums to one."""
     return f"blocks.{layer}.attn.hook_pattern", lambda pattern_BHTT, hook: change(pattern_BHTT)
+
+
+def said_digits(
+    subject: Subject, sums: Sums, column: int, hooks: Callable[[slice], Sequence[Hook]], batch_size: int = 64
+) -> np.ndarray:
+    """The most likely digit at q_k of each sum, (B,), while a model is changed; anything for sums without the column.
+
+    Args:
+        subject: the model.
+        sums: what it reads.
+        column: k.
+        hooks: the changes for a part of the sums.
+        batch_size: sums of a pass.
+    """
+    ids, found = torch.tensor(subject.writer.digit_ids()), []
+    for rows in batches(len(sums), batch_size):
+        part = sums.part(rows)
+        query_BV = take(subject.logits(part, hooks(rows)), part.query_at_BK[:, column, None])[:, 0]
+        found.append(query_BV[:, ids.to(query_BV.device)].argmax(-1).cpu().numpy())
+    return np.concatenate(found)
 
 
 def put(into: torch.Tensor, at_BP: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

@@ -80,7 +80,7 @@ class RuleNotation:
         return list(self._tasks.values())
 
     def internalizing(self, removed: Removed) -> Self:
-        """The same notation, except that its training samples lack as many lines as `removed` says."""
+        """This notation with training samples from which as many lines are left out as `removed` says."""
         return type(self)(self.rules, self._format, self._cells, self.shown, removed)
 
     @functools.cached_property

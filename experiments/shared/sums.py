@@ -1,0 +1,18 @@
+"""Sums that a script asks an opened model, and how it shows what was measured."""
+
+from lab.drawing.tables import Shown
+from lab.numbers.additions import addition
+from lab.numbers.statistics import Estimate
+from lab.probing.bridge import Subject
+from lab.probing.positions import Sums
+
+
+def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
+    """Uniform sums of numbers of `length` digits: `count` of them, from index `first`."""
+    items = [addition("uniform", length, 0, index) for index in range(first, first + count)]
+    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
+
+
+def shown(one: Estimate) -> Shown:
+    """An estimate in percent with its interval, whose bounds may be negative."""
+    return Shown(one, "{:.0f} ({:.0f} to {:.0f})", 100)
