@@ -17,7 +17,11 @@ from tests.site.site_runs import HOSTILE, LONG, NUPA, SCRATCH, estimate, nupa_pa
 
 pytestmark = pytest.mark.slow
 
-READY = "!document.querySelector('[aria-busy]')"
+READY = """() => {
+    const asked = location.hash.slice(1).split(/[/?]/)[0] || "runs";
+    return !document.getElementById(asked).hidden && !document.querySelector("[aria-busy]");
+}"""
+"""The view that the address names is shown and filled: a click changes the address before the page hears of it."""
 
 
 @pytest.fixture(scope="module")
