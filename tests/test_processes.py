@@ -272,12 +272,13 @@ def test_what_is_wrong_is_said_once_and_ends_all_processes(start, tmp_path):
 
 
 @pytest.mark.slow
-def test_accelerate_launches_it(tmp_path):
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "-m"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def test_torchrun_starts_it_in_two_processes(tmp_path):
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [*launch, *pretrain(tmp_path, "run")], check=False, cwd=ROOT, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("run directory:") == 1
     assert (tmp_path / "run" / "status").read_text() == "finished\n"
+    assert "2 processes" in json.loads((tmp_path / "run" / "environment.json").read_text())["device"]

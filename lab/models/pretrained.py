@@ -77,10 +77,12 @@ def _check_hub(path: str) -> None:
 
 
 def describe(model: PreTrainedModel) -> str:
-    """The device and dtype of a model, in words, for environment.json."""
-    device = model.device
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
-    return f"{name}, {str(model.dtype).removeprefix('torch.')}"
+    """The device and dtype of a model and the number of processes, in words, for environment.json."""
+    device, threads, count = model.device, torch.get_num_threads(), processes.count()
+    on_cpu = f"cpu, {threads} {'thread' if threads == 1 else 'threads'}"
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else on_cpu
+    each = f"{count} processes, each on " if count > 1 else ""
+    return f"{each}{name}, {str(model.dtype).removeprefix('torch.')}"
 
 
 def resolve_device(config: ModelConfig | ScratchConfig) -> torch.device:
