@@ -13,7 +13,6 @@ the plain loop. Every answer is written to disk as soon as it arrives; if a run 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lab.command import read_config
 from lab.config.cost import CostConfig
@@ -22,9 +21,6 @@ from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.text.rule_following import check_rules
-
-if TYPE_CHECKING:
-    pass
 
 
 @exit_cleanly
