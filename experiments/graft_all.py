@@ -10,8 +10,7 @@ bound on what far digits weigh together (engine.far_at_most), which is twice the
 problems: 16 for tasks that are hard to NUPA, 40 for the others. The row `unbounded` asks it without. Other arguments go
 to `lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
 
-Shows exact match by range, plain against grafted, and digits that are well learned beside those of the paper's tuned
-Llama-3.1-8B (Table 8). Leaves tables and a heat map of every task and range.
+Shows exact match by range, plain against grafted. Leaves tables and a heat map of every task and range.
 """
 
 import sys
@@ -22,7 +21,6 @@ from shared.arguments import own_and_others
 from shared.nupa_runs import asked, by_range, heat_map, nupa, samples
 
 from lab.benchmarks.nupa import tables
-from lab.benchmarks.nupa.published import PUBLISHED
 from lab.benchmarks.results import Sample
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
@@ -35,7 +33,6 @@ from lab.runs import Run
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft_all.yaml"
 PLAIN = ["positions={kind: original}", "format={reverse: none, pad: none}"]
-THEIRS = "Llama-3.1-8B-ft"
 TITLE = "SmolLM2-135M tuned on 16,000 problems of 53 tasks, ranges S and M"
 BOUNDS = ((16, HARD), (40, EASY))
 """As how many far digits all of them weigh at most: twice the longest training lengths, 8 and 20 digits."""
@@ -91,8 +88,6 @@ def show(runs: dict[str, list[Run]], results: Results) -> None:
             results.show(by_range(rows, title, ("plain", name)), f"graft_all_{name}_{label}")
         rows = tables.changes(plain, grafted)
         results.show(tables.change_table(rows, f"{TITLE}: plain against {name}"), f"graft_all_{name}_changes")
-    theirs = [row for row in PUBLISHED if row.model == THEIRS]
-    results.show(tables.digits(summaries, "digit_match", theirs), "graft_all_digits")
     heat_map(summaries, TITLE, results.file("graft_all.png"))
 
 

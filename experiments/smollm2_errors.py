@@ -42,7 +42,7 @@ HEADS: dict[str, Group] = {
     "nothing": (),
     "L20H8 (a's digit)": (Component("head", 20, 8),),
     "L20H6 (b's digit)": (Component("head", 20, 6),),
-    "L20H7 (the carry)": (Component("head", 20, 7),),
+    "L20H7 (brings carries about)": (Component("head", 20, 7),),
     "L21H2 and L17H5 (look, unused)": (Component("head", 21, 2), Component("head", 17, 5)),
     "L20H0 (control)": (Component("head", 20, 0),),
     "L20H1 (control)": (Component("head", 20, 1),),
