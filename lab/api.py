@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
-from lab.benchmarks.results import Reading, Sample, Scores, facts, grouped
+from lab.benchmarks.results import Sample, Scores, facts, grouped
 from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import ModelConfig, chosen
 from lab.errors import ConfigError, LabWarning, TaskError
@@ -19,7 +19,7 @@ from lab.inference.local import LocalEngine
 from lab.inference.opening import open_engine
 from lab.inference.plain import ScratchEngine
 from lab.models import loading, pretrained, sources
-from lab.numbers.sampling import Cell, Problem, distinct_problems
+from lab.numbers.sampling import Cell, Problem, distinct_problems, posed
 from lab.numbers.tasks import Task
 from lab.numbers.tasks import task as task_named
 from lab.smallest_adder import asking
@@ -84,7 +84,7 @@ class Evaluation:
     def scores(self) -> Mapping[tuple[str, int], Scores]:
         """Exact match, digit match and dlength by task and length, with their 95 % intervals (strict reading)."""
         cells = grouped(self.samples, lambda sample: (sample.task, sample.length))
-        return {cell: Scores.of(_readings(cells[cell])) for cell in sorted(cells)}
+        return {cell: Scores.of([sample.reading for sample in cells[cell]]) for cell in sorted(cells)}
 
     def __repr__(self) -> str:
         lines = [f"{self.model}: {len(self.samples)} problems"]
@@ -303,18 +303,7 @@ def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:
 
 
 def _problem(task: Task, operands: Sequence[str]) -> Problem | None:
-    forms = [task.representation, *([task.second] if task.second else [])]
-    if len(forms) != len(operands):
+    if len(operands) != (2 if task.second else 1):
         return None
-    try:
-        numbers = [form.parse(text) for form, text in zip(forms, operands, strict=True)]
-        answer = str(task.solve(numbers[0], numbers[1] if len(numbers) > 1 else None))
-    except (ValueError, IndexError, ZeroDivisionError):
-        return None
-    a, b = str(numbers[0]), str(numbers[1]) if len(numbers) > 1 else None
-    length = max(len(digits) for text in operands for digits in re.findall("[0-9]+", text))
-    return Problem(task.name, task.representation.name, a, b, answer, length)
-
-
-def _readings(samples: Sequence[Sample]) -> list[Reading]:
-    return [sample.reading for sample in samples]
+    length = max((len(digits) for text in operands for digits in re.findall("[0-9]+", text)), default=0)
+    return posed(task, operands[0], operands[1] if task.second else None, length)

@@ -14,7 +14,9 @@ import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator
 
 from lab.config.describing import did_you_mean, help_text
 from lab.config.loading import dump, load
@@ -106,6 +108,16 @@ def read_options(
         raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")
     words = [word for word in arguments if is_word(word)]
     return words, load(schema, None, [word for word in arguments if word not in words])
+
+
+def _no_run(folder: Path) -> Path:
+    if folder == Path() or (folder.exists() and (not folder.is_dir() or (folder / "config.yaml").exists())):
+        raise ValueError("should be a new folder, or one that is not a run directory")
+    return folder
+
+
+ResultsFolder = Annotated[Path, AfterValidator(_no_run)]
+"""A folder for tables and figures, for a command's options."""
 
 
 def with_smoke(schema: type[Section], overrides: Sequence[str]) -> list[str]:

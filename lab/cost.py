@@ -14,13 +14,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.command import read_config
+from lab.command import ResultsFolder, read_config, read_options
 from lab.config.cost import CostConfig
-from lab.config.schema import chosen
-from lab.errors import ConfigError, exit_cleanly
+from lab.config.schema import Section, chosen
+from lab.errors import exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.text.rule_following import check_rules
+
+
+class FrontierOptions(Section):
+    """The options of accuracy against cost."""
+
+    out: ResultsFolder | None = None
+    """Folder for tables and a figure."""
 
 
 @exit_cleanly
@@ -98,11 +105,9 @@ def frontier(arguments: Sequence[str]) -> None:
     from lab.benchmarks.cost import frontier as cost
     from lab.drawing.lines import show
 
-    named = [argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")]
-    out = Path(named[-1]) if named else None
-    if out and (not named[-1] or (out.exists() and (not out.is_dir() or (out / "config.yaml").exists()))):
-        raise ConfigError(f"out={named[-1]}: give a new folder, or one that is not a run directory")
-    rows = cost.points(cost.ways(Path(argument) for argument in arguments if not argument.startswith("out=")))
+    runs, options = read_options(FrontierOptions, arguments, "lab cost", __doc__ or "", "RUN [RUN ...]")
+    out = options.out
+    rows = cost.points(cost.ways(map(Path, runs)))
     table = cost.table(rows)
     show([table], Console(width=None if sys.stdout.isatty() else 200))
     print(*cost.in_short(rows), sep="\n")

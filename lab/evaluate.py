@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import field_validator
-
 from lab import processes
-from lab.command import is_config, is_word, read_config, read_options
+from lab.command import ResultsFolder, is_config, is_word, read_config, read_options
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
@@ -34,16 +32,8 @@ COMMAND = "lab evaluate"
 class CompareOptions(Section):
     """The options of a comparison of runs."""
 
-    out: Path = Path("comparison")
+    out: ResultsFolder = Path("comparison")
     """The folder for all tables and figures."""
-
-    @field_validator("out")
-    @classmethod
-    def _no_run(cls, out: Path) -> Path:
-        taken = out.exists() and (not out.is_dir() or (out / "config.yaml").exists())
-        if out == Path() or taken:
-            raise ValueError("should be a new folder, or one that is not a run directory")
-        return out
 
 
 @exit_cleanly

@@ -49,7 +49,7 @@ def test_a_question_is_read_as_the_problem_of_a_task(text, task, answer):
     assert (f"{found.task}_{found.representation}".replace("_easy", "_hard"), found.answer) == (task, answer)
 
 
-@pytest.mark.parametrize("text", ["What is 12 + 34?", "12 +", "1 / 0", "sum 1, 2", ""])
+@pytest.mark.parametrize("text", ["What is 12 + 34?", "12 +", "1 / 0", "3 - 5", "/ + e", "sum 1, 2", ""])
 def test_what_is_no_question_of_a_task_is_none(text):
     assert lab.api.read_question(text, EVERY) is None
 

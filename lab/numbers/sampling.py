@@ -55,6 +55,30 @@ class Cell(NamedTuple):
     """How a raw pair becomes the question; None for the task's own rule."""
 
 
+def posed(task: Task, a: str, b: str | None, length: int) -> Problem | None:
+    """The problem of a task with these operands; None if it is none: 3/0, digit 9 of a number of four, 3 - 5.
+
+    The answer is computed.
+
+    Args:
+        task: what is asked.
+        a: the first operand, in the task's notation.
+        b: the second one, or None.
+        length: the length to record in the problem; it is not checked.
+    """
+    try:
+        first = task.representation.parse(a)
+        second = task.second.parse(b) if task.second and b is not None else None
+        answer = str(task.solve(first, second))
+    except (ValueError, IndexError, ZeroDivisionError):
+        return None
+    if not task.answer.pattern.fullmatch(answer):
+        return None
+    return Problem(
+        task.name, task.representation.name, str(first), None if second is None else str(second), answer, length
+    )
+
+
 def problem(cell: Cell, split: Split, seed: int, index: int) -> Problem:
     """Problem number `index` of an endless stream. Raises TaskError if the split is empty at that length.
 

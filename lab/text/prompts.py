@@ -6,7 +6,7 @@ hints without the space. The instruction of min is spelled as in the paper.
 
 import re
 
-from lab.numbers.sampling import Problem
+from lab.numbers.sampling import Problem, posed
 from lab.numbers.tasks import TASKS, Task
 
 FORMAT_HINTS = {
@@ -87,14 +87,4 @@ def parse(text: str, task: Task, length: int) -> Problem | None:
     second = task.second.pattern.pattern if task.second else ""
     text = text.replace("mininal", "minimal")
     asked = re.match(f"{re.escape(before)}({first}){re.escape(between)}({second}){re.escape(after)}", text)
-    if not asked:
-        return None
-    try:
-        a = task.representation.parse(asked[1])
-        b = task.second.parse(asked[2]) if task.second else None
-        answer = str(task.solve(a, b))
-    except (ValueError, IndexError, ZeroDivisionError):  # 3/0, digit 9 of a number of 4, a result without a notation
-        return None
-    if not task.answer.pattern.fullmatch(answer):  # 3 - 5
-        return None
-    return Problem(task.name, task.representation.name, str(a), None if b is None else str(b), answer, length)
+    return posed(task, asked[1], asked[2] if task.second else None, length) if asked else None
