@@ -7,9 +7,9 @@ it asks the untouched and the tuned model the same test problems of all four ran
 Other arguments go to `lab.finetune`. Each part is a run directory of its own. If the script is killed, start it again:
 it goes on, and does not repeat finished parts.
 
-Shows exact match by range before and after, how many of the tasks gained beyond chance (McNemar's exact test, adjusted
-for all tasks and ranges by Holm's method), and the digits that are well learned beside those of the paper's tuned
-Llama-3.1-8B (Table 8). Leaves tables and a heat map of every task and range.
+Shows exact match by range and by kind of task before and after, how many of the tasks gained beyond chance (McNemar's
+exact test, adjusted for all tasks and ranges by Holm's method), and the digits that are well learned beside those of
+the paper's tuned Llama-3.1-8B (Table 8). Leaves tables and a heat map of every task and range.
 """
 
 import sys
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own_and_others
-from shared.nupa_runs import asked, by_range, heat_map, nupa, samples
+from shared.nupa_runs import asked, by_group, by_range, heat_map, nupa, samples
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.published import PUBLISHED, Published
@@ -51,6 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     rows = tables.changes(samples(before), samples(after))
     title = f"SmolLM2-135M tuned on 51,200 problems of {len(TASKS)} tasks, ranges S and M"
     results.show(by_range(rows, title), "all_tasks")
+    results.show(by_group(rows, title), "all_tasks_kinds")
     theirs = [row for row in PUBLISHED if row.model == THEIRS]
     results.show(tables.digits({"tuned": nupa(after)}, "digit_match", theirs), "all_tasks_digits")
     results.show(beside_table_18(nupa(after), theirs), "all_tasks_table18")

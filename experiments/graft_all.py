@@ -10,7 +10,8 @@ bound on what far digits weigh together (engine.far_at_most), which is twice the
 problems: 16 for tasks that are hard to NUPA, 40 for the others. The row `unbounded` asks it without. Other arguments go
 to `lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
 
-Shows exact match by range, plain against grafted. Leaves tables and a heat map of every task and range.
+Shows exact match by range and by kind of task, plain against grafted. Leaves tables and a heat map of every task and
+range.
 """
 
 import sys
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own_and_others
-from shared.nupa_runs import asked, by_range, heat_map, nupa, samples
+from shared.nupa_runs import asked, by_group, by_range, heat_map, nupa, samples
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.results import Sample
@@ -87,6 +88,7 @@ def show(runs: dict[str, list[Run]], results: Results) -> None:
             title = f"{TITLE}: {label} tasks"
             results.show(by_range(rows, title, ("plain", name)), f"graft_all_{name}_{label}")
         rows = tables.changes(plain, grafted)
+        results.show(by_group(rows, TITLE, ("plain", name)), f"graft_all_{name}_kinds")
         results.show(tables.change_table(rows, f"{TITLE}: plain against {name}"), f"graft_all_{name}_changes")
     heat_map(summaries, TITLE, results.file("graft_all.png"))
 

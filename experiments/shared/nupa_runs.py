@@ -15,6 +15,12 @@ from lab.runs import Run
 ROOT = Path(__file__).parents[2]
 TRAINED = ("S", "M")
 """The ranges of training."""
+KINDS = {
+    "digit by digit": ("digit_max", "digit_min", "digit_add"),
+    "maxima and minima": ("max", "max_hard", "min", "min_hard"),
+    "conversions, counting, looking up": ("get_digit", "length", "count", "to_float", "to_scient", "sig"),
+}
+ARITHMETIC = "arithmetic, fractions to floats"
 
 
 def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[str] = ()) -> Run:
@@ -76,6 +82,26 @@ def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("befor
         "tasks at 90 %",
     )
     return Table(f"{title}: exact match (95 %), strict reading", columns, lines, 1)
+
+
+def by_group(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
+    """Exact match of two runs on the same problems, by kind of task and range."""
+    lines = []
+    for group in (*KINDS, ARITHMETIC):
+        found = [row for row in rows if kind(row) == group]
+        totals = [tables.total([row for row in found if row.range == name]) for name in RANGES]
+        count = len({(row.task, row.representation) for row in found})
+        for place, label in enumerate(labels):
+            shares = [percent(one.second if place else one.first) for one in totals]
+            lines.append((f"{group} ({count})", label, *shares))
+    return Table(f"{title}: exact match (%, 95 %), by kind of task", ("tasks", "model", *RANGES), lines, 2)
+
+
+def kind(row: Change) -> str:
+    """Of which kind a task is. To write a fraction as a float is a division."""
+    if row.task == "to_float" and row.representation == "fraction":
+        return ARITHMETIC
+    return next((kind for kind, names in KINDS.items() if row.task in names), ARITHMETIC)
 
 
 def heat_map(models: Mapping[str, NupaSummary], title: str, path: Path) -> None:

@@ -11,13 +11,18 @@ These bounds hold in addition to the challenge's rules (self-attention, causal, 
 
     numbers in its code              at most LITERALS different ones, besides those that everybody knows; sizes that
                                      are not those of a parameter count, and numbers that describe a constant
-    an attention carries             at most CARRIED numbers to a position, and one more for every four parameters
+    an attention carries             at most CARRIED numbers to a position, and one more for every four parameters;
+                                     all layers together CARRIED_IN_ALL, and one more for every four parameters
     before an attention, and after   at most STEPS operations of arithmetic
-    after an attention follow        at most BENDS activations and norms in a row
-    in the other precision           as many answers stay right (a float32 model in float64, a float64 one in float32)
+    after attentions follow          at most BENDS activations and norms in a row, summed over the layers, and one more
+                                     for every four parameters
+    in the other precision           as many answers stay right (a float32 model in float64, a float64 one in float32),
+                                     and likewise if the numbers in the code are wrong in their fifth digit
 
-Self-attention is a softmax over the tokens, or exponentials that are divided by their sum; linear attention counts if
-it is written with its weights (queries times keys, then times values), not as a running sum.
+Self-attention is a softmax over the tokens, or exponentials that are divided by their sum (a key of score zero may be
+among them, as one more key); linear attention counts if it is written with its weights (queries times keys, then times
+values), not as a running sum. What chooses among the learned (the largest few, a maximum's place) is not smooth, so
+mixtures that keep the best experts alone are no submissions.
 
 This file only reads the source; no code of a submission is run here.
 """
@@ -35,6 +40,7 @@ DIGITS = 10
 
 LITERALS = 10
 CARRIED = 2
+CARRIED_IN_ALL = 6
 PARAMETERS_FOR_ONE_MORE = 4
 BENDS = 8
 STEPS = 64

@@ -1,5 +1,6 @@
 """Every known cheat is rejected by the layer that is named for it, every legitimate construction accepted."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ CHEATS = {
     "weights_in_text": "numbers in the code",
     "weights_as_scalars": "numbers in the code",
     "large_scalars": "numbers in the code",
-    "sizes": "numbers in the code",
+    "sizes": "size around attention",
     "settings": "numbers in the code",
     "late_buffer": "numbers in the code",
     "bits_in_masks": "numbers in the code",
@@ -58,6 +59,12 @@ CHEATS = {
     "memorised_public_test": "graph",
     "reads_the_draft": "causality",
     "not_causal": "causality",
+    "tiny_logits": "causality",
+    "other_weights": "graph",
+    "power_of_zero": "arithmetic",
+    "one_other_query": "attention alone",
+    "one_query_at_a_time": "size around attention",
+    "level_for_each_digit": "size around attention",
 }
 
 HIDDEN = {
@@ -68,6 +75,19 @@ HIDDEN = {
     "doubling": "size around attention",
 }
 """Where else numbers can be hidden than in parameters (cheat_hides_numbers.py)."""
+
+TABLES = {
+    **dict.fromkeys(("rows", "tiny", "huge", "places", "grid", "pads"), "numbers in the code"),
+    **dict.fromkeys(("large", "familiar", "alike"), "precision"),
+    "index": "arithmetic",
+}
+"""Where a whole table of numbers can be hidden (cheat_hides_table.py)."""
+
+BESIDE = {
+    **dict.fromkeys(("added", "catenated", "large_scores", "asleep"), "attention alone"),
+    **dict.fromkeys(("infinite_key", "undivided"), "self-attention"),
+}
+"""How a sum that the processor made can pass for what attention read (cheat_beside_attention.py)."""
 
 HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56, "stack": 56}
 """What deceives a harness that runs the model as it comes, and its parameters: its graph is an honest one."""
@@ -141,11 +161,27 @@ def test_every_cheat_is_rejected_by_its_layer(name):
     assert CHEATS[name] in rejections(tried(f"cheat_{name}"))
 
 
+def tricked(name: str, trick: str) -> dict[str, str]:
+    """Why a submission that knows several tricks is rejected with one of them."""
+    source = (SUBMISSIONS / f"cheat_{name}.py").read_text()
+    return rejections(verify(re.sub('TRICK = ".*"', f'TRICK = "{trick}"', source), count=20, limits=LIMITS))
+
+
 @pytest.mark.parametrize("trick", ["expanded", *(pytest.param(trick, marks=pytest.mark.slow) for trick in HIDDEN)])
 def test_numbers_that_are_hidden_in_what_costs_nothing_are_found(trick):
-    source = (SUBMISSIONS / "cheat_hides_numbers.py").read_text()
-    found = rejections(verify(source.replace('TRICK = "expanded"', f'TRICK = "{trick}"'), count=20, limits=LIMITS))
-    assert HIDDEN[trick] in found, found
+    assert HIDDEN[trick] in tricked("hides_numbers", trick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", TABLES)
+def test_a_table_that_is_hidden_in_the_code_is_found(trick):
+    assert TABLES[trick] in tricked("hides_table", trick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", BESIDE)
+def test_a_sum_that_reaches_the_logits_beside_attention_is_found(trick):
+    assert BESIDE[trick] in tricked("beside_attention", trick)
 
 
 @pytest.mark.slow

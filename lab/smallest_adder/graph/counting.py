@@ -25,15 +25,19 @@ def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], liter
         sum(distinct((tensor for tensor in parameters if tensor.trainable), storages).values()),
         sum(distinct(parameters, storages).values()),
         sum(math.prod(tensor.shape) for tensor in first_seen.values()),
-        sum(8 * storages[place].element_size() * number for place, number in distinct(rule, storages).items()),
+        sum(_bits(storages[place]) * number for place, number in distinct(rule, storages).items()),
     )
 
 
+def _bits(storage: torch.Tensor) -> int:
+    return 8 * storage.element_size() // (1 + storage.is_complex())
+
+
 def distinct(tensors: Iterable[Tensor], storages: Mapping[int, torch.Tensor]) -> dict[int, int]:
-    """How many elements of each storage the tensors cover."""
+    """How many numbers of each storage the tensors cover; a complex number is two."""
     covered: dict[int, torch.Tensor] = {}
     for tensor in tensors:
         whole = covered.setdefault(tensor.storage, torch.zeros(len(storages[tensor.storage]), dtype=torch.bool))
         once = [size if stride else min(size, 1) for size, stride in zip(tensor.shape, tensor.stride, strict=True)]
         tensor._replace(shape=once).of(whole).fill_(True)
-    return {storage: int(whole.sum()) for storage, whole in covered.items()}
+    return {place: int(whole.sum()) * (1 + storages[place].is_complex()) for place, whole in covered.items()}

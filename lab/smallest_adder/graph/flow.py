@@ -3,19 +3,24 @@
 Attention weights are a softmax over as many keys as there are tokens, or a few more (a learned first key, a sink), or
 exponentials that take its place. In a graph with neither, they are products of queries and keys (linear attention, if
 it is written with its weights). A sum of products with weights is a mix: only there may positions exchange information.
+What has been multiplied with weights, added to them or put beside them, but is not summed yet, carries them still.
 
 Shapes: T tokens.
 """
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import torch
 
 from lab.smallest_adder.graph.graph import IDS, Graph, Node
-from lab.smallest_adder.graph.operations import CONTRACTIONS, PRODUCTS, SOFTMAXES, Kind
+from lab.smallest_adder.graph.operations import CONTRACTIONS, SOFTMAXES, Kind
 
-MOST_EXTRA_KEYS = 4
+EXPONENTIALS = ("exp", "exp2")
+MOST_EXTRA_KEYS = 8
+"""How many keys attention may have beside the tokens: sinks, registers, a learned first key."""
 
 
 class Flow(NamedTuple):
@@ -26,12 +31,14 @@ class Flow(NamedTuple):
     scores: Sequence[int]
     """Values that weights are computed from, or the products of queries and keys themselves."""
     values: Sequence[int]
-    """Values that weights are multiplied with."""
+    """Values that weights are multiplied with, or meet in another operation."""
     mixes: Sequence[int]
     width: int
     """The most numbers that the attentions of one layer carry to a position."""
+    widths: int
+    """The same, of all layers together."""
     bends: int
-    """The most activations and norms in a row after an attention."""
+    """The most activations and norms in a row after the attentions of all layers, together."""
     steps: int
     """The most operations of arithmetic after the attentions of one layer."""
     before: int
@@ -45,8 +52,9 @@ def flow_of(graph: Graph) -> Flow:
     if not softmaxes:
         found = {node.results[0]: node for node in graph.nodes if _is_linear(graph, node)}
     scores = [node.inputs[0] if softmaxes else weights for weights, node in found.items()]
-    carrying = set(found)
-    level, bends, width, steps, values, mixes = {IDS: 0}, {IDS: 0}, {0: 0}, {0: 0}, [], []
+    carrying = {weights: _queries(graph, node) for weights, node in found.items()}
+    every_position = graph.shape(graph.logits).numel() > graph.shape(graph.logits)[-1]
+    level, bends, layers, values, mixes = {IDS: 0}, {IDS: 0}, [_Layer()], [], []
     for node in graph.nodes:
         inputs = node.inputs
         here = max((level.get(value, 0) for value in inputs), default=0)
@@ -54,30 +62,73 @@ def flow_of(graph: Graph) -> Flow:
         carried = [value for value in inputs if value in carrying]
         others = [value for value in inputs if value not in carrying and value not in node.results]
         if carried and node.results[0] not in found:
-            if node.name in PRODUCTS:
-                values += others
-            if node.name in CONTRACTIONS:
+            queries = max(carrying[value] for value in carried)
+            values += others
+            if node.name in CONTRACTIONS and (not others or any(_over_tokens(graph, value) for value in others)):
                 mixes += node.results
                 here, bent = here + 1, 0
-                numbers = graph.shape(node.results[0]).numel() // graph.tokens if others or len(carried) == 1 else 0
-                width[here] = width.get(here, 0) + numbers
+                layers += [_Layer()] * (here == len(layers))
+                if others or len(carried) == 1:
+                    numbers = graph.shape(node.results[0]).numel()
+                    layers[here] = layers[here].carrying(numbers, queries, graph.tokens if every_position else 1)
             else:
-                carrying.update(node.results)
+                carrying.update(dict.fromkeys(node.results, queries))
         bends.update(dict.fromkeys(node.results, bent + _bends(node)))
         level.update(dict.fromkeys(node.results, here))
-        steps[here] = steps.get(here, 0) + (node.kind in (Kind.SUM, Kind.BEND) or node.name == "constant_pad_nd")
-    attended = graph.downstream(set(found))
-    after = [bends[value] for value in attended if level.get(value, 0)]
+        step = node.kind in (Kind.SUM, Kind.BEND) or node.name == "constant_pad_nd"
+        layers[here] = layers[here]._replace(steps=layers[here].steps + step)
+    for value in graph.downstream(set(found)):
+        here = level.get(value, 0)
+        layers[here] = layers[here]._replace(bends=max(layers[here].bends, bends[value]))
+    after = layers[1:] or [_Layer()]
     return Flow(
         {weights: softmaxes and node.name in SOFTMAXES for weights, node in found.items()},
         scores,
         list(dict.fromkeys(values)),
         mixes,
-        max(width.values()),
-        max(after, default=0),
-        max((count for layer, count in steps.items() if layer), default=0),
-        steps[0],
+        max(layer.width for layer in after),
+        sum(layer.width for layer in after),
+        sum(layer.bends for layer in after),
+        max(layer.steps for layer in after),
+        layers[0].steps,
     )
+
+
+class _Layer(NamedTuple):
+    """What is computed after one attention and before the next. Layers of a model that attends one query at a time
+    carry `spread` numbers to all positions together."""
+
+    whole: int = 0
+    spread: Fraction = Fraction(0)
+    widest: int = 0
+    bends: int = 0
+    steps: int = 0
+
+    @property
+    def width(self) -> int:
+        return max(self.whole + math.ceil(self.spread), self.widest)
+
+    def carrying(self, numbers: int, queries: int, positions: int) -> "_Layer":
+        """With one more sum over the tokens, whose results are so many numbers for so many queries.
+
+        `positions`: over how many positions the sums for one query each are spread.
+        """
+        each = math.ceil(numbers / queries)
+        if queries > 1:
+            return self._replace(whole=self.whole + each)
+        return self._replace(spread=self.spread + Fraction(numbers, positions), widest=max(self.widest, each))
+
+
+def _queries(graph: Graph, node: Node) -> int:
+    """How many tokens attend by these weights: all of them, or one."""
+    shape = list(graph.shape(node.results[0]))
+    shape.pop(node.args[1] if node.name in SOFTMAXES else -1)
+    return graph.tokens if graph.tokens in shape else 1
+
+
+def _over_tokens(graph: Graph, value: int) -> bool:
+    """Whether a value may have a dimension of tokens. What mixes heads has none."""
+    return any(size >= graph.tokens for size in graph.shape(value))
 
 
 def _bends(node: Node) -> bool:
@@ -97,7 +148,7 @@ def _is_softmax(graph: Graph, node: Node) -> bool:
 
 def _is_exponential(graph: Graph, node: Node) -> bool:
     shape = graph.shape(node.results[0])
-    return node.name in ("exp", "exp2") and len(shape) > 1 and _keys(graph, shape[-1]) and _keys(graph, shape[-2])
+    return node.name in EXPONENTIALS and len(shape) > 1 and _keys(graph, shape[-1]) and _keys(graph, shape[-2])
 
 
 def _is_linear(graph: Graph, node: Node) -> bool:

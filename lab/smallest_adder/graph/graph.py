@@ -39,12 +39,28 @@ class Node(NamedTuple):
     def inputs(self) -> list[int]:
         return [int(leaf) for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its arguments by name."""
+        names = (argument.name for argument in self.function._schema.arguments)
+        return dict(zip(names, self.args, strict=False)) | dict(self.kwargs)
+
+    def places(self, name: str) -> bool:
+        """Whether the numbers in an argument are sizes and places, and not computed with."""
+        kinds = {argument.name: str(argument.type) for argument in self.function._schema.arguments}
+        return "int" in kinds[name].lower()
+
     def __call__(self, values: Mapping[int, torch.Tensor]) -> list[torch.Tensor]:
         def filled(part: Any) -> Any:
             return values[part] if isinstance(part, Value) else part
 
         function = copied if self.name == "copy" else self.function
         return tree_leaves(function(*tree_map(filled, self.args), **tree_map(filled, self.kwargs)))
+
+
+def numbers_in(given: Any) -> list[int | float]:
+    """The numbers in an argument that the code has written there."""
+    return [leaf for leaf in tree_leaves(given) if isinstance(leaf, int | float) and not isinstance(leaf, bool | Value)]
 
 
 def copied(to: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:

@@ -37,7 +37,8 @@ _NAMES = {
         hardsigmoid mish erf sin cos tan atan atan2 sinh cosh polar pow square sqrt rsqrt reciprocal abs maximum minimum
         clamp clamp_min clamp_max max min amax amin _softmax _safe_softmax _log_softmax logsumexp log_sigmoid_forward
         native_layer_norm native_group_norm var std var_mean rms_norm _fused_rms_norm norm linalg_vector_norm
-        nan_to_num threshold celu selu glu prelu _prelu_kernel rrelu_with_noise logaddexp cummax relu6""",
+        nan_to_num threshold celu selu glu prelu _prelu_kernel rrelu_with_noise logaddexp cummax relu6
+        _weight_norm_interface""",
     Kind.STEP: """
         eq ne lt le gt ge logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not
         bitwise_left_shift bitwise_right_shift __lshift__ __rshift__ __and__ __or__ __xor__ floor ceil round trunc frac
@@ -46,9 +47,9 @@ _NAMES = {
 }
 OPERATIONS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
+LOOK_UPS = ("index", "embedding", "gather", "index_select")
 SOFTMAXES = ("_softmax", "_safe_softmax")
 CONTRACTIONS = ("mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addmv", "sum", "mean", "linear", "einsum", "prod")
-PRODUCTS = (*CONTRACTIONS, "mul", "div", "addcmul", "addcdiv", "lerp")
 
 _SAME_AS = {"_unsafe_view": "reshape", "view": "reshape", "_reshape_alias": "reshape", "lift_fresh": "alias",
             "unsafe_split": "split", "empty": "zeros", "empty_like": "zeros_like",

@@ -4,8 +4,8 @@ import torch
 
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.flow import flow_of
-from lab.smallest_adder.graph.graph import Graph, read_graph
-from lab.smallest_adder.graph.operations import Kind
+from lab.smallest_adder.graph.graph import Graph, Node, Value, read_graph
+from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
 from lab.smallest_adder.trial import Objection, Trial, Unusable
 
 
@@ -22,10 +22,17 @@ def graph(trial: Trial) -> str:
     trial.graphs = [*shorter, whole]
     if len({tuple(node.name for node in graph.nodes) for graph in trial.graphs}) > 1:
         raise Unusable("what is computed depends on the number of tokens")
+    for tensor in whole.tensors:
+        if tensor.counts and any(_differs(whole, graph, tensor.storage) for graph in shorter):
+            raise Unusable(f"{tensor.name} has other numbers for another number of tokens")
     trial.flows = [flow_of(graph) for graph in trial.graphs]
     trial.programs = trial.changed()
     gives = "all positions" if rows > 1 else "the last position"
     return f"{len(whole.nodes):,} operations, the logits of {gives}"
+
+
+def _differs(one: Graph, other: Graph, storage: int) -> bool:
+    return storage not in other.storages or not torch.equal(one.storages[storage], other.storages[storage])
 
 
 def _traced(trial: Trial, tokens: int) -> Graph:
@@ -41,19 +48,29 @@ def arithmetic(trial: Trial) -> str:
     """Stops integer arithmetic, comparisons and rounding of what is learned or attended to.
 
     Tokens and positions may be compared, to mask or look something up. What depends on weights must be smooth, or have
-    hinges.
+    hinges. A whole number that is a parameter may look up what is learned, and nothing else: in a table of the code it
+    would stand for several numbers.
     """
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):
         counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
         real = graph.downstream(counted | flow.weights.keys(), by_shape=False)
+        places = {value for value in counted if _is_whole(graph.blank[value].dtype)}
+        looking_up = graph.downstream(places, by_shape=False)
         for node in graph.nodes:
             given = real.intersection(node.inputs)
-            if given and node.kind is Kind.STEP:
-                raise Objection(f"{node.name} of what is learned or attended to: {node.kind.value}")
+            if given and (node.kind is Kind.STEP or _is_power_of_zero(node)):
+                raise Objection(f"{node.name} of what is learned or attended to: {Kind.STEP.value}")
             whole = [value for value in given if _is_whole(graph.blank[value].dtype) and value not in graph.leaves]
             if whole:
                 raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
+            if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
+                raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
     return "nothing learned or attended to is rounded or compared"
+
+
+def _is_power_of_zero(node: Node) -> bool:
+    """Zero to the power of x is one at zero and nothing above it: a comparison."""
+    return node.name == "pow" and node.args[0] == 0 and not isinstance(node.args[0], Value)
 
 
 def _is_whole(dtype: torch.dtype) -> bool:
@@ -66,11 +83,11 @@ def size_around_attention(trial: Trial) -> str:
     The contract bounds how much attention may carry to a position, depending on the parameters, and how much may be
     computed after it: a layer's norms and its feed-forward fit.
     """
-    counts = trial.counts
-    carried = contract.CARRIED + (counts.parameters if counts else 0) // contract.PARAMETERS_FOR_ONE_MORE
+    more = (trial.counts.parameters if trial.counts else 0) // contract.PARAMETERS_FOR_ONE_MORE
     bounds = (
-        ("numbers that the attentions of a layer carry to a position", "width", carried),
-        ("activations and norms in a row after an attention", "bends", contract.BENDS),
+        ("numbers that the attentions of a layer carry to a position", "width", contract.CARRIED + more),
+        ("numbers that the attentions of all layers carry to a position", "widths", contract.CARRIED_IN_ALL + more),
+        ("activations and norms in a row after attentions", "bends", contract.BENDS + more),
         ("operations of arithmetic before any attention", "before", contract.STEPS),
         ("operations of arithmetic after the attentions of a layer", "steps", contract.STEPS),
     )

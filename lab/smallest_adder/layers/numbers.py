@@ -3,8 +3,11 @@
 import torch
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.constants import Unregistered, literals
+from lab.smallest_adder.graph.constants import chosen_places, literals
 from lab.smallest_adder.graph.counting import count
+from lab.smallest_adder.graph.describing import Unregistered
+from lab.smallest_adder.graph.program import Program
+from lab.smallest_adder.graph.shaken import shaken_graph
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial
 
 
@@ -14,20 +17,23 @@ def numbers_in_the_code(trial: Trial) -> str:
     A model needs a few numbers in its code, such as an epsilon or a period. Ramps, waves and masks are described by few
     numbers.
     """
-    whole = trial.graphs[-1]
+    whole, places = trial.graphs[-1], 0
     found: set[float] = set()
     try:
         for graph in trial.graphs:
             found |= literals(graph, trial.vocabulary)
+            places = max(places, chosen_places(graph))
     except Unregistered as error:
         raise Objection(f"{error}: register it, or compute it from a few numbers") from error
     finally:
-        trial.counts = count(whole.tensors, whole.storages, len(found))
-    if len(found) > contract.LITERALS:
-        raise Objection(f"{len(found)} different numbers in the code of a pass; at most {contract.LITERALS}")
-    return (
-        f"{len(found)} numbers in the code: {', '.join(f'{number:g}' for number in sorted(found))}" if found else "none"
-    )
+        trial.counts = count(whole.tensors, whole.storages, len(found) + places)
+    if len(found) + places > contract.LITERALS:
+        raise Objection(
+            f"{len(found)} different numbers in the code of a pass, and {places} places that it picks; at most "
+            f"{contract.LITERALS} together"
+        )
+    numbers = f"{len(found)} numbers in the code: {', '.join(f'{number:g}' for number in sorted(found))}"
+    return (numbers if found else "none") + (f"; {places} places picked" if places else "")
 
 
 def parameters_matter(trial: Trial) -> str:
@@ -61,15 +67,18 @@ def _replaced(trial: Trial, seed: int | None) -> dict[int, torch.Tensor]:
 
 
 def precision(trial: Trial) -> str:
-    """Stops weights that hold several numbers each, and rounding by adding a large number: both depend on the last
+    """Stops numbers that hold several numbers each, and rounding by adding a large number: both depend on the last
     bits.
 
     The same graph is computed in double precision instead of single, or the other way around, its parameters with it.
-    An honest model is right in both.
+    Then it is computed with the numbers of its code wrong in their fifth digit. An honest model is right in both.
     """
     if trial.reading is None:
         return "no right answer to look at"
     share = trial.accuracy(trial.changed(other_precision=True))
     if share < contract.RIGHT_IN_OTHER_PRECISION:
         raise Objection(f"{share:.0%} is right when the same graph is computed in the other precision")
+    shaken = [Program(shaken_graph(graph)) for graph in trial.graphs]
+    if trial.accuracy(shaken) < contract.RIGHT_IN_OTHER_PRECISION:
+        raise Objection(f"{trial.accuracy(shaken):.0%} is right when the code's numbers are wrong in their fifth digit")
     return f"{share:.0%} of what is right stays right in the other precision"

@@ -1,0 +1,145 @@
+"""A few numbers that describe a tensor, if it is a ramp, a wave or a mask. A table takes all of its numbers.
+
+Numbers that are taken for equal may differ in digits that are rounded. What such digits may hide is erased by shaking
+(graph/shaken.py).
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from lab.smallest_adder.graph.shaken import SHAKEN
+
+MOST_TO_DESCRIBE = 6
+"""The most numbers that the description of a tensor in the code may take."""
+
+ROUNDED = SHAKEN / 2
+"""How far a wave may be from the rate that describes it, for amplitudes of one."""
+EQUAL = 4e-7
+"""By which part numbers that are taken for equal may differ. The last of float32's digits are rounded differently."""
+
+
+class Unregistered(ValueError):  # noqa: N818
+    """A tensor whose numbers are not parameters, and cannot be described by a few numbers."""
+
+
+def described(tensor: torch.Tensor) -> list[float]:
+    """A few numbers that describe a tensor from outside, line by line, along whichever axis takes fewest.
+
+    Raises Unregistered if it takes more than `MOST_TO_DESCRIBE` numbers.
+    """
+    tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    if tensor.numel() == 1:
+        return [float(tensor)]
+    tensor = tensor.double().squeeze()
+    if _diagonal(tensor):  # from the diagonal on, so that nothing depends on how many tokens there are
+        ways = [_told([*_lines(tensor[..., 0, :])[0], *_lines(tensor[..., :, 0])[0]], [])]
+    else:
+        ways = [_told(*_lines(tensor.movedim(axis, -1))) for axis in range(tensor.ndim)]
+    numbers, places = min(ways, key=lambda way: len(way[0]))
+    if len(numbers) > MOST_TO_DESCRIBE:
+        raise Unregistered(f"a tensor of shape {tuple(tensor.shape)} takes {len(numbers)} numbers to describe")
+    return [*numbers, *places]
+
+
+def _told(lines: Sequence[torch.Tensor], order: list[float]) -> tuple[list[float], list[float]]:
+    """The numbers of different lines and of the order in which they come, and the places where their pieces begin."""
+    rates = _geometric(lines)
+    pieces = [(rates, [])] if rates else [_line(line) for line in lines]
+    if order != sorted(set(order)):  # a line comes again
+        pieces.append(_segments(order))
+    return [number for numbers, _ in pieces for number in numbers], [place for _, places in pieces for place in places]
+
+
+def _lines(tensor: torch.Tensor) -> tuple[list[torch.Tensor], list[float]]:
+    """The different lines along the last axis, by first appearance, and which of them stands in each place."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    found, which = torch.unique(rows, dim=0, return_inverse=True)
+    order = list(dict.fromkeys(which.tolist()))
+    return [found[place] for place in order], [float(order.index(place)) for place in which.tolist()]
+
+
+def _diagonal(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is constant along its diagonals, as masks are."""
+    return (
+        tensor.ndim > 1
+        and tensor.shape[-1] > 2
+        and tensor.shape[-2] > 2
+        and bool((tensor[..., 1:, 1:] == tensor[..., :-1, :-1]).all())
+    )
+
+
+def _line(line: torch.Tensor) -> tuple[list[float], list[float]]:
+    """The numbers that describe a line, and the places where its pieces begin."""
+    numbers, places = _segments(line.tolist())
+    if len(numbers) > 2 and len(line) > 4 and _is_wave(line):
+        rate = _rate(line)
+        return (line[:4].tolist() if rate is None else [rate]), []  # amplitude, phase, rate and decay
+    return numbers, places
+
+
+def _geometric(lines: Sequence[torch.Tensor]) -> list[float]:
+    """The two numbers of sines and cosines whose rates fall by the same factor from 1 on, as in RoPE and sinusoids: the
+    first rate, and the base of which the rates are powers (10,000). Empty for other lines."""
+    if len(lines) < 4 or len(lines[0]) < 4:
+        return []
+    sines, cosines = ([line for line in lines if abs(float(line[0]) - start) < 1e-6] for start in (0, 1))
+    if len(sines) < 2 or len(sines) + len(cosines) < len(lines) or len(cosines) > len(sines):
+        return []
+    rates = sorted((rate for line in sines if (rate := _rate(line)) is not None), reverse=True)
+    if len(rates) < len(sines):
+        return []
+    base = float(f"{(rates[0] / rates[1]) ** len(rates):.4g}")
+    turns = torch.arange(len(lines[0]), dtype=torch.float64)
+    expected = [rates[0] * base ** (-place / len(rates)) * turns for place in range(len(rates))]
+    return [rates[0], base] if all(any(_alike(line, wave) for wave in expected) for line in lines) else []
+
+
+def _rate(line: torch.Tensor) -> float | None:
+    """The angle from one number to the next in a plain sine or cosine, to the precision that the line gives."""
+    turns = torch.arange(len(line), dtype=torch.float64)
+    first, second = line[:2].clamp(-1, 1).tolist()
+    begins_at_one = abs(first - 1) < 1e-6
+    rate = math.acos(second) if begins_at_one else math.asin(second)
+    wave, slope = (torch.cos, lambda x: -torch.sin(x)) if begins_at_one else (torch.sin, torch.cos)
+    for last in sorted({4, 8, 16, 32, len(line)}):  # more turns tell it more precisely, once it is nearly known
+        short = turns[:last]
+        for _ in range(3):
+            steep = short * slope(rate * short)
+            rate += float((steep * (line[:last] - wave(rate * short))).sum() / steep.square().sum().clamp_min(1e-30))
+    return rate if _alike(line, rate * turns) else None
+
+
+def _alike(line: torch.Tensor, angles: torch.Tensor) -> bool:
+    return any(bool((line - wave(angles)).abs().max() < ROUNDED) for wave in (torch.sin, torch.cos))
+
+
+def _segments(line: list[float]) -> tuple[list[float], list[float]]:
+    """The numbers of a line in pieces: start and step of a ramp, or a single number; and where the pieces begin."""
+    told, places, place = [], [], 0
+    while place < len(line):
+        step = line[place + 1] - line[place] if place + 1 < len(line) else 0.0
+        if not math.isfinite(step):
+            step = 0.0
+        end = place + 1
+        while end < len(line) and near(line[end], line[end - 1] + step):
+            end += 1
+        is_ramp = end - place > 2
+        told += [line[place], step] if is_ramp and step else [line[place]]
+        places += [float(place)] if place else []
+        place = end if is_ramp else place + 1
+    return told, places
+
+
+def near(one: float, other: float) -> bool:
+    return one == other or abs(one - other) <= EQUAL * max(abs(one), abs(other))
+
+
+def _is_wave(line: torch.Tensor) -> bool:
+    """Whether each number is the same linear function of the two before it, as in sines, exponentials and ramps."""
+    if not line.isfinite().all() or not line.any():
+        return False
+    before = torch.stack([line[place : place - 2] for place in range(2)], dim=1)
+    rule = torch.linalg.lstsq(before, line[2:], driver="gelsd").solution
+    return bool((before @ rule - line[2:]).abs().max() <= ROUNDED * line.abs().max())

@@ -1,0 +1,57 @@
+"""The numbers of a model's code, wrong in their fifth digit. What needs more digits has hidden numbers there.
+
+Parameters stay as they are: they are counted. Small whole numbers, powers of ten and what stands for infinity stay too,
+because they are told exactly.
+"""
+
+import math
+import random
+
+import torch
+from torch.utils._pytree import tree_map
+
+from lab.smallest_adder.graph.graph import Graph, Node, numbers_in
+
+SHAKEN = 2e-5
+"""By which part of itself a number goes up or down."""
+SMALL = 1 << 15
+LARGE = 1e38
+
+
+def shaken_graph(graph: Graph) -> Graph:
+    """The same graph with other numbers in its code."""
+    counted = {tensor.storage for tensor in graph.tensors if tensor.counts}
+    storages = {place: whole if place in counted else _shaken_tensor(whole) for place, whole in graph.storages.items()}
+    return graph._replace(nodes=[_shaken_node(node) for node in graph.nodes], storages=storages)
+
+
+def _shaken_node(node: Node) -> Node:
+    names = [argument.name for argument in node.function._schema.arguments]
+    args = [_unless(node.places(name), given) for name, given in zip(names, node.args, strict=False)]
+    kwargs = {name: _unless(node.places(name), given) for name, given in node.kwargs.items()}
+    return node._replace(args=args, kwargs=kwargs)
+
+
+def _unless(kept: bool, given: object) -> object:
+    return given if kept else tree_map(lambda leaf: _shaken(leaf) if numbers_in(leaf) else leaf, given)
+
+
+def _shaken(number: int | float) -> int | float:
+    size = abs(number)
+    if not math.isfinite(number) or size > LARGE or (size == round(size) and size < SMALL):
+        return number
+    if math.isclose(10.0 ** round(math.log10(size)), size, rel_tol=1e-12):
+        return number
+    moved = number * (1 + SHAKEN * random.Random(repr(number)).choice((-1, 1)))
+    return moved if isinstance(number, float) else round(moved)
+
+
+def _shaken_tensor(whole: torch.Tensor) -> torch.Tensor:
+    if whole.dtype == torch.bool:
+        return whole
+    parts = torch.view_as_real(whole) if whole.is_complex() else whole
+    numbers = parts.double()
+    kept = ((numbers == numbers.round()) & (numbers.abs() < SMALL)) | (numbers.abs() > LARGE)
+    up = torch.randint(0, 2, numbers.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    moved = torch.where(kept, parts, (numbers * (1 + SHAKEN * up)).to(parts.dtype))
+    return torch.view_as_complex(moved) if whole.is_complex() else moved

@@ -1,0 +1,44 @@
+"""An exact step of what attention reads, by zero to the power of a hinge."""
+
+import math
+
+import torch
+from torch import nn
+
+VOCAB_SIZE = 12
+MAX_OUTPUT_LEN = 11
+
+
+class Adder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Parameter(torch.tensor(1.0))
+        distances = torch.full((40,), -60.0)
+        distances[[10, 21]] = math.log(10.0)
+        distances[[11, 22]] = 0.0
+        self.distances = nn.Parameter(distances)
+        self.values = nn.Parameter(torch.tensor([*map(float, range(10)), 0.0, 0.0]))
+        self.scale = nn.Parameter(torch.tensor([22.0, 100.0, 94.5, 0.1]))
+
+    def forward(self, ids):
+        x = self.values[ids]
+        places = torch.arange(ids.shape[1])
+        ahead = places[None, :] > places[:, None]
+        scores = self.distances[(places[:, None] - places[None, :]).clamp(min=0)].masked_fill(ahead, -math.inf)
+        weights = torch.softmax(scores.expand(len(ids), -1, -1), -1)
+        whole, hundred, step, tenth = self.scale
+        x = whole * (weights @ x[..., None])[..., 0] - x
+        x = x - hundred * (1 - 0.0 ** torch.relu(x - step))
+        return torch.cat([-((tenth * x[..., None] - self.values[:10]) ** 2), torch.full((*x.shape, 2), -1e9)], -1)
+
+
+def build_model():
+    return Adder()
+
+
+def encode(a, b):
+    return [10, *map(int, reversed(f"{a:010}")), 10, *map(int, reversed(f"{b:010}")), 11]
+
+
+def decode(tokens):
+    return sum(token * 10**place for place, token in enumerate(tokens))
