@@ -4,14 +4,13 @@ Shapes: B sequences, T tokens, V tokens in the vocabulary.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import torch
 
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.flow import EXPONENTIALS, Flow
-from lab.smallest_adder.graph.program import Program
+from lab.smallest_adder.graph.program import Change, Program
 from lab.smallest_adder.trial import COLLAPSED, PRACTICE, Objection, Trial
 
 PLACES = 24
@@ -65,26 +64,23 @@ def self_attention(trial: Trial) -> str:
     return f"without it {share:.0%} is right; it looks {looks} (a weight changes by up to {trial.content:.4f})"
 
 
-def _reweighted(trial: Trial, change: Callable[[torch.Tensor, bool, bool], torch.Tensor]) -> list[Program]:
-    """The programs with other attention weights. `change`: weights, whether they are a softmax, and whether they are
-    exponentials, to other weights."""
+def _reweighted(trial: Trial, change: Callable[[bool, bool], Change]) -> list[Program]:
+    """The programs with other attention weights. `change`: what is done to weights that are a softmax or not, and
+    exponentials or not."""
     programs = []
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):
         made_by = {node.results[0]: node.name for node in graph.nodes}
-        changes = {
-            value: partial(change, shares=shares, exponentials=made_by[value] in EXPONENTIALS)
-            for value, shares in flow.weights.items()
-        }
+        changes = {value: change(shares, made_by[value] in EXPONENTIALS) for value, shares in flow.weights.items()}
         programs.append(Program(graph, changes=changes))
     return programs
 
 
-def _even(weights: torch.Tensor, shares: bool, exponentials: bool) -> torch.Tensor:
-    return torch.full_like(weights, 1 / weights.shape[-1] if shares else 1)
+def _even(shares: bool, exponentials: bool) -> Change:
+    return lambda weights: torch.full_like(weights, 1 / weights.shape[-1] if shares else 1)
 
 
-def _doubled(weights: torch.Tensor, shares: bool, exponentials: bool) -> torch.Tensor:
-    return 2 * weights if exponentials else weights
+def _doubled(shares: bool, exponentials: bool) -> Change:
+    return lambda weights: 2 * weights if exponentials else weights
 
 
 def _change_of_weights(trial: Trial) -> float:
