@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own_and_others
-from shared.nupa_runs import asked, by_group, by_range, heat_map, nupa, samples
+from shared.nupa_runs import asked, by_kind, by_range, heat_map, nupa, samples
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.published import PUBLISHED, Published
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     rows = tables.changes(samples(before), samples(after))
     title = f"SmolLM2-135M tuned on 51,200 problems of {len(TASKS)} tasks, ranges S and M"
     results.show(by_range(rows, title), "all_tasks")
-    results.show(by_group(rows, title), "all_tasks_kinds")
+    results.show(by_kind(rows, title), "all_tasks_kinds")
     theirs = [row for row in PUBLISHED if row.model == THEIRS]
     results.show(tables.digits({"tuned": nupa(after)}, "digit_match", theirs), "all_tasks_digits")
     results.show(beside_table_18(nupa(after), theirs), "all_tasks_table18")

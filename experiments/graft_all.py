@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own_and_others
-from shared.nupa_runs import asked, by_group, by_range, heat_map, nupa, samples
+from shared.nupa_runs import asked, by_kind, by_range, heat_map, nupa, samples
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.results import Sample
@@ -88,7 +88,7 @@ def show(runs: dict[str, list[Run]], results: Results) -> None:
             title = f"{TITLE}: {label} tasks"
             results.show(by_range(rows, title, ("plain", name)), f"graft_all_{name}_{label}")
         rows = tables.changes(plain, grafted)
-        results.show(by_group(rows, TITLE, ("plain", name)), f"graft_all_{name}_kinds")
+        results.show(by_kind(rows, TITLE, ("plain", name)), f"graft_all_{name}_kinds")
         results.show(tables.change_table(rows, f"{TITLE}: plain against {name}"), f"graft_all_{name}_changes")
     heat_map(summaries, TITLE, results.file("graft_all.png"))
 

@@ -84,7 +84,7 @@ def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("befor
     return Table(f"{title}: exact match (95 %), strict reading", columns, lines, 1)
 
 
-def by_group(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
+def by_kind(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
     """Exact match of two runs on the same problems, by kind of task and range."""
     lines = []
     for group in (*KINDS, ARITHMETIC):
@@ -98,7 +98,7 @@ def by_group(rows: Sequence[Change], title: str, labels: Sequence[str] = ("befor
 
 
 def kind(row: Change) -> str:
-    """Of which kind a task is. To write a fraction as a float is a division."""
+    """The kind of a task. Writing a fraction as a float is a division, so it belongs to arithmetic."""
     if row.task == "to_float" and row.representation == "fraction":
         return ARITHMETIC
     return next((kind for kind, names in KINDS.items() if row.task in names), ARITHMETIC)

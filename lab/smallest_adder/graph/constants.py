@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
+from lab.smallest_adder import contract
 from lab.smallest_adder.graph.describing import described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, numbers_in
@@ -42,8 +43,7 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
 
     `vocabulary`: its size. Raises Unregistered.
     """
-    counted = {tensor.storage for tensor in graph.tensors if tensor.counts}
-    own = {value for value, tensor in graph.leaves.items() if tensor.storage in counted}
+    own = graph.own
     moving, learned = graph.downstream({IDS}), graph.downstream({IDS, *own})
     sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in _paid(graph.leaves[value])}
     products = {one * other for one in _parts(sizes) for other in _parts(sizes)}
@@ -73,9 +73,7 @@ def chosen_places(graph: Graph) -> int:
     The first place, the whole length and parts that are taken one after the other are not picked. For every four
     numbers of the parameters, one place is free in what is made of parameters.
     """
-    counted = {tensor.storage for tensor in graph.tensors if tensor.counts}
-    own = {value for value, tensor in graph.leaves.items() if tensor.storage in counted}
-    moving, learned = graph.downstream({IDS}), graph.downstream(own)
+    moving, learned = graph.downstream({IDS}), graph.downstream(graph.own)
     taken: dict[tuple, list[float]] = {}
     for node in graph.nodes:
         if node.name in PLACING and not moving.intersection(node.results):
@@ -89,7 +87,7 @@ def chosen_places(graph: Graph) -> int:
         in_order = places[0] in {0, step} and places == [places[0] + place * step for place in range(len(places))]
         known = {0, 1, *_parts(sizes)} if len(places) > 1 else {0, graph.tokens, *sizes}
         chosen[is_learned] += 0 if in_order and step in known else len(places)
-    free = sum(len(graph.storages[storage]) for storage in counted) // 4
+    free = sum(len(graph.storages[storage]) for storage in graph.counted) // contract.PARAMETERS_FOR_ONE_MORE
     return max(0, chosen[True] - free) + chosen[False]
 
 

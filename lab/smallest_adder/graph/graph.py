@@ -109,6 +109,17 @@ class Graph(NamedTuple):
         return self.ids[-1]
 
     @property
+    def counted(self) -> set[int]:
+        """The storages of what the challenge's rule counts."""
+        return {tensor.storage for tensor in self.tensors if tensor.counts}
+
+    @property
+    def own(self) -> set[int]:
+        """The values that are read from counted storages."""
+        counted = self.counted
+        return {value for value, tensor in self.leaves.items() if tensor.storage in counted}
+
+    @property
     def leaves(self) -> dict[int, Tensor]:
         return {tensor.value: tensor for tensor in self.tensors if tensor.value is not None}
 

@@ -14,13 +14,14 @@ from lab.smallest_adder.graph.graph import Graph, Node, numbers_in
 
 SHAKEN = 2e-5
 """By which part of itself a number goes up or down."""
-SMALL = 1 << 15
-LARGE = 1e38
+EXACT_BELOW = 1 << 15
+"""Whole numbers below this stay."""
+INFINITE_ABOVE = 1e38
 
 
 def shaken_graph(graph: Graph) -> Graph:
-    """The same graph with other numbers in its code."""
-    counted = {tensor.storage for tensor in graph.tensors if tensor.counts}
+    """A graph whose code has slightly wrong numbers, and is otherwise as it was."""
+    counted = graph.counted
     storages = {place: whole if place in counted else _shaken_tensor(whole) for place, whole in graph.storages.items()}
     return graph._replace(nodes=[_shaken_node(node) for node in graph.nodes], storages=storages)
 
@@ -38,7 +39,7 @@ def _unless(kept: bool, given: object) -> object:
 
 def _shaken(number: int | float) -> int | float:
     size = abs(number)
-    if not math.isfinite(number) or size > LARGE or (size == round(size) and size < SMALL):
+    if not math.isfinite(number) or size > INFINITE_ABOVE or (size == round(size) and size < EXACT_BELOW):
         return number
     if math.isclose(10.0 ** round(math.log10(size)), size, rel_tol=1e-12):
         return number
@@ -51,7 +52,7 @@ def _shaken_tensor(whole: torch.Tensor) -> torch.Tensor:
         return whole
     parts = torch.view_as_real(whole) if whole.is_complex() else whole
     numbers = parts.double()
-    kept = ((numbers == numbers.round()) & (numbers.abs() < SMALL)) | (numbers.abs() > LARGE)
+    kept = ((numbers == numbers.round()) & (numbers.abs() < EXACT_BELOW)) | (numbers.abs() > INFINITE_ABOVE)
     up = torch.randint(0, 2, numbers.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
     moved = torch.where(kept, parts, (numbers * (1 + SHAKEN * up)).to(parts.dtype))
     return torch.view_as_complex(moved) if whole.is_complex() else moved

@@ -48,9 +48,9 @@ def self_attention(trial: Trial) -> str:
     """Stops models without attention, and those that are as often right if attention looks everywhere alike.
 
     A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, or they
-    carry a number more; then all may be twice as large. It is also measured whether attention weights
-    depend on the tokens. If no weight ever changes, attention is a fixed causal convolution, and the architecture holds
-    the algorithm.
+    carry one number more: if they are, nothing changes when all are twice as large. It is also measured whether
+    attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal convolution, and the
+    architecture holds the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
         raise Objection("no softmax over the tokens is computed: no self-attention")
@@ -108,9 +108,9 @@ def attention_alone(trial: Trial) -> str:
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
     drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)[:4].tolist()
     places = 0
-    for graph, flow in zip(trial.graphs, trial.flows, strict=True):
-        single = Program(graph)
-        program = Program(graph, other_precision=True) if single.default == torch.float32 else single
+    for program, flow in zip(trial.programs, trial.flows, strict=True):
+        if all(tensor.dtype != "float64" for tensor in program.graph.leaves.values()):
+            program = Program(program.graph, other_precision=True)
         for one, other in ((-1, -2), drawn[:2], drawn[2:]):
             places = max(places, _look(trial, program, flow, trial.sequence(one), trial.sequence(other)))
     return f"a token reaches other positions by attention alone, at {places} places"
