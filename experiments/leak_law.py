@@ -16,8 +16,9 @@ between those in `LENGTHS`. Predictors are measured on sums of at most ten digit
     margin          logit of the right digit minus that of the next best; the tenth percentile
 
 The predictor is chosen on the variants of one model and tested on those of the other. Moreover, a variant is given the
-leak that it has at fifty digits while it adds ten digits, and the leak that it has at ten while it adds fifty. Leaves
-two tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+leak that it has at fifty digits while it adds ten digits, and the leak that it has at ten while it adds fifty. As a
+control, each head is also given its own mean leak at that length, the same for all queries. Leaves two tables and a
+figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 # %%
@@ -157,6 +158,7 @@ def measure(subject: Subject, count: int) -> dict[str, float]:
         "margin": float(margin_BK[sums[TRAINED].has_digit_BK].quantile(0.1)),
         f"leak at {FAR}": mean[FAR], f"exact at {FAR}": right[FAR],
         "given": exact(subject, sums[TRAINED], by_head[FAR]), "reset": exact(subject, sums[FAR], by_head[TRAINED]),
+        "own": exact(subject, sums[TRAINED], by_head[TRAINED]), f"own at {FAR}": exact(subject, sums[FAR], by_head[FAR]),
         "no aligned leak": exact(subject, sums[FAR], dict.fromkeys(heads, 0.0)),
     }  # fmt: skip
 
@@ -202,7 +204,8 @@ if __name__ == "__main__":
     ]
     names = [f"{name} ({len(some)} variants)" for name, some in kept.items()]
     results.show(Table("Rank correlation of predictors with reach (95 %)", ("predictor", *names), rows, 1), "leak_law")
-    shares = {"exact at 10": "right", "exact at 50": f"exact at {FAR}", "10, given the leak of 50": "given",
+    shares = {"exact at 10": "right", "10, set to its own mean": "own", "10, given the leak of 50": "given",
+              "exact at 50": f"exact at {FAR}", "50, set to its own mean": f"own at {FAR}",
               "50, reset to the leak of 10": "reset", "50, without the leak": "no aligned leak"}  # fmt: skip
     given_rows = []
     for name, some in found.items():
