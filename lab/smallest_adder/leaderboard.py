@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+
 from lab.drawing.tables import Table
 from lab.numbers.statistics import wilson
 
@@ -28,37 +30,13 @@ SOURCE = (
     "and 67 count over 1,200 by the rule above, because their position tables are float buffers."
 )
 
-STYLE = """
-:root { color-scheme: light dark; --line: #d0d7de; --soft: #59636e; --good: #1a7f37; --bad: #cf222e; }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #3d444d; --soft: #9198a1; --good: #3fb950; --bad: #f85149; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-div { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { color: var(--soft); font-weight: 600; }
-.figure { text-align: right; }
-.good td:nth-child(2) { color: var(--good); }
-p { color: var(--soft); }
-"""
+TEMPLATE = Path(__file__).with_suffix(".html")
+COLUMNS = ("rank", "name", "category", "layers", "parameters", "literals", "right, % (95 %)", "n", "tokens", "seeds",
+           "papers", "trainable", "bits", "by data_ptr", "verified")  # fmt: skip
 
 
 def board(verdicts: Mapping[str, Verdict]) -> Table:
     """The table of verdicts, given by name: those that qualify come first, ordered by parameters, then by date."""
-    columns = (
-        "rank",
-        "name",
-        "category",
-        "layers",
-        "parameters",
-        "literals",
-        "right, % (95 %)",
-        "n",
-        "tokens",
-        "seeds",
-    )
-    columns += ("papers", "trainable", "bits", "by data_ptr", "verified")
     rows = []
     for rank, (name, verdict) in enumerate(sorted(verdicts.items(), key=_order), start=1):
         counts = verdict["counts"] or {}
@@ -66,21 +44,14 @@ def board(verdicts: Mapping[str, Verdict]) -> Table:
             f"{counts[key]:,}" if counts else ""
             for key in ("parameters", "literals", "buffers_free", "trainable", "bits", "by_data_ptr")
         )
-        content = verdict["content"]
-        looks = "" if content is None else f"{content:.4f}"
-        figures = (
-            size,
-            literals,
-            _share(verdict),
-            f"{verdict['problems']:,}",
-            looks,
-            str(verdict["seeds"] or ""),
-            *others,
-        )
+        looks = "" if verdict["content"] is None else f"{verdict['content']:.4f}"
+        seeds = str(verdict["seeds"] or "")
         first = str(rank) if verdict["qualified"] else "-"
-        rows.append((first, _line(name), verdict["category"], _layers(verdict), *figures, verdict["verified"]))
+        named = (first, _line(name), verdict["category"], _layers(verdict))
+        figures = (size, literals, _share(verdict), f"{verdict['problems']:,}", looks, seeds, *others)
+        rows.append((*named, *figures, verdict["verified"]))
     good = frozenset(place for place, row in enumerate(rows) if row[0] != "-")
-    return Table("The smallest transformer that adds two 10-digit integers", columns, rows, 4, good)
+    return Table("The smallest transformer that adds two 10-digit integers", COLUMNS, rows, 4, good)
 
 
 def published() -> Table:
@@ -102,13 +73,7 @@ def write(verdicts: Mapping[str, Verdict], folder: Path) -> Table:
 
 def page(shown: Sequence[tuple[Table, str]]) -> str:
     """The HTML file: each table with its note."""
-    title = html.escape(shown[0][0].title)
-    parts = [
-        f"<h1>{html.escape(table.title)}</h1>\n{_html(table)}\n<p>{html.escape(note)}</p>" for table, note in shown
-    ]
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-    body = "\n".join(["<body>", *parts, "</body>"])
-    return f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{STYLE}</style></head>\n{body}\n</html>\n'
+    return Environment(autoescape=True).from_string(TEMPLATE.read_text(encoding="utf-8")).render(shown=shown)
 
 
 def _order(item: tuple[str, Verdict]) -> tuple:
@@ -137,15 +102,3 @@ def _line(text: str) -> str:
 def _inert(table: Table) -> Table:
     """The table with HTML escaped, because viewers of Markdown would render it."""
     return table._replace(rows=[tuple(html.escape(str(cell), quote=False) for cell in row) for row in table.rows])
-
-
-def _html(table: Table) -> str:
-    def line(cells: Sequence[object], tag: str, kind: str = "") -> str:
-        inner = "".join(
-            f"<{tag}{' class=figure' if place >= table.names else ''}>{html.escape(str(cell))}</{tag}>"
-            for place, cell in enumerate(cells)
-        )
-        return f"<tr{kind}>{inner}</tr>"
-
-    rows = [line(row, "td", " class=good" if place in table.better else "") for place, row in enumerate(table.rows)]
-    return "\n".join(["<div><table>", line(table.columns, "th"), *rows, "</table></div>"])
