@@ -19,6 +19,7 @@ from statistics import median
 import numpy as np
 import torch
 from shared.arguments import own_and_others, some_of
+from shared.learned_by_size import learned_by_size
 
 from lab.config.loading import load
 from lab.drawing.publishing import take_results
@@ -26,7 +27,6 @@ from lab.drawing.tables import Table, percent
 from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
-from lab.smallest_adder import figures
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.groups import Batch, BatchedModel
 from lab.smallest_adder.models import TinyAdder
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str]) -> None:
     columns = ("model", "parameters", "groups", "learned", "worst, % right", "median", "best")
     title = "Plain blocks: groups of seeds that learn to add two 10-digit integers (99.9 % right)"
     results.show(Table(title, columns, rows, 1), "adder_plain")
-    figures.learned_by_size(points, title, results.file("adder_plain.png"))
+    learned_by_size(points, title, results.file("adder_plain.png"))
 
 
 def name(label: str, seed: int | str) -> str:

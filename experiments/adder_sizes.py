@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from shared.arguments import own_and_others, some_of
+from shared.learned_by_size import learned_by_size
 
 from lab.adder import main as adder
 from lab.drawing.publishing import Results, take_results
@@ -22,7 +23,6 @@ from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
-from lab.smallest_adder import figures
 
 ROOT = Path(__file__).parents[1]
 QUALIFYING = 0.99
@@ -75,7 +75,7 @@ def report(runs: dict[str, list[Run]], results: Results) -> None:
     title = "Small adders: share of groups of seeds that learn to add two 10-digit integers (%)"
     columns = ("model", "parameters", "groups", "learned", "median exact match", "best")
     results.show(Table(title, columns, rows, 1), "adder_sizes")
-    figures.learned_by_size(points, title, results.file("adder_sizes.png"))
+    learned_by_size(points, title, results.file("adder_sizes.png"))
 
 
 if __name__ == "__main__":
