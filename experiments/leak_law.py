@@ -158,7 +158,8 @@ def measure(subject: Subject, count: int) -> dict[str, float]:
         "margin": float(margin_BK[sums[TRAINED].has_digit_BK].quantile(0.1)),
         f"leak at {FAR}": mean[FAR], f"exact at {FAR}": right[FAR],
         "given": exact(subject, sums[TRAINED], by_head[FAR]), "reset": exact(subject, sums[FAR], by_head[TRAINED]),
-        "own": exact(subject, sums[TRAINED], by_head[TRAINED]), f"own at {FAR}": exact(subject, sums[FAR], by_head[FAR]),
+        "own": exact(subject, sums[TRAINED], by_head[TRAINED]),
+        f"own at {FAR}": exact(subject, sums[FAR], by_head[FAR]),
         "no aligned leak": exact(subject, sums[FAR], dict.fromkeys(heads, 0.0)),
     }  # fmt: skip
 

@@ -12,25 +12,7 @@ from lab.smallest_adder.asking import WEIGHTS, open_adder
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.problems import PUBLIC_SEED, problems
 
-CARD = """# Adds numbers of up to ten digits: {what}, {parameters:,} parameters
-
-Trained from random weights by `lab adder train`, {batch} problems a step; the best of {seeds} seeds.
-
-```python
-import lab
-
-model = lab.load("{name}")
-model.ask("12 + 34")
-```
-
-{right:,} of {n:,} sums are right ({share}): ten edge cases and {drawn:,} pairs of up to ten digits.
-
-## How it was trained
-
-```yaml
-{config}
-```
-"""
+CARD = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
 _KINDS = {"gpt": "a plain GPT", "tiny": "one layer of Llama", "reduced": "a transformer in its least form"}
 
 
