@@ -30,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from shared.arguments import own
+from shared.heads import set_leak
 
 from lab.drawing import figures
 from lab.drawing.publishing import take_results
@@ -43,7 +44,6 @@ from lab.probing.attribution import spearman
 from lab.probing.bridge import Subject, bridge
 from lab.probing.interventions import take
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
-from lab.probing.surgery import set_leak
 from lab.progress import quiet_libraries
 from lab.text.notation import Notation
 

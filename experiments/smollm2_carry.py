@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 from shared.arguments import own_and_others
+from shared.heads import told as digits_told
 from shared.kept import Kept
 from shared.sums import drawn, shown
 
@@ -178,9 +179,9 @@ def told(subject: Subject, head: Component, column: int, direction: Any) -> dict
     random = direction.elsewhere(0)
     answers = {
         "nothing": said_digits(subject, sums, column, lambda rows: []),
-        "the true carry": head_contents.told(subject, sums, column, head, direction, carry),
-        "the wrong carry": head_contents.told(subject, sums, column, head, direction, 1 - carry),
-        "the wrong carry, elsewhere": head_contents.told(subject, sums, column, head, random, 1 - carry),
+        "the true carry": digits_told(subject, sums, column, head, direction, carry),
+        "the wrong carry": digits_told(subject, sums, column, head, direction, 1 - carry),
+        "the wrong carry, elsewhere": digits_told(subject, sums, column, head, random, 1 - carry),
     }
     missed = there & (answers["nothing"] == slipped)
     counts = {

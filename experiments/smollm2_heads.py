@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 from shared.arguments import own
+from shared.heads import random_groups
 
 from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate
-from lab.probing.ablation import ablate, random_groups
+from lab.probing.ablation import ablate
 from lab.probing.alignment import alignment
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component

@@ -7,14 +7,14 @@ the carry (`lab.numbers.columns`) and by the number of nines below the column: w
 columns with a carry are wrong.
 
 If two heads can stand in for each other, removing one of them changes nothing. Ablate them together, and compare with
-random pairs (`random_groups`).
+random pairs.
 
 Shapes: B sums, G groups of components, T tokens, K columns, H heads, Z width of a head, D width of the model.
 """
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from lab.numbers.columns import STRATA, Columns
 from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.measured import Measured, nanmean
+from lab.probing.patching import replacing
 from lab.probing.positions import NOWHERE, Sums, batches
 
 Replacement: TypeAlias = Literal["mean", "resample"]
@@ -62,7 +63,6 @@ def ablate(
     replacement: Replacement = "mean",
     where: Where = "queries",
     batch_size: int = 256,
-    seed: int = 0,
 ) -> Ablation:
     """Ablates each group in all sums.
 
@@ -73,30 +73,29 @@ def ablate(
         replacement: what an output is replaced by: its mean over the sums, or the output for another sum.
         where: at which tokens.
         batch_size: rows of a pass; a pass holds as many groups as fit.
-        seed: decides from which other sum an output is taken in resample ablation.
 
     Raises TaskError if there are fewer than two sums, if their operands differ in length, or if there is nothing to
     ablate, and ModelError for components that the model does not have.
     """
     _check(subject, sums, groups)
-    points = sorted({component.hook_point for group in groups for component in group})
-    order = np.random.default_rng(seed).permutation(len(sums))
+    points = _points(groups)
+    order = np.random.default_rng(0).permutation(len(sums))
     source_B = np.empty(len(sums), dtype=int)
     source_B[order] = np.roll(order, 1)  # a single cycle: no sum gets its own output
     others = subject.sums([sums.numbers[other] for other in source_B])
-    means = _means(subject, sums, points, batch_size) if replacement == "mean" else {}
+    given = means(subject, sums, points, batch_size) if replacement == "mean" else {}
 
     intact, exact, digits = [], [], []
     for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
         here_BT = _queried(part) if where == "queries" else torch.ones_like(part.tokens_BT, dtype=torch.bool)
-        given = means or subject.activations(others.part(rows), points)[1]
+        instead = given or subject.activations(others.part(rows), points)[1]
         reading = part.read(subject.logits(part))
         exact_G, digits_G = [], []
         for few in batches(len(groups), max(1, batch_size // len(part))):
             some = groups[few]
             many = _repeated(part, len(some))
-            changed = many.read(subject.logits(many, _replace(some, given, here_BT)))
+            changed = many.read(subject.logits(many, replacing(some, instead, here_BT[None])))
             exact_G.append(changed.exact_B.unflatten(0, (len(some), -1)).float() - reading.exact_B.float())
             digits_G.append(changed.digits_BK.unflatten(0, (len(some), -1)) - reading.digits_BK)
         intact.append(reading.digits_BK)
@@ -115,70 +114,31 @@ def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256
     Raises the same errors as `ablate`.
     """
     _check(subject, sums, [group])
-    means = _means(subject, sums, sorted({component.hook_point for component in group}), batch_size)
-    return _replace([group], means, _queried(sums)[:1])
+    return replacing([group], means(subject, sums, _points([group]), batch_size), _queried(sums)[None, :1])
 
 
 def components(subject: Subject) -> list[Group]:
     """Every head and every MLP, each by itself."""
-    heads = [[Component("head", layer, head) for head in range(subject.heads)] for layer in range(subject.layers)]
-    return [(component,) for layer, own in enumerate(heads) for component in (*own, Component("mlp", layer))]
+    return [(component,) for component in subject.components]
 
 
-def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list[Group]:
-    """Controls: up to `count` random groups, each of as many other heads in the same layers as `group` has.
-
-    Raises ModelError if there are none, as for an MLP, because a layer has only one.
-    """
-    choices = []
-    for layer in sorted({component.layer for component in group}):
-        own = {component for component in group if component.layer == layer}
-        free = {Component("head", layer, head) for head in range(subject.heads)} - own
-        heads_alone = all(component.kind == "head" for component in own)
-        choices.append(list(itertools.combinations(sorted(free), len(own))) if heads_alone else [])
-    groups = [tuple(itertools.chain(*chosen)) for chosen in itertools.product(*choices)]
-    if not groups:
-        names = "+".join(map(str, group))
-        raise ModelError(f"{subject.name}: no heads beside {names} that could be its control")
-    order = np.random.default_rng(seed).permutation(len(groups))
-    return [groups[place] for place in order[:count]]
-
-
-def _replace(groups: Sequence[Group], given: dict[str, torch.Tensor], here_BT: torch.Tensor) -> list[Hook]:
-    """Hooks for a batch that holds the sums once for each group. `given` are the outputs to put in place, (B or 1, T,
-    ...)."""
-
-    def hook(point: str) -> Hook:
-        def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
-            changed = activation.clone().unflatten(0, (len(groups), -1))
-            instead = given[point].expand_as(changed[0])
-            there_BT = here_BT.to(changed.device)
-            for place, group in enumerate(groups):
-                for component in group:
-                    if component.hook_point == point:
-                        said = (..., component.head, slice(None)) if component.kind == "head" else ...
-                        row, other = changed[place][said], instead[said]
-                        changed[place][said] = torch.where(there_BT[..., None], other, row)
-            return changed.flatten(0, 1)
-
-        return point, change
-
-    return [hook(point) for point in sorted({component.hook_point for group in groups for component in group})]
-
-
-def _means(subject: Subject, sums: Sums, points: list[str], batch_size: int) -> dict[str, torch.Tensor]:
-    """Mean activation at each token (1, T, ...), over the sums that have this token."""
+def means(subject: Subject, sums: Sums, points: Sequence[str], batch_size: int) -> dict[str, torch.Tensor]:
+    """The mean activation of each hook point at each token (1, T, ...), over the sums that have this token."""
     totals: dict[str, torch.Tensor] = {}
     for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
         there_BT = torch.arange(part.tokens_BT.shape[1]) <= part.end_at_B[:, None]
         _, found = subject.activations(part, points)
         for point, activation in found.items():
-            weights = there_BT.to(activation).reshape(*there_BT.shape, *[1] * (activation.ndim - 2))
-            totals[point] = totals.get(point, 0) + (activation * weights).sum(0, keepdim=True)
+            weights = there_BT.to(activation.device).reshape(*there_BT.shape, *[1] * (activation.ndim - 2))
+            totals[point] = totals.get(point, 0) + (activation.float() * weights).sum(0, keepdim=True)
     counts_T = (torch.arange(sums.tokens_BT.shape[1]) <= sums.end_at_B[:, None]).sum(0).clamp(min=1)
     shapes = {point: (1, -1, *[1] * (total.ndim - 2)) for point, total in totals.items()}
     return {point: total / counts_T.to(total).reshape(shapes[point]) for point, total in totals.items()}
+
+
+def _points(groups: Sequence[Group]) -> list[str]:
+    return sorted({component.hook_point for group in groups for component in group})
 
 
 def _queried(sums: Sums) -> torch.Tensor:

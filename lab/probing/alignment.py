@@ -30,6 +30,8 @@ from lab.probing.positions import NOWHERE, Sums, batches
 NUMBERS = ("a", "b", "sum")
 OFFSETS = (-2, -1, 0, 1, 2)
 """Offsets in places: -1 is the digit that is worth a tenth, in whatever order the digits are written."""
+_ALIGNED = 0.2
+"""The least difference in attention between the queries of two columns that makes a head aligned."""
 TARGETS = ("place k", "place k-1", "other places", "earlier answer", "itself", "other tokens")
 """Digits of the operands by their place; digits of the answer before the latest one; the token that predicts."""
 
@@ -73,14 +75,11 @@ class Aligned(NamedTuple):
 
 
 @torch.inference_mode()
-def alignment(
-    subject: Subject, lengths: Lengths, indexing: Indexing = "place", batch_size: int = 32, seed: int = 0
-) -> Alignment:
-    """The alignment of all heads, by length. A sum is one sample: the mean over its columns. `seed` draws the columns
-    of the control."""
+def alignment(subject: Subject, lengths: Lengths, indexing: Indexing = "place", batch_size: int = 32) -> Alignment:
+    """The alignment of all heads, by length. A sum is one sample: the mean over its columns."""
     found = {}
     for length, sums in lengths.items():
-        arrays = _samples(subject, sums, indexing, batch_size, seed)
+        arrays = _samples(subject, sums, indexing, batch_size)
         found[length] = [_measured(subject, name, nanmean(array)) for name, array in arrays.items()]
     return Alignment(
         *(joined("length", dict(zip(found, parts, strict=True))) for parts in zip(*found.values(), strict=True))
@@ -108,16 +107,16 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
     return Destinations(joined("length", attention), joined("length", leak))
 
 
-def aligned_heads(measured: Alignment, threshold: float = 0.2) -> list[Aligned]:
-    """The heads that attend to a digit of one place more than a query of another column does, by at least `threshold`,
-    and more than by chance (means over all lengths). Their weights are that attention.
+def aligned_heads(measured: Alignment) -> list[Aligned]:
+    """The heads that attend to a digit of one place more than a query of another column does, by a fifth of their
+    attention at least, and more than by chance (means over all lengths). Their weights are that attention.
 
     Measure at lengths inside training. The first condition leaves out heads that attend to the first token from
     everywhere, as many heads do if they find nothing else. Even so, the prompt should not begin with a digit.
     """
     attention, low = nanmean(measured.attention.value), nanmean(measured.attention.low)
     permuted, uniform = nanmean(measured.permuted.value), nanmean(measured.uniform.high)
-    looked_at = (attention - permuted >= threshold) & (low > uniform)
+    looked_at = (attention - permuted >= _ALIGNED) & (low > uniform)
     return [
         Aligned(int(layer), int(head), NUMBERS[m], OFFSETS[o], float(attention[layer, head, m, o]))
         for layer, head, m, o in np.argwhere(looked_at)
@@ -168,10 +167,10 @@ def foreign_digits(sums: Sums) -> torch.Tensor:
     return masks["other places"] | masks["earlier answer"]
 
 
-def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int, seed: int) -> dict[str, np.ndarray]:
+def _samples(subject: Subject, sums: Sums, indexing: Indexing, batch_size: int) -> dict[str, np.ndarray]:
     """Attention and its two controls, each (B, L, H, M, O, K)."""
     found: dict[str, list[np.ndarray]] = {"attention": [], "uniform": [], "permuted": []}
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     for part, seen_LBKHT in _seen(subject, sums, batch_size):
         columns = part.query_at_BK.shape[1]
         other_BK = _other_columns(part, generator)

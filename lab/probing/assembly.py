@@ -11,7 +11,7 @@ import numpy as np
 from lab.probing.alignment import Aligned, Alignment, aligned_heads
 from lab.probing.circuit import ANSWER, Arrow, Circuit
 from lab.probing.components import Component
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, either_way
 
 _EFFECT = 0.1
 """The smallest effect that is part of the circuit."""
@@ -74,7 +74,7 @@ def _effects(found: Found) -> dict[Component, float]:
     known: dict[Component, float] = {}
     for measured in found.get("patching", ()):
         if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
-            everywhere = np.nan_to_num(np.abs(measured.at(place="everywhere").value)).max(0)
+            everywhere = either_way(measured.at(place="everywhere").value)
             for place in np.argwhere(everywhere >= _EFFECT):
                 layer, *head = map(int, place)
                 part = Component("head", layer, *head) if head else Component("mlp", layer)
@@ -90,7 +90,7 @@ def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
     measured = found["path_patching"][0]
     names = measured.axes["receiver"]
     heads = {input: len({name for name in names if name.endswith(f".{input}")}) for input in "qkv"}
-    effects = np.nan_to_num(np.abs(measured.value)).max(0)
+    effects = either_way(measured.value)
     known: dict[tuple[Component, Component | None], float] = {}
     for row, sender in enumerate(measured.axes["sender"]):
         for column, receiver in enumerate(names):

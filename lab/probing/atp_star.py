@@ -21,22 +21,24 @@ import torch
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
 from lab.probing.contrast import WAYS, Contrast, Runs
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, either_way
 from lab.probing.pairs import Pairs
 from lab.probing.positions import batches
 
 INPUTS = ("output", "q", "k", "v")
+_BATCH = 64
+"""Rows of a pass with gradients."""
 
 
-def atp_star(subject: Subject, pairs: Pairs, batch_size: int = 64) -> tuple[Measured, Measured]:
+def atp_star(subject: Subject, pairs: Pairs) -> tuple[Measured, Measured]:
     """The sizes of the attributed effects of heads (axes carry, layer, head, input) and of MLPs (axes carry, layer).
 
     Takes one pass with gradients, another for each layer, and two short passes a layer for its patterns.
     Raises the same errors as `Contrast`, and ModelError for a subject that cannot add.
     """
     contrast = Contrast(subject, pairs)
-    contrast.check_competence(batch_size)
-    sizes = [_sizes(contrast, rows) for rows in batches(len(contrast), batch_size)]
+    contrast.check_competence(_BATCH)
+    sizes = [_sizes(contrast, rows) for rows in batches(len(contrast), _BATCH)]
     head_BLHI, mlp_BL = (torch.cat(parts).numpy() for parts in zip(*sizes, strict=True))
     layers, name = range(subject.layers), "attributed size of effect"
     axes = {"layer": layers, "head": range(subject.heads), "input": INPUTS}
@@ -49,11 +51,8 @@ def atp_star(subject: Subject, pairs: Pairs, batch_size: int = 64) -> tuple[Meas
 def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
     """The largest effect of each component, over both ways of the carry and all inputs of a head."""
     assert heads.axes["carry"] == list(WAYS)
-    by_head, by_mlp = np.nan_to_num(heads.value).max((0, 3)), np.nan_to_num(mlps.value).max(0)
-    found = {
-        Component("head", int(layer), int(head)): float(by_head[layer, head])
-        for layer, head in np.ndindex(by_head.shape)
-    }
+    by_head, by_mlp = either_way(heads.value).max(-1), either_way(mlps.value)
+    found = {Component("head", *place): float(by_head[place]) for place in np.ndindex(by_head.shape)}
     return found | {Component("mlp", layer): float(value) for layer, value in enumerate(by_mlp)}
 
 
@@ -84,14 +83,8 @@ def _sizes(contrast: Contrast, rows: slice) -> tuple[torch.Tensor, torch.Tensor]
 def _pattern(runs: Runs, layer: int, name: str) -> torch.Tensor:
     """The change of a layer's attention pattern with the source's queries or keys, (B, H, T, T)."""
     point, pattern = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.attn.hook_pattern"
-    kept: list[torch.Tensor] = []
-
-    def keep(activation: torch.Tensor, hook: Any) -> torch.Tensor:
-        kept.append(activation)
-        return activation
-
-    runs.again(range(layer, layer + 1), [(point, lambda activation, hook: runs.source[point]), (pattern, keep)])
-    return (kept[0] - runs.base[pattern]).float()
+    found = runs.within(layer, [pattern], [(point, lambda activation, hook: runs.source[point])])
+    return (found[pattern] - runs.base[pattern]).float()
 
 
 def _values(runs: Runs, layer: int, moved_BTGZ: torch.Tensor) -> torch.Tensor:

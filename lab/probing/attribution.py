@@ -27,6 +27,8 @@ from lab.probing.patching import BATCH, Patch, margins
 from lab.probing.positions import batches
 
 _RESAMPLES = 1000
+_BATCH = 64
+"""Rows of a pass with gradients, which needs much memory."""
 _TIES = 6
 """Effects, in logits, that agree to this many decimals count as equal."""
 
@@ -52,20 +54,18 @@ def screen(
     pairs: Pairs,
     places: Sequence[str] = PLACES,
     top: int = 20,
-    gradient_batch_size: int = 64,
     batch_size: int = BATCH,
 ) -> Screen:
     """Attributed effects of all heads and MLPs at the places, and exact effects of the `top` largest.
 
-    `gradient_batch_size`: rows of a pass with gradients, which needs much memory. Raises the same errors as
-    `patching.patch`.
+    `batch_size`: rows of a pass without gradients. Raises the same errors as `patching.patch`.
     """
     contrast = Contrast(subject, pairs)
-    contrast.check_competence(gradient_batch_size)
+    contrast.check_competence(_BATCH)
     layers, heads = range(subject.layers), range(subject.heads)
     patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]
     patches += [Patch((Component("mlp", layer),), place) for layer, place in product(layers, places)]
-    guessed_BN = attributions(contrast, places, gradient_batch_size)
+    guessed_BN = attributions(contrast, places)
 
     def effects(name: str, axes: Axes, moved: np.ndarray) -> Effects:
         return contrast.effects_of_moves(name, axes, moved.reshape(-1, *map(len, axes.values())))
@@ -91,7 +91,7 @@ def screen(
     )
 
 
-def attributions(contrast: Contrast, places: Sequence[str], batch_size: int) -> np.ndarray:
+def attributions(contrast: Contrast, places: Sequence[str], batch_size: int = _BATCH) -> np.ndarray:
     """What each patch adds to the margin by estimate, in logits, (B, N): heads (layer, head, place), then MLPs (layer,
     place); nan if a pair has no such place."""
     subject = contrast.subject

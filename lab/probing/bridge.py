@@ -65,6 +65,12 @@ class Subject:
         return open_model(name, prompt)
 
     @property
+    def components(self) -> list[Component]:
+        """Every head and every MLP, layer by layer."""
+        heads = [[Component("head", layer, head) for head in range(self.heads)] for layer in range(self.layers)]
+        return [one for layer, own in enumerate(heads) for one in (*own, Component("mlp", layer))]
+
+    @property
     def device(self) -> torch.device:
         return next(self.bridge.parameters()).device
 

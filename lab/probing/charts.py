@@ -1,13 +1,14 @@
 """A measured array as a table and as a plotly figure."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.numbers.statistics import Estimate
+from lab.probing.measured import Measured
 
 _GROWING = ((0, "#ffffff"), (1, "#0a6ebd"))
 _LARGER = 10
@@ -15,35 +16,7 @@ _LARGER = 10
 _DIVERGING = ((0, "#c0392b"), (0.5, "#ffffff"), (1, "#0a6ebd"))
 
 
-class Array(Protocol):
-    """Any array with named axes and intervals; `lab.probing.measured.Measured` is one, and says what each part is."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def axes(self) -> Mapping[str, Sequence[Any]]: ...
-    @property
-    def value(self) -> np.ndarray: ...
-    @property
-    def low(self) -> np.ndarray: ...
-    @property
-    def high(self) -> np.ndarray: ...
-    @property
-    def n(self) -> np.ndarray: ...
-
-
-class _Line(NamedTuple):
-    """A single value as an array with one axis, which has no name."""
-
-    name: str
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    n: np.ndarray
-    axes: Mapping[str, Sequence[Any]] = {"": [""]}
-
-
-def table(measured: Array) -> Table:
+def table(measured: Measured) -> Table:
     """A row for each combination of all axes but the last, whose labels are the columns."""
     measured = _with_an_axis(measured)
     *named, last = measured.axes
@@ -58,7 +31,7 @@ def table(measured: Array) -> Table:
     return Table(f"{measured.name} (95 %, {n})", columns, rows, len(named))
 
 
-def figure(*beside: Array) -> dict[str, Any]:
+def figure(*beside: Measured) -> dict[str, Any]:
     """A plotly figure of arrays with the same axes: a heat map of layers and heads, or else of the last two axes;
     points with intervals if there is only one axis.
 
@@ -95,10 +68,10 @@ def figure(*beside: Array) -> dict[str, Any]:
     return {"data": traces, "layout": {"margin": {"t": 90 if len(choices) > 1 else 50, "r": 20}, **layout}}
 
 
-def groups(measured: Sequence[Array]) -> list[list[Array]]:
+def groups(measured: Sequence[Measured]) -> list[list[Measured]]:
     """Groups successive arrays with the same axes, which share a figure. An array whose values are much larger than
     those of its group's first array begins a new group, because the first could not be seen on its scale."""
-    found: list[list[Array]] = []
+    found: list[list[Measured]] = []
     for one in measured:
         before = found[-1][0] if found else None
         if before and one.axes and before.axes == one.axes and _size(one) <= _LARGER * _size(before):
@@ -108,7 +81,7 @@ def groups(measured: Sequence[Array]) -> list[list[Array]]:
     return found
 
 
-def _size(measured: Array) -> float:
+def _size(measured: Measured) -> float:
     """The largest absolute value."""
     known = measured.value[np.isfinite(measured.value)]
     return float(np.abs(known).max()) if known.size else 0.0
@@ -118,7 +91,7 @@ Updates: TypeAlias = list[dict[str, Any]]
 """What each choice of the menu sets in each trace."""
 
 
-def _maps(arrays: Sequence[Array], shown: Sequence[str], values: Sequence[np.ndarray]) -> tuple[Any, Any, Updates]:
+def _maps(arrays: Sequence[Measured], shown: Sequence[str], values: Sequence[np.ndarray]) -> tuple[Any, Any, Updates]:
     axes, count = arrays[0].axes, len(arrays)
     known = np.concatenate([one[np.isfinite(one)] for one in values])
     bound = float(np.abs(known).max()) if known.size else 1.0
@@ -155,7 +128,7 @@ def _maps(arrays: Sequence[Array], shown: Sequence[str], values: Sequence[np.nda
 
 
 def _lines(
-    arrays: Sequence[Array],
+    arrays: Sequence[Measured],
     shown: str,
     values: Sequence[np.ndarray],
     lows: Sequence[np.ndarray],
@@ -175,7 +148,7 @@ def _lines(
     return traces, layout, updates
 
 
-def _by_choice(measured: Array, array: np.ndarray, chosen: Sequence[str], shown: Sequence[str]) -> np.ndarray:
+def _by_choice(measured: Measured, array: np.ndarray, chosen: Sequence[str], shown: Sequence[str]) -> np.ndarray:
     """(choices, *shown)."""
     names = list(measured.axes)
     ordered = np.transpose(array, [names.index(name) for name in (*chosen, *shown)])
@@ -188,11 +161,11 @@ def _largest(values: np.ndarray) -> int:
     return int(flat.max(-1).argmax())
 
 
-def _with_an_axis(measured: Array) -> Array:
+def _with_an_axis(measured: Measured) -> Measured:
+    """A single value becomes an array with one axis, which has no name."""
     if measured.axes:
         return measured
-    value, low, high, n = (array.reshape(1) for array in (measured.value, measured.low, measured.high, measured.n))
-    return _Line(measured.name, value, low, high, n)
+    return Measured(measured.name, {"": [""]}, *(array.reshape(1) for array in measured.arrays))
 
 
 def _points(value: Any, low: Any, high: Any) -> dict[str, Any]:

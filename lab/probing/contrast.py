@@ -198,8 +198,7 @@ class Runs:
     def again(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
         """The margins (C, B) of `copies` of the base's run with hooks, which form one batch (C B, T).
 
-        Only `layers` are computed. Earlier layers would only repeat what they did before. Callers that need only
-        activations, and no margins, leave out later layers too.
+        Only `layers` are computed. Earlier layers would only repeat what they did before.
         """
         stream_BTD = self._streams[layers.start]
 
@@ -211,6 +210,12 @@ class Runs:
         with self._leaving_out(layers):
             logits = self._subject.bridge.run_with_hooks(tokens, fwd_hooks=[entering, *hooks, self._only_query(copies)])
         return self._margin(logits, copies).reshape(copies, -1)
+
+    def within(self, layer: int, names: Sequence[str], hooks: Sequence[Hook]) -> dict[str, torch.Tensor]:
+        """Activations by name, from a layer of the base's run with hooks. No other layer is computed."""
+        kept: dict[str, torch.Tensor] = {}
+        self.again(range(layer, layer + 1), [*hooks, *_keeping(names, kept)])
+        return kept
 
     def slopes(self, names: Sequence[str], start_BTD: torch.Tensor | None = None, hooks: Sequence[Hook] = ()) -> Slopes:
         """The gradient of each row's margin with respect to the row's own activations, in the base's run; zeros if no
@@ -227,12 +232,8 @@ class Runs:
         def begin(activation: torch.Tensor, hook: Any) -> torch.Tensor:
             return first_BTD.detach().clone().requires_grad_()  # even if the weights do not require gradients
 
-        def keep(name: str) -> Hook:
-            # returning the activation makes the model go on with it; else it may go on with another view of the tensor
-            return name, lambda activation, hook: kept.setdefault(name, activation)
-
         with torch.inference_mode(False), torch.enable_grad():
-            beginning = [("blocks.0.hook_resid_pre", begin), *map(keep, names)]
+            beginning = [("blocks.0.hook_resid_pre", begin), *_keeping(names, kept)]
             margin_1B = self.again(range(len(self._blocks)), [*beginning, *hooks])
             found = torch.autograd.grad(margin_1B.sum(), [kept[name] for name in names], allow_unused=True)
         slopes = [torch.zeros_like(kept[name]) if one is None else one for name, one in zip(names, found, strict=True)]
@@ -264,3 +265,13 @@ class Runs:
         base, source = (ids.to(logits.device).repeat(copies)[:, None] for ids in self._ids)
         found = logits[:, 0].float()
         return (found.gather(1, source) - found.gather(1, base))[:, 0]
+
+
+def _keeping(names: Sequence[str], kept: dict[str, torch.Tensor]) -> list[Hook]:
+    """Hooks that put activations into `kept`."""
+
+    def keep(name: str) -> Hook:
+        # returning the activation makes the model go on with it; else it may go on with another view of the tensor
+        return name, lambda activation, hook: kept.setdefault(name, activation)
+
+    return [keep(name) for name in names]

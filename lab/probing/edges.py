@@ -28,6 +28,7 @@ import torch
 
 from lab.errors import ModelError, TaskError
 from lab.probing import writes
+from lab.probing.ablation import means
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
@@ -42,6 +43,8 @@ ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
 SIZES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Shares of all edges at which faithfulness is measured (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
 _PROJECTIONS = ("q", "k", "v")
+_BATCH = 32
+"""Rows of a pass; all their writes and gradients are kept."""
 
 
 class Graph:
@@ -67,7 +70,7 @@ class Graph:
         return chosen.reshape(size_UR.shape) & self.is_edge_UR
 
 
-def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 32) -> Measured:
+def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
     """The attributed effect of every edge, as a share of the margin between base and source: axes carry, sender,
     receiver; nan if there is no edge.
 
@@ -75,14 +78,13 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1, batch_size: int = 
         subject: a model that can add, with merged adapters.
         pairs: the pairs that it is run on, in both directions.
         steps: 1 for EAP; a larger number for EAP-IG with that many points.
-        batch_size: rows of a pass; all their writes and gradients are kept.
 
     Raises the same errors as `Contrast`, and ModelError if the subject cannot add or its weights are hidden.
     """
     contrast, graph = Contrast(subject, pairs), Graph(subject)
-    contrast.check_competence(batch_size)
+    contrast.check_competence(_BATCH)
     found = []
-    for rows in batches(len(contrast), batch_size):
+    for rows in batches(len(contrast), _BATCH):
         run = _Wired(contrast, graph, rows)
         total_BUR = torch.zeros(len(run.runs), len(graph.senders), len(graph.receivers))
         for step in range(steps):
@@ -109,13 +111,12 @@ def curve(
     scores_UR: np.ndarray,
     sizes: Sequence[float] = SIZES,
     ablations: Sequence[Ablation] = ABLATIONS,
-    batch_size: int = 32,
 ) -> Curve:
     """The faithfulness of the edges with the largest scores, for each share of all edges."""
     graph = Graph(subject)
     circuits = [graph.largest(scores_UR, round(size * graph.count)) for size in sizes]
-    left = {ablation: faithfulness(subject, pairs, circuits, ablation, batch_size) for ablation in ablations}
-    arrays = (np.stack([getattr(one, name) for one in left.values()]) for name in ("value", "low", "high", "n"))
+    left = {ablation: faithfulness(subject, pairs, circuits, ablation) for ablation in ablations}
+    arrays = map(np.stack, zip(*(one.arrays for one in left.values()), strict=True))
     axes: dict[str, list[Any]] = {"ablation": list(left), "share of edges": list(sizes)}
     areas = {name: areas_of(sizes, one.value) for name, one in left.items()}
     return Curve(
@@ -133,7 +134,7 @@ def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, f
 
 @torch.inference_mode()
 def faithfulness(
-    subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = 32
+    subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = _BATCH
 ) -> Measured:
     """The share of the margin that is left if only the edges of a circuit are live. Axis circuit; the mean over both
     directions of the carry. A circuit is an array of booleans, (U, R).
@@ -146,10 +147,11 @@ def faithfulness(
     contrast.check_competence(batch_size)
     nothing = np.zeros_like(graph.is_edge_UR)
     kept, empty = [], []
-    means = _mean_run(contrast, batch_size) if ablation == "mean" else None
+    # pairs are there both ways, so bases are sources too
+    mean = means(subject, contrast.base, _names(subject), batch_size) if ablation == "mean" else None
     for rows in batches(len(contrast), batch_size):
         run = _Wired(contrast, graph, rows)
-        off = means or run.runs.base
+        off = mean or run.runs.base
         kept.append(torch.stack([run.margin(circuit, off) for circuit in circuits], 1).cpu())
         empty.append(run.margin(nothing, off).cpu())
     kept_BC, empty_B = (torch.cat(parts).numpy() for parts in (kept, empty))
@@ -283,11 +285,8 @@ class _Circuit:
 def _names(subject: Subject) -> list[str]:
     """The hook points whose activations edges need."""
     ends = ("hook_resid_pre", "hook_resid_mid", "hook_resid_post", *(f"attn.hook_{name}" for name in _PROJECTIONS))
-    every = [
-        *writes.hook_points(subject),
-        *(f"blocks.{layer}.{end}" for layer in range(subject.layers) for end in ends),
-    ]
-    return list(dict.fromkeys(every))
+    of_layers = [f"blocks.{layer}.{end}" for layer in range(subject.layers) for end in ends]
+    return list(dict.fromkeys([*writes.hook_points(subject), *of_layers]))
 
 
 def _projection(subject: Subject, layer: int, name: str, groups: int) -> torch.Tensor:
@@ -322,15 +321,3 @@ def _pull_back(
         read_RBTD = stream_BTD.detach().float().expand(len(wanted_RBTD), -1, -1, -1).clone().requires_grad_()
         normed_RBTD = subject.bridge.blocks[layer].ln1(read_RBTD)
         return torch.autograd.grad((normed_RBTD * wanted_RBTD).sum(), [read_RBTD])[0]
-
-
-def _mean_run(contrast: Contrast, batch_size: int) -> dict[str, torch.Tensor]:
-    """Means over all bases and sources, token by token: (1, T, ...) for each name."""
-    names = _names(contrast.subject)
-    totals: dict[str, torch.Tensor] = {}
-    for rows in batches(len(contrast), batch_size):
-        _, run = contrast.subject.activations(contrast.base.part(rows), names)
-        for name, activation in run.items():
-            totals[name] = totals.get(name, 0) + activation.float().sum(0, keepdim=True)
-    # pairs are there both ways, so bases are sources too
-    return {name: total / len(contrast) for name, total in totals.items()}

@@ -28,7 +28,7 @@ import torch
 
 from lab.errors import LabError, ModelError, TaskError
 from lab.probing.bridge import Hook, Subject
-from lab.probing.interventions import Site, read_residuals
+from lab.probing.interventions import SITES, Site, read_residuals
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
@@ -37,6 +37,8 @@ REMOVED = ("nothing", "period", "random patterns")
 _EMBEDDINGS = "hook_embed"
 _MOST_DIGITS = 3
 _DRAWS = 200
+_BATCH = 64
+"""Sums of a pass."""
 
 
 class Removal(NamedTuple):
@@ -100,7 +102,7 @@ def number_tokens(subject: Subject) -> list[int]:
 
 
 @torch.inference_mode()
-def embedding_power(subject: Subject, *, seed: int = 0) -> Measured:
+def embedding_power(subject: Subject) -> Measured:
     """The power of the number tokens' embeddings: axes (order, period).
 
     Embeddings are not a sample, so their interval is the value itself; that of the random controls contains 95 % of the
@@ -108,18 +110,12 @@ def embedding_power(subject: Subject, *, seed: int = 0) -> Measured:
     """
     vectors_MD = _embeddings(subject, number_tokens(subject))
     value_F = spectrum(vectors_MD)
-    return _beside_nulls("embedding power", value_F, value_F, value_F, vectors_MD, len(vectors_MD), seed)
+    return _beside_nulls("embedding power", value_F, value_F, value_F, vectors_MD, len(vectors_MD))
 
 
 @torch.inference_mode()
 def residual_power(
-    subject: Subject,
-    sums: Sums,
-    *,
-    layers: Sequence[int] | None = None,
-    sites: Sequence[Site] = ("pre", "mid", "post"),
-    batch_size: int = 64,
-    seed: int = 0,
+    subject: Subject, sums: Sums, *, layers: Sequence[int] | None = None, sites: Sequence[Site] = SITES
 ) -> Measured:
     """The power of the vectors that the stream at the operands' tokens has for the numbers: axes (layer, site, order,
     period).
@@ -140,28 +136,21 @@ def residual_power(
         missing = int(counts_M.argmin())
         raise TaskError(f"number {missing} is no operand's token in these {len(sums)} sums; means need all {len(ids)}")
     found: list[list[torch.Tensor]] = [[] for _ in places]
-    for rows in batches(len(sums), batch_size):
+    for rows in batches(len(sums), _BATCH):
         read = read_residuals(subject, sums.part(rows), places)
         for streams, place in zip(found, places, strict=True):
             streams.append(read[place][there_BT[rows].to(subject.device)].float().cpu())
     position_N = there_BT.nonzero()[:, 1].numpy()
-    measured = [_effect_power(torch.cat(streams).numpy(), number_N, position_N, len(ids), seed) for streams in found]
+    measured = [_effect_power(torch.cat(streams).numpy(), number_N, position_N, len(ids)) for streams in found]
     axes = {"layer": list(layers), "site": list(sites)} | measured[0].axes
     shape = tuple(len(labels) for labels in axes.values())
-    value, low, high, n = (
-        np.stack([getattr(one, key) for one in measured]).reshape(shape) for key in ("value", "low", "high", "n")
-    )
-    return Measured("residual power", axes, value, low, high, n)
+    arrays = (np.stack(same).reshape(shape) for same in zip(*(one.arrays for one in measured), strict=True))
+    return Measured("residual power", axes, *arrays)
 
 
 @torch.inference_mode()
 def remove_periods(
-    subject: Subject,
-    sums: Sums,
-    removed: Sequence[float] = (2, 2.5, 5, 10),
-    *,
-    batch_size: int = 64,
-    seed: int = 0,
+    subject: Subject, sums: Sums, removed: Sequence[float] = (2, 2.5, 5, 10), *, batch_size: int = _BATCH
 ) -> Removal:
     """Exact match and right digits without the wave of one period in the embeddings of the operands' tokens.
 
@@ -173,7 +162,7 @@ def remove_periods(
     ids = number_tokens(subject)
     vectors_MD = torch.from_numpy(_embeddings(subject, ids))
     number_BT = _numbers_at_operands(sums, ids)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     width = sums.columns.sum.shape[1]
     exact = np.full((len(sums), len(REMOVED), len(removed)), np.nan)
     digits = np.full((*exact.shape, width), np.nan)
@@ -226,17 +215,14 @@ def _numbers_at_operands(sums: Sums, ids: Sequence[int]) -> torch.Tensor:
     return torch.where(is_operand_BT, number_of_word[sums.tokens_BT], -1)
 
 
-def _effect_power(
-    stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int, seed: int
-) -> Measured:
+def _effect_power(stream_ND: np.ndarray, number_N: np.ndarray, position_N: np.ndarray, numbers: int) -> Measured:
     """Axes (order, period)."""
-    generator = np.random.default_rng(seed)
-    weights = [np.ones(len(stream_ND))]
-    for _ in range(_DRAWS):
-        weights.append(generator.multinomial(len(stream_ND), [1 / len(stream_ND)] * len(stream_ND)).astype(float))
+    count = len(stream_ND)
+    drawn_RN = np.random.default_rng(0).multinomial(count, [1 / count] * count, _DRAWS)
+    weights = np.concatenate([np.ones((1, count)), drawn_RN])
     effect_MD, *drawn = (_effects(stream_ND, number_N, position_N, numbers, weight_N) for weight_N in weights)
     low_F, high_F = np.quantile([spectrum(one_MD) for one_MD in drawn], [0.025, 0.975], axis=0)
-    return _beside_nulls("residual power", spectrum(effect_MD), low_F, high_F, effect_MD, len(stream_ND), seed)
+    return _beside_nulls("residual power", spectrum(effect_MD), low_F, high_F, effect_MD, count)
 
 
 def _effects(
@@ -253,10 +239,10 @@ def _effects(
 
 
 def _beside_nulls(
-    name: str, value_F: np.ndarray, low_F: np.ndarray, high_F: np.ndarray, vectors_MD: np.ndarray, n: int, seed: int
+    name: str, value_F: np.ndarray, low_F: np.ndarray, high_F: np.ndarray, vectors_MD: np.ndarray, n: int
 ) -> Measured:
     """The power and its controls. The intervals of the two random controls contain 95 % of the draws."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     ramp_M1 = np.arange(len(vectors_MD), dtype=float)[:, None]
     flat_F = spectrum(_without_ramp(vectors_MD))
     by_order = [

@@ -30,7 +30,7 @@ from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Effects, Runs
-from lab.probing.interventions import put, said_digits, take
+from lab.probing.interventions import put, read_at, take
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
 from lab.probing.positions import Sums, batches
@@ -88,29 +88,22 @@ def contents(
     axes = {"head": list(map(str, heads)), "column": list(columns)}
     counts = np.broadcast_to(np.array([[_there(test, k).sum()] for k in columns]), explained.shape[1:])
     name = "share of a head's carry coordinate that is explained"
-    value, low, high = explained
     by_sum = {**axes, "carry": [0, 1], "sum": list(_SUMS)}
     return Contents(
-        Measured(name, {**axes, "reading": list(READINGS)}, value, low, high, counts),
+        Measured(name, {**axes, "reading": list(READINGS)}, *explained, counts),
         Measured.mean("mean carry coordinate of a head", by_sum, steps),
         directions,
     )
 
 
-@torch.inference_mode()
 def outputs(
     subject: Subject, heads: Sequence[Component], columns: Sequence[int], sums: Sums, batch_size: int = 64
 ) -> dict[tuple[Component, int], torch.Tensor]:
     """The output (N, Z) of each head at q_k, by head and column. Rows of sums without the column are meaningless."""
     names = sorted({head.hook_point for head in heads})
-    found: dict[tuple[Component, int], list[torch.Tensor]] = {(head, k): [] for head in heads for k in columns}
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        _, kept = subject.activations(part, names)
-        for head, k in found:
-            at_B1 = part.query_at_BK[:, k, None]
-            found[head, k].append(take(kept[head.hook_point][:, :, head.head], at_B1)[:, 0].float().cpu())
-    return {key: torch.cat(parts) for key, parts in found.items()}
+    read = read_at(subject, sums, names, sums.query_at_BK[:, list(columns)], batch_size)
+    z_NKHZ = dict(zip(names, read, strict=True))
+    return {(head, k): z_NKHZ[head.hook_point][:, j, head.head] for head in heads for j, k in enumerate(columns)}
 
 
 @torch.inference_mode()
@@ -134,30 +127,13 @@ def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], b
             along_B1Z = (source_B1Z - base_B1Z) @ basis_Z1 @ basis_Z1.T
             moves = (source_B1Z - base_B1Z, along_B1Z, source_B1Z - base_B1Z - along_B1Z)
             for place, move_B1Z in enumerate(moves):
-                hook = _at_query(head, at_B1, partial(torch.add, other=move_B1Z))
+                hook = at_query(head, at_B1, partial(torch.add, other=move_B1Z))
                 changed[rows, i, place] = runs.again(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
     axes = {"head": list(map(str, heads)), "part": list(PARTS)}
     return contrast.effects("effect of a part of a head's output", axes, changed)
 
 
-@torch.inference_mode()
-def told(
-    subject: Subject, sums: Sums, column: int, head: Component, direction: Subspace, carry_N: np.ndarray
-) -> np.ndarray:
-    """The most likely digit at q_k (N,), if a head's coordinate is set to its mean for the carries `carry_N` (N,).
-
-    If the rest of the model believes the head, a wrong carry changes the digit of every sum, and the right carry mends
-    those errors that come from a wrong one.
-    """
-    query_B1, said_B1 = sums.query_at_BK[:, column, None], torch.from_numpy(carry_N)[:, None]
-
-    def hooks(rows: slice) -> list[Hook]:
-        return [_at_query(head, query_B1[rows], partial(direction.write, carry_BQ=said_B1[rows]))]
-
-    return said_digits(subject, sums, column, hooks)
-
-
-def _at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change) -> Hook:
+def at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change) -> Hook:
     """A hook that changes the output of a head at q_k, (B, 1, Z)."""
 
     def changed(z_BTHZ: torch.Tensor) -> torch.Tensor:

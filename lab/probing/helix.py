@@ -26,9 +26,9 @@ import torch
 
 from lab.errors import TaskError
 from lab.probing.bridge import Hook, Subject
-from lab.probing.interventions import Site, put, read_residuals, residual, said_digits, take
+from lab.probing.interventions import put, read_at, residual, said_digits, take
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums, batches
+from lab.probing.positions import Sums
 
 FITS = ("helix", "polynomial", "permuted helix", "ramp", "all means")
 DIGITS = 10
@@ -73,7 +73,6 @@ def helix(
     column: int,
     *,
     layers: Sequence[int] | None = None,
-    site: Site = "pre",
     batch_size: int = 64,
     seed: int = 0,
 ) -> Helix:
@@ -84,8 +83,7 @@ def helix(
         train: sums from which the means are taken. Every digit has to occur in a's column.
         test: other sums, into which digits are put.
         column: k.
-        layers: all of them if not given.
-        site: where in a layer the stream is read and changed.
+        layers: those before which the stream is read and changed; all of them if not given.
         batch_size: sums of a pass.
         seed: of the digits that are put in, and of the permuted orders.
 
@@ -100,7 +98,7 @@ def helix(
     target_B = (new_B + test.columns.b[:, column] + test.columns.carry[:, column]) % DIGITS
     explained = np.full((3, len(layers), len(FITS)), np.nan)
     turned = np.full((len(test), len(layers), len(FITS)), np.nan)
-    means_LMD = _means(subject, train, column, [(layer, site) for layer in layers], batch_size)
+    means_LMD = _means(subject, train, column, layers, batch_size)
     for i, (layer, means_MD) in enumerate(zip(layers, means_LMD, strict=True)):
         for f, fit in enumerate(FITS):
             bases = [basis(fit, order) for order in orders] if fit == "permuted helix" else [basis(fit)]
@@ -108,35 +106,27 @@ def helix(
             vectors_OMD = torch.stack([torch.from_numpy(one @ (one.T @ means_MD)).float() for one in bases])
             order_B = np.arange(len(test)) % len(bases)
             move_BD = vectors_OMD[order_B, new_B] - vectors_OMD[order_B, old_B]
-            hooks = partial(_moved, (layer, site), test.a_at_BK[:, column, None], move_BD[:, None])
+            hooks = partial(_moved, layer, test.a_at_BK[:, column, None], move_BD[:, None])
             said_B = said_digits(subject, test, column, hooks, batch_size)
             turned[there_B, i, f] = (said_B == target_B)[there_B]
     axes = {"layer": list(layers), "fit": list(FITS)}
-    value, low, high = explained
     name, counts = "share of the means of ten digits that a fit explains", np.full(explained.shape[1:], DIGITS)
     return Helix(
-        Measured(name, axes, value, low, high, counts),
+        Measured(name, axes, *explained, counts),
         Measured.share("digits that follow what was put in", axes, turned),
     )
 
 
-def _means(
-    subject: Subject, sums: Sums, column: int, places: Sequence[tuple[int, Site]], batch_size: int
-) -> list[np.ndarray]:
-    """The mean stream of each digit, (M, D), minus the mean of all ten; at each place."""
+def _means(subject: Subject, sums: Sums, column: int, layers: Sequence[int], batch_size: int) -> list[np.ndarray]:
+    """The mean stream of each digit, (M, D), minus the mean of all ten; before each layer."""
     there_B = (sums.a_at_BK[:, column] >= 0).numpy()
     digit_N = sums.columns.a[there_B, column]
     if missing := set(range(DIGITS)) - set(digit_N.tolist()):
         raise TaskError(f"digit {min(missing)} does not occur in column {column} of these {len(sums)} sums")
-    streams: list[list[torch.Tensor]] = [[] for _ in places]
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        read = read_residuals(subject, part, places)
-        for kept, place in zip(streams, places, strict=True):
-            kept.append(take(read[place], part.a_at_BK[:, column, None])[:, 0].float().cpu())
+    names = [f"blocks.{layer}.hook_resid_pre" for layer in layers]
     found = []
-    for kept in streams:
-        stream_ND = torch.cat(kept).numpy()[there_B]
+    for stream_B1D in read_at(subject, sums, names, sums.a_at_BK[:, column, None], batch_size):
+        stream_ND = stream_B1D[:, 0].numpy()[there_B]
         means_MD = np.stack([stream_ND[digit_N == digit].mean(0) for digit in range(DIGITS)])
         found.append(means_MD - means_MD.mean(0))
     return found
@@ -148,11 +138,11 @@ def _shares(means_MD: np.ndarray, bases: Sequence[np.ndarray]) -> list[float]:
     return [float(np.mean(shares)), *np.quantile(shares, [0.025, 0.975])]
 
 
-def _moved(place: tuple[int, Site], at_B1: torch.Tensor, move_B1D: torch.Tensor, rows: slice) -> list[Hook]:
+def _moved(layer: int, at_B1: torch.Tensor, move_B1D: torch.Tensor, rows: slice) -> list[Hook]:
     """Hooks that move the stream of some of the sums, each at one token."""
 
     def change(stream_BTD: torch.Tensor) -> torch.Tensor:
         moved_B1D = take(stream_BTD, at_B1[rows]) + move_B1D[rows].to(stream_BTD)
         return put(stream_BTD, at_B1[rows], moved_B1D)
 
-    return residual(*place, change)
+    return residual(layer, "pre", change)

@@ -29,9 +29,9 @@ import numpy as np
 import torch
 
 from lab.probing.bridge import Hook, Subject
-from lab.probing.interventions import put, said_digits, take
+from lab.probing.interventions import put, read_at, said_digits, take
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums, batches
+from lab.probing.positions import Sums
 
 FAMILIES = ("a", "b", "sum", "answer", "equal", "carry")
 REMOVED = ("nothing", "neurons whose rule holds", "as many others")
@@ -81,14 +81,7 @@ def rules(a_B: np.ndarray, b_B: np.ndarray, answer_B: np.ndarray, carry_B: np.nd
 
 @torch.inference_mode()
 def heuristics(
-    subject: Subject,
-    sums: Sums,
-    column: int,
-    *,
-    layers: Sequence[int] | None = None,
-    top: int = 100,
-    batch_size: int = 64,
-    seed: int = 0,
+    subject: Subject, sums: Sums, column: int, *, top: int = 100, batch_size: int = 64, seed: int = 0
 ) -> Heuristics:
     """The rules of the neurons that write the digit of a column.
 
@@ -96,15 +89,13 @@ def heuristics(
         subject: the model.
         sums: those without the column do not count. Half of them choose rules, the other half test them.
         column: k.
-        layers: whose neurons are looked at; all layers if not given.
         top: how many neurons. A neuron's strength is the deviation of its activation, times the length of what it adds
             to the logits of the ten digits, minus what it adds to all of them.
         batch_size: sums of a pass.
         seed: of the shuffled sums and of the neurons of the control.
     """
-    layers = range(subject.layers) if layers is None else layers
     there = (sums.query_at_BK[:, column] >= 0).numpy()
-    chosen, activation_BN = _strongest(subject, sums, there, column, layers, top, batch_size)
+    chosen, activation_BN = _strongest(subject, sums, there, column, top, batch_size)
     digits = sums.columns
     facts = (digits.a, digits.b, digits.sum, digits.carry)
     named = rules(*(part[there, column] for part in facts))
@@ -134,26 +125,20 @@ def heuristics(
 
 
 def _strongest(
-    subject: Subject, sums: Sums, there: np.ndarray, column: int, layers: Sequence[int], top: int, batch_size: int
+    subject: Subject, sums: Sums, there: np.ndarray, column: int, top: int, batch_size: int
 ) -> tuple[list[tuple[int, int]], np.ndarray]:
     """The strongest neurons as (layer, number), and their activations at q_k, (sums with the column, N)."""
-    names = [_hook_point(layer) for layer in layers]
-    found: list[torch.Tensor] = []
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        _, kept = subject.activations(part, names)
-        at_B1 = part.query_at_BK[:, column, None]
-        found.append(torch.stack([take(kept[name], at_B1)[:, 0].float().cpu() for name in names], dim=1))
-    activation_BLN = torch.cat(found).numpy()[there]
+    names = list(map(_hook_point, range(subject.layers)))
+    read = read_at(subject, sums, names, sums.query_at_BK[:, column, None], batch_size)
+    activation_BLN = torch.cat(read, dim=1).numpy()[there]
     to_digits_DV = subject.bridge.W_U[:, subject.writer.digit_ids()].float()
-    written = [
-        subject.bridge.W_out[layer].float() @ (to_digits_DV - to_digits_DV.mean(1, keepdim=True)) for layer in layers
-    ]
+    to_digits_DV = to_digits_DV - to_digits_DV.mean(1, keepdim=True)
+    written = [subject.bridge.W_out[layer].float() @ to_digits_DV for layer in range(subject.layers)]
     reach_LN = torch.stack([one.norm(dim=1) for one in written]).cpu().numpy()
     strength_LN = activation_BLN.std(0) * reach_LN
     places = np.argsort(-strength_LN, axis=None, kind="stable")[:top]
     pairs = [divmod(int(place), strength_LN.shape[1]) for place in places if strength_LN.flat[place] > 0]
-    return [(layers[i], n) for i, n in pairs], np.stack([activation_BLN[:, i, n] for i, n in pairs], axis=1)
+    return pairs, np.stack([activation_BLN[:, layer, n] for layer, n in pairs], axis=1)
 
 
 def _best(activation_BN: np.ndarray, holds_RB: np.ndarray, half: int) -> tuple[np.ndarray, np.ndarray]:

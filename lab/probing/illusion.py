@@ -33,8 +33,9 @@ from lab.probing.components import Component
 from lab.probing.contrast import Contrast, Runs
 from lab.probing.interchange import Place
 from lab.probing.interventions import put, residual, take
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, either_way
 from lab.probing.pairs import Pairs
+from lab.probing.patching import BATCH
 from lab.probing.subspaces import check_basis
 
 NOTHING = 0.1
@@ -137,7 +138,6 @@ def examine(
     *,
     compared: dict[str, torch.Tensor] | None = None,
     batch_size: int = 64,
-    seed: int = 0,
 ) -> Evidence:
     """The evidence on a subspace at a place.
 
@@ -150,7 +150,6 @@ def examine(
         wrote: what `read_writes` found at the place.
         compared: other bases by name.
         batch_size: pairs of a forward pass.
-        seed: of the random subspaces.
 
     Raises ModelError if the basis is not orthonormal.
     """
@@ -158,7 +157,7 @@ def examine(
     mended_DR = _mended(basis_DR, wrote)
     rates = _rates(subject, test, place, basis_DR, batch_size)
     low = wilson(round(rates["target"] * len(test.base)), len(test.base)).low
-    drawn = interchanges.random_rates(subject, test, place, basis_DR.shape[1], batch_size=batch_size, seed=seed)
+    drawn = interchanges.random_rates(subject, test, place, basis_DR.shape[1], batch_size=batch_size)
     shares_U = _shares(basis_DR, wrote)
     claim = Claim(
         f"{name} at L{place.layer} {place.site}, column {place.column}",
@@ -176,7 +175,7 @@ def examine(
 
 
 @torch.inference_mode()
-def read_writes(subject: Subject, pairs: Pairs, place: Place, batch_size: int = 512) -> Writes:
+def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     """What components wrote before a place, and which of it is read later.
 
     `pairs`: carry-only, into the place's column. All of them are run at once; a few dozen are enough.
@@ -184,18 +183,18 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place, batch_size: int = 
     its writes.
     """
     contrast = Contrast(subject, pairs)
-    contrast.check_competence(batch_size)
+    contrast.check_competence(BATCH)
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     names = [*writes.hook_points(subject), *patterns]
     runs = Runs(contrast, slice(None), names, names)
     writes.check_additive(subject, runs.base)
     components = writes.writers(subject, place.layer, place.site)
-    here = _Here(subject, contrast, runs, place, max(1, batch_size // len(contrast)))
+    here = _Here(subject, contrast, runs, place, max(1, BATCH // len(contrast)))
     difference_UBD = torch.stack([here.difference(one) for one in components])
     effect = here.effect(difference_UBD, {"component": list(map(str, components))})
-    order = np.nan_to_num(np.abs(effect.value)).max(0).argsort(kind="stable")
+    order = either_way(effect.value).argsort(kind="stable")
     together = here.effect(difference_UBD[order].cumsum(0), {"count": list(range(1, len(order) + 1))})
-    does_nothing = np.nan_to_num(np.abs(together.value)).max(0) < NOTHING
+    does_nothing = either_way(together.value) < NOTHING
     # the longest run of weakest writes without an effect; a later set without one would be an accident
     count = len(order) if does_nothing.all() else int(does_nothing.argmin())
     return Writes(

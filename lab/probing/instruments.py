@@ -30,7 +30,7 @@ from lab.probing.alignment import Aligned
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, either_way
 from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums
 
@@ -39,7 +39,6 @@ _STRONGEST = 6
 _STEPS = 5
 """Points of integrated gradients."""
 _EDGE_PAIRS = 16
-"""Pairs for attributing edges; few, because gradients of all edges are kept for each pair."""
 _OPENED = 3
 """Heads whose contents are read."""
 _HELIX_LAYERS = 6
@@ -84,20 +83,19 @@ class Session:
         asked = self.config.sums
         return carry_only(asked.trained, asked.column - 1, asked.pairs, self.config.seed)
 
-    @cached_property
-    def competence(self) -> list[Measured]:
-        """Can the subject add at all? Right sums and right digits by length; to be read before anything else."""
-        return [*surgery.vanilla(self.subject, self.by_length, self.batch_size)]
+    @property
+    def few_pairs(self) -> Pairs:
+        """The first of the pairs, for attributing edges: gradients of all edges are kept for each pair."""
+        return self.pairs.part(slice(_EDGE_PAIRS))
 
     @cached_property
     def head_effects(self) -> np.ndarray:
         """The effect of each head at all tokens, (layers, heads): the larger one of the two directions of the carry."""
-        effect = patching.patch_heads(self.subject, self.pairs).effect.value[..., 0]
-        return np.nan_to_num(np.abs(effect)).max(0)
+        return either_way(patching.patch_heads(self.subject, self.pairs).effect.value)[..., 0]
 
-    def strongest_heads(self, count: int) -> list[tuple[int, int]]:
+    def strongest_heads(self, count: int) -> list[Component]:
         places = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
-        return [divmod(int(place), self.subject.heads) for place in places]
+        return [Component("head", *divmod(int(place), self.subject.heads)) for place in places]
 
     @cached_property
     def aligned(self) -> list[Aligned]:
@@ -123,12 +121,11 @@ class Session:
         rates, subspaces = self.interchanged
         asked = self.config.sums
         test = interchange.pairs_for(asked.trained, asked.column, asked.pairs, asked.pairs, self.config.seed)[1]
-        minimal = Pairs(self.pairs.base[:_EDGE_PAIRS], self.pairs.source[:_EDGE_PAIRS], self.pairs.column)
         found = {}
         for name in interchange.LEARNED:
             places = [place for place, other in subspaces if other == name]
             place = max(places, key=lambda place: float(_target_rate(rates, place, name)))
-            wrote = illusion.read_writes(self.subject, minimal, place)
+            wrote = illusion.read_writes(self.subject, self.few_pairs, place)
             others = {other: subspaces[place, other].basis_DR for other in interchange.LEARNED if other != name}
             found[place, name] = illusion.examine(
                 self.subject, name, subspaces[place, name].basis_DR, place, test, wrote, compared=others,
@@ -165,18 +162,16 @@ class Session:
         """Title, tokens, names of heads and patterns (H, T, T) for a few sums. Without `heads`, all heads of the last
         layer."""
         last = self.subject.layers - 1
-        heads = heads or [Component("head", last, head) for head in range(self.subject.heads)]
+        heads = heads or [one for one in self.subject.components if one.kind == "head" and one.layer == last]
         names = [f"blocks.{head.layer}.attn.hook_pattern" for head in heads]
         shown = []
         for row in range(min(self.config.examples, len(self.trained))):
             sums = self.subject.sums([self.trained.numbers[row]])
             tokens = [f"{word} " for word in self.subject.writer.words(sums.tokens_BT[0].tolist())]
             _, found = self.subject.activations(sums, sorted(set(names)))
-            patterns = [
-                found[name][0, head.head].float().cpu().numpy() for name, head in zip(names, heads, strict=True)
-            ]
+            patterns = [found[name][0, head.head] for name, head in zip(names, heads, strict=True)]
             a, b = sums.numbers[0]
-            shown.append((f"{a} + {b}", tokens, list(map(str, heads)), np.stack(patterns)))
+            shown.append((f"{a} + {b}", tokens, list(map(str, heads)), torch.stack(patterns).float().cpu().numpy()))
         return shown
 
 
@@ -189,10 +184,6 @@ def _alignment(session: Session) -> list[Measured]:
     by_place = alignment.alignment(session.subject, session.by_length, "place", session.batch_size)
     by_left = alignment.alignment(session.subject, session.by_length, "left", session.batch_size)
     return [*by_place, by_left.attention._replace(name="alignment counted from the left: attention")]
-
-
-def _destinations(session: Session) -> list[Measured]:
-    return [*alignment.destinations(session.subject, session.by_length, session.batch_size)]
 
 
 def _ablation(session: Session) -> list[Measured]:
@@ -209,9 +200,8 @@ def _patching(session: Session) -> list[Measured]:
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
     strongest = session.strongest_heads(_STRONGEST)
-    components = [Component("head", layer, head) for layer, head in strongest]
-    axes = {"head": list(map(str, components)), "place": patching.PLACES}
-    patches = [patching.Patch((component,), place) for component in components for place in patching.PLACES]
+    axes = {"head": list(map(str, strongest)), "place": patching.PLACES}
+    patches = [patching.Patch((head,), place) for head in strongest for place in patching.PLACES]
     return [
         *heads,
         patching.patch(subject, pairs, patches, "effect of the strongest heads", axes).effect,
@@ -221,28 +211,22 @@ def _patching(session: Session) -> list[Measured]:
     ]
 
 
-def _attribution(session: Session) -> list[Measured]:
-    return [*attribution.screen(session.subject, session.pairs)]
-
-
 def _path_patching(session: Session) -> list[Measured]:
     """From the heads and MLPs whose patches do most; controls are heads whose patches do hardly anything."""
     subject, pairs = session.subject, session.pairs
-    mlps = np.nan_to_num(np.abs(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value[..., 0])).max(
-        0
-    )
-    effects = {Component("mlp", layer): float(mlps[layer]) for layer in range(subject.layers)}
-    every = [Component("head", layer, head) for layer in range(subject.layers) for head in range(subject.heads)]
-    effects |= {head: float(session.head_effects[head.layer, head.head]) for head in every}
+    mlps = either_way(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value)
+    effects = {Component("mlp", layer): float(mlps[layer, 0]) for layer in range(subject.layers)}
+    heads = [one for one in subject.components if one.kind == "head"]
+    effects |= {head: float(session.head_effects[head.layer, head.head]) for head in heads}
     senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
-    outside = [head for head in every if effects[head] < _NEGLIGIBLE]
+    outside = [head for head in heads if effects[head] < _NEGLIGIBLE]
     return [*path_patching.patch_paths(subject, pairs, senders, path_patching.receivers(subject), outside or None)]
 
 
 def _head_contents(session: Session) -> list[Measured]:
     """The contents of the heads that bring most of a carry about. Directions are learned on half of the sums."""
     subject, column = session.subject, session.config.sums.column
-    heads = [Component("head", layer, head) for layer, head in session.strongest_heads(_OPENED)]
+    heads = session.strongest_heads(_OPENED)
     half = len(session.probed) // 2
     train, test = session.probed.part(slice(0, half)), session.probed.part(slice(half, None))
     found = head_contents.contents(subject, heads, [column], train, test, session.batch_size)
@@ -257,25 +241,9 @@ def _probes(session: Session) -> list[Measured]:
     return [part._replace(name=f"probe: {part.name.replace('_', ' ')}") for part in found]
 
 
-def _competence(session: Session) -> list[Measured]:
-    return session.competence
-
-
-def _interchange(session: Session) -> list[Measured]:
-    return [session.interchanged.rates]
-
-
 def _illusion(session: Session) -> list[Measured]:
     claims = [one.claim for one in session.evidence.values()]
     return [illusion.as_measured(claims, session.config.sums.pairs)]
-
-
-def _logit_lens(session: Session) -> list[Measured]:
-    return [*lenses.logit_lens(session.subject, session.trained, batch_size=session.batch_size)]
-
-
-def _logit_attribution(session: Session) -> list[Measured]:
-    return [lenses.direct_attribution(session.subject, session.trained, batch_size=session.batch_size)]
 
 
 def _surgery(session: Session) -> list[Measured]:
@@ -298,14 +266,9 @@ def _helix(session: Session) -> list[Measured]:
     """In at most `_HELIX_LAYERS` layers, because each layer takes a pass for each fit."""
     subject = session.subject
     layers = range(0, subject.layers, -(-subject.layers // _HELIX_LAYERS))
+    column, seed = session.config.sums.column, session.config.seed
     found = helix.helix(
-        subject,
-        session.probed,
-        session.trained,
-        session.config.sums.column,
-        layers=layers,
-        batch_size=session.batch_size,
-        seed=session.config.seed,
+        subject, session.probed, session.trained, column, layers=layers, batch_size=session.batch_size, seed=seed
     )
     return [*found]
 
@@ -317,27 +280,27 @@ def _heuristics(session: Session) -> list[Measured]:
 
 
 def _edges(session: Session) -> list[Measured]:
-    few = Pairs(session.pairs.base[:_EDGE_PAIRS], session.pairs.source[:_EDGE_PAIRS], session.pairs.column)
-    found = edges.attribute(session.subject, few, steps=_STEPS)
-    scores_UR = np.nan_to_num(np.abs(found.value)).max(0)
-    return [found, edges.curve(session.subject, few, scores_UR).faithfulness]
+    found = edges.attribute(session.subject, session.few_pairs, steps=_STEPS)
+    return [found, edges.curve(session.subject, session.few_pairs, either_way(found.value)).faithfulness]
 
 
 INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
-    "competence": _competence,
+    "competence": lambda session: surgery.vanilla(session.subject, session.by_length, session.batch_size),
     "alignment": _alignment,
-    "destinations": _destinations,
+    "destinations": lambda session: [*alignment.destinations(session.subject, session.by_length, session.batch_size)],
     "ablation": _ablation,
     "patching": _patching,
-    "attribution": _attribution,
+    "attribution": lambda session: [*attribution.screen(session.subject, session.pairs)],
     "path_patching": _path_patching,
     "edges": _edges,
     "head_contents": _head_contents,
     "probes": _probes,
-    "interchange": _interchange,
+    "interchange": lambda session: [session.interchanged.rates],
     "illusion": _illusion,
-    "logit_lens": _logit_lens,
-    "logit_attribution": _logit_attribution,
+    "logit_lens": lambda session: [*lenses.logit_lens(session.subject, session.trained, batch_size=session.batch_size)],
+    "logit_attribution": lambda session: [
+        lenses.direct_attribution(session.subject, session.trained, batch_size=session.batch_size)
+    ],
     "fourier": _fourier,
     "helix": _helix,
     "heuristics": _heuristics,

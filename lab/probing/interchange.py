@@ -81,7 +81,6 @@ def interchange_all(
     sites: Sequence[Site] = SITES,
     columns: Sequence[int] | None = None,
     subspaces: Sequence[str] = SUBSPACES,
-    rank: int = 1,
     train_pairs: int = 200,
     test_pairs: int = 200,
     das_steps: int = 60,
@@ -102,7 +101,6 @@ def interchange_all(
             sums must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds
             that instead of the carry.
         subspaces: some of `SUBSPACES`.
-        rank: dimensions of das and of random subspaces; the others have one.
         train_pairs: pairs from which subspaces are learned.
         test_pairs: other pairs, on which they are tested.
         das_steps: steps of gradient descent.
@@ -128,15 +126,17 @@ def interchange_all(
         )
         source_GND = probes.read_queries(subject, asked.source, places, [column], batch_size)[:, :, 0]
         carry_N = np.concatenate([sums.columns.carry[:, column] for sums in known])
-        learner = _Learner(subject, train, carry_N, rank, das_steps, batch_size, seed)
         for i, (layer, site) in enumerate(places):
             place = Place(layer, site, column)
             for m, name in enumerate(subspaces):
                 at = (slice(None), i // len(sites), i % len(sites), j, m)
                 if name == "random":
-                    hits[at] = _randomly(subject, asked, place, source_GND[i], rank, batch_size, seed)
+                    hits[at] = _randomly(subject, asked, place, source_GND[i], batch_size, seed)
                     continue
-                basis_DR = learner.basis(name, place, known_GND[i])
+                if name == "das":
+                    basis_DR = das(subject, train, place, steps=das_steps, batch_size=batch_size, seed=seed)
+                else:
+                    basis_DR = _basis(name, known_GND[i], carry_N)
                 if name in LEARNED:
                     found[place, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
                 hits[at] = _outcomes(subject, asked, place, source_GND[i], basis_DR, batch_size, seed)
@@ -144,70 +144,54 @@ def interchange_all(
     return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
 
 
-class _Learner(NamedTuple):
-    """Finds subspaces from the training pairs of a column."""
-
-    subject: Subject
-    train: Pairs
-    carry_N: np.ndarray
-    rank: int
-    das_steps: int
-    batch_size: int
-    seed: int
-
-    def basis(self, name: str, place: Place, known_ND: torch.Tensor) -> torch.Tensor:
-        """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a place."""
-        match name:
-            case "nothing":
-                return torch.zeros(self.subject.width, 0)
-            case "whole":
-                return torch.eye(self.subject.width)
-            case "difference of means":
-                return difference_of_means(known_ND, self.carry_N)
-            case "probe":
-                return probe_direction(known_ND, self.carry_N)
-        steps = {"rank": self.rank, "steps": self.das_steps, "batch_size": self.batch_size, "seed": self.seed}
-        return das(self.subject, self.train, place, **steps)
+def _basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
+    """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a place."""
+    match name:
+        case "nothing":
+            return torch.zeros(known_ND.shape[1], 0)
+        case "whole":
+            return torch.eye(known_ND.shape[1])
+        case "difference of means":
+            return difference_of_means(known_ND, carry_N)
+        case _:
+            return probe_direction(known_ND, carry_N)
 
 
 def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
     """Cross-digit pairs to learn from, and others to test on. Raises the same errors as `cross_digit`."""
-    base, source, _ = cross_digit(length, column, train_pairs + test_pairs, seed)
-    first, rest = slice(train_pairs), slice(train_pairs, None)
-    return Pairs(base[first], source[first], column), Pairs(base[rest], source[rest], column)
+    both = cross_digit(length, column, train_pairs + test_pairs, seed)
+    return both.part(slice(train_pairs)), both.part(slice(train_pairs, None))
 
 
 def interchange(
-    subject: Subject, pairs: Pairs, place: Place, basis_DR: torch.Tensor, *, batch_size: int = 64, seed: int = 0
+    subject: Subject, pairs: Pairs, place: Place, basis_DR: torch.Tensor, *, batch_size: int = 64
 ) -> Measured:
     """Interchange of a given subspace at one place: axes (change, direction, outcome)."""
     asked = _Asked.of(subject, pairs)
     source_ND = _streams(subject, asked.source, place, batch_size)
-    hits = _outcomes(subject, asked, place, source_ND, basis_DR, batch_size, seed)
+    hits = _outcomes(subject, asked, place, source_ND, basis_DR, batch_size)
     return Measured.share("interchange", _OUTCOME_AXES, hits)
 
 
-def random_rates(
-    subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *, batch_size: int = 64, seed: int = 0
-) -> Measured:
+def random_rates(subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *, batch_size: int = 64) -> Measured:
     """Interchange of each of `DRAWS` random subspaces with all pairs: axes (draw, direction, outcome). A learned
     subspace should have a better rate than the best of them."""
     asked = _Asked.of(subject, pairs)
     source_ND = _streams(subject, asked.source, place, batch_size)
-    drawn = (random_basis(subject.width, rank, seed + draw) for draw in range(DRAWS))
-    hits = [_outcomes(subject, asked, place, source_ND, basis_DR, batch_size, seed)[:, 0] for basis_DR in drawn]
+    drawn = (random_basis(subject.width, rank, draw) for draw in range(DRAWS))
+    hits = [_outcomes(subject, asked, place, source_ND, basis_DR, batch_size)[:, 0] for basis_DR in drawn]
     axes = {"draw": list(range(DRAWS)), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
     return Measured.share("interchange of random subspaces", axes, np.stack(hits, 1))
 
 
 def _randomly(
-    subject: Subject, asked: "_Asked", place: Place, source_ND: torch.Tensor, rank: int, batch_size: int, seed: int
+    subject: Subject, asked: "_Asked", place: Place, source_ND: torch.Tensor, batch_size: int, seed: int
 ) -> np.ndarray:
     """Like `_outcomes`, for random subspaces, each with every twentieth pair."""
     hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for draw in range(min(DRAWS, len(hits))):
         some = slice(draw, None, DRAWS)
-        basis_DR = random_basis(subject.width, rank, seed + draw)
+        basis_DR = random_basis(subject.width, 1, seed + draw)
         hits[some] = _outcomes(subject, asked.part(some), place, source_ND[some], basis_DR, batch_size, seed + draw)
     return hits
 
@@ -250,7 +234,7 @@ def _outcomes(
     source_ND: torch.Tensor,
     basis_DR: torch.Tensor,
     batch_size: int,
-    seed: int,
+    seed: int = 0,
 ) -> np.ndarray:
     """Whether each pair had each outcome, (N, change, direction, outcome); nan if it does not count."""
     generator = torch.Generator().manual_seed(seed)
@@ -272,7 +256,6 @@ def das(
     *,
     rank: int = 1,
     steps: int = 60,
-    learning_rate: float = 0.05,
     batch_size: int = 64,
     seed: int = 0,
 ) -> torch.Tensor:
@@ -290,7 +273,7 @@ def das(
     target_N = torch.tensor(subject.writer.digit_ids())[torch.from_numpy(pairs.target)].to(subject.device)
     matrix_DR = start_DR.requires_grad_()
     # the entries of a unit vector are about 1 / sqrt(D), so steps should be in proportion to that
-    optimizer = torch.optim.Adam([matrix_DR], lr=learning_rate / subject.width**0.5)
+    optimizer = torch.optim.Adam([matrix_DR], lr=0.05 / subject.width**0.5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
         with torch.enable_grad():

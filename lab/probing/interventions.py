@@ -50,6 +50,19 @@ def read_residuals(
     return {place: found[name] for place, name in zip(wanted, names, strict=True)}
 
 
+@torch.inference_mode()
+def read_at(
+    subject: Subject, sums: Sums, names: Sequence[str], at_BP: torch.Tensor, batch_size: int
+) -> list[torch.Tensor]:
+    """The activation of each hook point at the places of each row, (B, P, ...), in float32 on the CPU. Rows of sums
+    without a place are meaningless."""
+    parts = []
+    for rows in batches(len(sums), batch_size):
+        _, found = subject.activations(sums.part(rows), names)
+        parts.append([take(found[name], at_BP[rows]).float().cpu() for name in names])
+    return [torch.cat(of_name) for of_name in zip(*parts, strict=True)]
+
+
 def heads(layer: int, change: Change) -> Hook:
     """A hook that replaces the outputs of the heads before the output projection, (B, T, H, Z)."""
     return f"blocks.{layer}.attn.hook_z", lambda z_BTHZ, hook: change(z_BTHZ)

@@ -54,7 +54,6 @@ def logit_lens(
     layers: Sequence[int] | None = None,
     sites: Sequence[Site] = SITES,
     batch_size: int = 64,
-    seed: int = 0,
 ) -> Lens:
     """Reads the answer's digits at each place of the stream; the site post of the last layer is the model itself.
 
@@ -62,7 +61,7 @@ def logit_lens(
     """
     layers = range(subject.layers) if layers is None else layers
     places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
-    token_BKX, there_BKX = _digits(subject, sums, seed)
+    token_BKX, there_BKX = _digits(subject, sums)
     columns = range(sums.columns.sum.shape[1])
     shape = (len(sums), len(places), len(columns), len(DIGITS))
     top, probability, rank = (np.full(shape, np.nan) for _ in range(3))
@@ -71,7 +70,8 @@ def logit_lens(
         token_BKX_here = token_BKX[rows].to(subject.device)
         for g, stream_BKD in enumerate(stream_GBKD):
             with torch.inference_mode():
-                logits_BKV = _read_out(subject, stream_BKD.to(subject.device)).float()
+                normed_BKD = subject.bridge.ln_final(stream_BKD.to(subject.device))
+                logits_BKV = subject.bridge.unembed(normed_BKD).float()
                 found_BKX = logits_BKV.gather(-1, token_BKX_here)
                 likelier_BKX = (logits_BKV[..., None, :] > found_BKX[..., None]).sum(-1)
                 probability[rows, g] = (found_BKX - logits_BKV.logsumexp(-1, keepdim=True)).exp().cpu()
@@ -91,7 +91,7 @@ def logit_lens(
 
 
 @torch.inference_mode()
-def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64, seed: int = 0) -> Measured:
+def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Measured:
     """The mean attribution to a digit's logit, minus the mean over the other digits: axes (component, column, digit).
 
     Components are "embedding" (with positions), "L0H3" for a head, "L0 MLP", and "bias" for everything that does not
@@ -102,7 +102,7 @@ def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64, se
     for layer in range(subject.layers):
         names += [*(f"L{layer}H{head}" for head in range(subject.heads)), f"L{layer} MLP"]
     names.append("bias")
-    token_BKX, there_BKX = _digits(subject, sums, seed)
+    token_BKX, there_BKX = _digits(subject, sums)
     found = np.concatenate(
         [_attributed(subject, sums.part(rows), token_BKX[rows]) for rows in batches(len(sums), batch_size)]
     )
@@ -185,17 +185,13 @@ def _check_sum(
         )
 
 
-def _digits(subject: Subject, sums: Sums, seed: int) -> tuple[torch.Tensor, np.ndarray]:
+def _digits(subject: Subject, sums: Sums) -> tuple[torch.Tensor, np.ndarray]:
     """The tokens of each digit and of the same column's digit of another sum, and whether these exist, (B, K, 2)."""
     token_of_digit = torch.tensor(subject.writer.digit_ids())
     right_BK, there_BK = torch.from_numpy(sums.columns.sum), sums.has_digit_BK
-    shift = int(np.random.default_rng(seed).integers(1, max(2, len(sums))))
+    shift = int(np.random.default_rng(0).integers(1, max(2, len(sums))))
     other_BK, other_there_BK = right_BK.roll(shift, dims=0), there_BK & there_BK.roll(shift, dims=0)
     return (
         token_of_digit[torch.stack([right_BK, other_BK], dim=-1)],
         torch.stack([there_BK, other_there_BK], dim=-1).numpy(),
     )
-
-
-def _read_out(subject: Subject, stream: torch.Tensor) -> torch.Tensor:
-    return subject.bridge.unembed(subject.bridge.ln_final(stream))

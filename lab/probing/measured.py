@@ -34,6 +34,11 @@ class Measured(NamedTuple):
     n: np.ndarray
     """Samples behind each value."""
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Value, low, high and n."""
+        return self[2:]
+
     @classmethod
     def mean(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
         """Means over the rows of `samples` (N, *axes), with percentile bootstrap over the rows. nan is no sample.
@@ -86,14 +91,12 @@ class Measured(NamedTuple):
         if unknown := labels.keys() - self.axes.keys():
             raise KeyError(f"{self.name} has no axis {', '.join(unknown)}; it has {', '.join(self.axes)}")
         axes = {axis: known for axis, known in self.axes.items() if axis not in labels}
-        place = tuple(index)
-        return Measured(self.name, axes, self.value[place], self.low[place], self.high[place], self.n[place])
+        return Measured(self.name, axes, *(array[tuple(index)] for array in self.arrays))
 
     def only(self, axis: str, labels: Sequence[Any]) -> "Measured":
         """The part with these labels of an axis, on the same axes. Raises ValueError for an unknown label."""
         where, chosen = list(self.axes).index(axis), [self.axes[axis].index(label) for label in labels]
-        arrays = (np.take(array, chosen, where) for array in (self.value, self.low, self.high, self.n))
-        return Measured(self.name, {**self.axes, axis: list(labels)}, *arrays)
+        return Measured(self.name, {**self.axes, axis: list(labels)}, *(np.take(a, chosen, where) for a in self.arrays))
 
     def __repr__(self) -> str:
         """The name, the axes, and a table of the values with their intervals; a long table shows its first rows."""
@@ -109,10 +112,9 @@ class Measured(NamedTuple):
         """A row for each combination of labels: a column for each axis, then value, low, high and n."""
         import pandas
 
-        names = list(self.axes)
-        rows = list(itertools.product(*self.axes.values()))
-        arrays = {key: getattr(self, key).reshape(-1) for key in ("value", "low", "high", "n")}
-        return pandas.DataFrame(rows, columns=names).assign(**arrays) if names else pandas.DataFrame(arrays)
+        labels = pandas.DataFrame(list(itertools.product(*self.axes.values())), columns=list(self.axes))
+        arrays = {key: array.reshape(-1) for key, array in zip(self._fields[2:], self.arrays, strict=True)}
+        return labels.assign(**arrays)
 
     def plot(self) -> "plotly.graph_objects.Figure":
         """The last two axes as a heat map, or a single axis as points with intervals; a menu chooses among the
@@ -126,7 +128,7 @@ class Measured(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Nested lists, with None for nan, which any language can read."""
-        arrays = {key: _listed(getattr(self, key)) for key in ("value", "low", "high", "n")}
+        arrays = {key: _listed(array) for key, array in zip(self._fields[2:], self.arrays, strict=True)}
         return {"name": self.name, "axes": self.axes, **arrays}
 
     @classmethod
@@ -148,10 +150,15 @@ def nanmean(values: np.ndarray, axis: int = -1) -> np.ndarray:
         return np.where(there, values, 0).sum(axis) / there.sum(axis)
 
 
+def either_way(values: np.ndarray) -> np.ndarray:
+    """The larger absolute value over the first axis, such as the two directions of a carry; nan counts as 0."""
+    return np.nan_to_num(np.abs(values)).max(0)
+
+
 def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
     """Joins measured arrays with the same axes, by label; `axis` becomes the last axis."""
     first = next(iter(parts.values()))
-    arrays = (np.stack([getattr(part, name) for part in parts.values()], -1) for name in ("value", "low", "high", "n"))
+    arrays = (np.stack(same, -1) for same in zip(*(part.arrays for part in parts.values()), strict=True))
     return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)
 
 

@@ -78,22 +78,13 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
         style=files("lab.drawing").joinpath("page.css").read_text(encoding="utf-8"),
         diagram=svg(circuit({section.name: section.measured for section in sections})),
         sections=[(section, _parts(section, number)) for section in sections],
+        most_rows=_ROWS,
         attention=[item.title for item in attention],
         figures=_script([figure(*together) for section in sections for together in groups(section.measured)]),
         patterns=_script(patterns),
         plotly=get_plotlyjs().replace("</script", "<\\/script"),
         circuitsvis=drawing.replace("</script", "<\\/script"),
     )
-
-
-class Shown(NamedTuple):
-    """A table as the page shows it."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left_out: int
-    """How many further rows it has."""
 
 
 class Part(NamedTuple):
@@ -104,7 +95,7 @@ class Part(NamedTuple):
     title: str
     beside: bool
     """Whether several maps stand beside each other."""
-    tables: Sequence[Shown]
+    tables: Sequence[Table]
 
 
 def _parts(section: Section, number: Iterator[int]) -> list[Part]:
@@ -113,15 +104,10 @@ def _parts(section: Section, number: Iterator[int]) -> list[Part]:
             next(number),
             "; ".join(one.name for one in together),
             len(together) > 1 and len(together[0].axes) > 1,
-            [_shown(table(one)) for one in together],
+            list(map(table, together)),
         )
         for together in groups(section.measured)
     ]
-
-
-def _shown(found: Table) -> Shown:
-    rows = [tuple(map(str, row)) for row in found.rows[:_ROWS]]
-    return Shown(found.title, found.columns, rows, len(found.rows) - len(rows))
 
 
 def _script(value: Any) -> str:

@@ -32,6 +32,10 @@ class Pairs(NamedTuple):
     column: int
     """The column whose digit changes if the base gets the source's carry."""
 
+    def part(self, rows: slice) -> "Pairs":
+        """Some of the pairs."""
+        return Pairs(self.base[rows], self.source[rows], self.column)
+
     @property
     def target(self) -> np.ndarray:
         """Digit `column` of the base's sum with the source's carry, (N,)."""

@@ -12,7 +12,7 @@ one of them changes, and ends at q_k. The results equal those of one pass for ea
 Shapes: B pairs (each both ways), P patches, C patches of one pass, T tokens, H heads, Z width of a head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -43,60 +43,40 @@ class Patch(NamedTuple):
         return f"{' + '.join(map(str, self.components))} {where}"
 
 
-def patch_heads(
-    subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE,), batch_size: int = BATCH
-) -> Effects:
+def patch_heads(subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE,)) -> Effects:
     """The effect of each head at each place (`contrast.PLACES`); axes carry, layer, head, place. Errors: see
     `patch`."""
     axes = {"layer": range(subject.layers), "head": range(subject.heads), "place": places}
     patches = [Patch((Component("head", layer, head),), place) for layer, head, place in product(*axes.values())]
-    return patch(subject, pairs, patches, "effect of a head", axes, batch_size)
+    return patch(subject, pairs, patches, "effect of a head", axes)
 
 
-def patch_mlps(
-    subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE, *PLACES), batch_size: int = BATCH
-) -> Effects:
+def patch_mlps(subject: Subject, pairs: Pairs, places: Sequence[str] = (EVERYWHERE, *PLACES)) -> Effects:
     """The effect of each MLP at each place; axes carry, layer, place. Errors: see `patch`."""
     axes = {"layer": range(subject.layers), "place": places}
     patches = [Patch((Component("mlp", layer),), place) for layer, place in product(*axes.values())]
-    return patch(subject, pairs, patches, "effect of an MLP", axes, batch_size)
+    return patch(subject, pairs, patches, "effect of an MLP", axes)
 
 
 def patch_residuals(
-    subject: Subject,
-    pairs: Pairs,
-    places: Sequence[str] = PLACES,
-    sites: Sequence[Site] = SITES,
-    batch_size: int = BATCH,
+    subject: Subject, pairs: Pairs, places: Sequence[str] = PLACES, sites: Sequence[Site] = SITES
 ) -> Effects:
     """The effect of the stream at each site and place; axes carry, layer, site, place. Errors: see `patch`."""
     axes = {"layer": range(subject.layers), "site": sites, "place": places}
     patches = [Patch((Component(site, layer),), place) for layer, site, place in product(*axes.values())]
-    return patch(subject, pairs, patches, "effect of the stream", axes, batch_size)
+    return patch(subject, pairs, patches, "effect of the stream", axes)
 
 
-def patch_head_pairs(
-    subject: Subject,
-    pairs: Pairs,
-    heads: Sequence[tuple[int, int]],
-    place: str = EVERYWHERE,
-    batch_size: int = BATCH,
-) -> Effects:
-    """The effect of two heads together, each given as (layer, head); axes carry, first, second. If first and second are
-    the same, it is the effect of this head alone. Errors: see `patch`."""
-    components = [Component("head", layer, head) for layer, head in heads]
-    axes = {"first": list(map(str, components)), "second": list(map(str, components))}
-    patches = [Patch(tuple(sorted({one, other})), place) for one, other in product(components, components)]
-    return patch(subject, pairs, patches, "effect of two heads", axes, batch_size)
+def patch_head_pairs(subject: Subject, pairs: Pairs, heads: Sequence[Component]) -> Effects:
+    """The effect of two heads together, at all tokens; axes carry, first, second. If first and second are the same, it
+    is the effect of this head alone. Errors: see `patch`."""
+    axes = {"first": list(map(str, heads)), "second": list(map(str, heads))}
+    patches = [Patch(tuple(sorted({one, other})), EVERYWHERE) for one, other in product(heads, heads)]
+    return patch(subject, pairs, patches, "effect of two heads", axes)
 
 
 def patch(
-    subject: Subject,
-    pairs: Pairs,
-    patches: Sequence[Patch],
-    name: str,
-    axes: Axes,
-    batch_size: int = BATCH,
+    subject: Subject, pairs: Pairs, patches: Sequence[Patch], name: str, axes: Axes, batch_size: int = BATCH
 ) -> Effects:
     """The effects of patches; nan if a pair has no such place.
 
@@ -131,7 +111,8 @@ def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATC
         for first in range(0, len(distinct), at_once):
             group = distinct[first : first + at_once]
             lowest = min(component.layer for patch in group for component in patch.components)
-            hooks = _replacing(group, runs.source, {place: mask_BT[rows] for place, mask_BT in masks.items()})
+            at_CBT = torch.stack([masks[patch.place][rows] for patch in group])
+            hooks = replacing([patch.components for patch in group], runs.source, at_CBT)
             changed_CB = runs.again(range(lowest, subject.layers), hooks, len(group))
             for patch, changed_B in zip(group, changed_CB, strict=True):
                 there_B = masks[patch.place][rows].any(1).to(changed_B.device)
@@ -139,29 +120,35 @@ def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATC
     return torch.stack([torch.cat(found[patch]) for patch in patches], dim=1).cpu().numpy()
 
 
-def _replacing(group: Sequence[Patch], source: dict[str, torch.Tensor], masks: dict[str, torch.Tensor]) -> list[Hook]:
-    """Hooks for a batch with one copy of the rows for each patch."""
+def replacing(
+    groups: Sequence[Sequence[Component]], source: Mapping[str, torch.Tensor], at_CBT: torch.Tensor
+) -> list[Hook]:
+    """Hooks for a batch with one copy of the rows for each group, whose components they replace.
+
+    Args:
+        groups: components that are replaced together.
+        source: what is put in their place, by hook point: (B, T, H, Z) for heads, (B, T, D) for everything else. One
+            row may stand for all.
+        at_CBT: at which tokens; any dimension may be 1.
+    """
     order = ("pre", "head", "mid", "mlp", "post")
-    touched = {component._replace(head=0) for patch in group for component in patch.components}
+    touched = {component._replace(head=0) for group in groups for component in group}
     in_order = sorted(touched, key=lambda one: (one.layer, order.index(one.kind)))
-    return [hook for one in in_order for hook in _hooks(one, _change(group, one, source[one.hook_point], masks))]
+    return [hook for one in in_order for hook in _hooks(one, _change(groups, one, source[one.hook_point], at_CBT))]
 
 
 def _change(
-    group: Sequence[Patch], touched: Component, source: torch.Tensor, masks: dict[str, torch.Tensor]
+    groups: Sequence[Sequence[Component]], touched: Component, source: torch.Tensor, at_CBT: torch.Tensor
 ) -> interventions.Change:
-    """`source`: (B, T, H, Z) for heads, (B, T, D) for everything else."""
-    at_CBT = torch.stack([masks[patch.place] for patch in group])
     heads = range(source.shape[2]) if touched.kind == "head" else range(1)
-    is_in_CH = torch.tensor([[touched._replace(head=head) in patch.components for head in heads] for patch in group])
-    is_replaced = at_CBT[..., None] & is_in_CH[:, None, None]
+    is_in_CH = torch.tensor([[touched._replace(head=head) in group for head in heads] for group in groups])
+    is_replaced = (at_CBT[..., None] & is_in_CH[:, None, None]).to(source.device)
     if touched.kind == "head":
         is_replaced = is_replaced[..., None]
-    is_replaced = is_replaced.to(source.device)
 
     def change(activation: torch.Tensor) -> torch.Tensor:
-        copies = activation.reshape(len(group), *source.shape)
-        return torch.where(is_replaced, source, copies).reshape(activation.shape)
+        copies = activation.unflatten(0, (len(groups), -1))
+        return torch.where(is_replaced, source.to(activation.dtype), copies).flatten(0, 1)
 
     return change
 

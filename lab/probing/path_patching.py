@@ -34,7 +34,7 @@ from lab.probing.contrast import Contrast, Runs
 from lab.probing.interventions import Site
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
-from lab.probing.patching import BATCH
+from lab.probing.patching import BATCH, replacing
 from lab.probing.positions import batches
 from lab.probing.writes import EMBEDDING
 
@@ -92,8 +92,6 @@ def patch_paths(
     senders: Sequence[Component],
     into: Sequence[Receiver],
     outside: Sequence[Component] | None = None,
-    seed: int = 0,
-    batch_size: int = BATCH,
 ) -> Paths:
     """The effects of the paths from each sender to each receiver.
 
@@ -103,18 +101,16 @@ def patch_paths(
         senders: heads, MLPs, or the embedding.
         into: receivers.
         outside: heads from which controls are drawn; all heads that are not senders if not given.
-        seed: of the draw of controls.
-        batch_size: rows of a pass.
 
     Raises the same errors as `Contrast`, and ModelError for senders and receivers that the subject does not have, for a
     subject that cannot add, and if no layer of a sender has a head for a control.
     """
     contrast = Contrast(subject, pairs)
-    contrast.check_competence(batch_size)
+    contrast.check_competence(BATCH)
     _check(subject, senders, into)
-    stand_ins = _others(subject, senders, outside, seed)
+    stand_ins = _others(subject, senders, outside)
     distinct = sorted({*senders, *stand_ins})
-    changed = margins(contrast, distinct, into, batch_size)
+    changed = margins(contrast, distinct, into)
 
     def effects(name: str, of: Sequence[Component]) -> tuple[Measured, Measured]:
         axes = {"sender": list(map(str, of)), "receiver": list(map(str, into))}
@@ -156,16 +152,8 @@ def _delta(runs: Runs, sender: Component) -> torch.Tensor:
     name = _written(sender)
     if sender.kind != "head":
         return runs.source[name] - runs.base[name]
-    kept: list[torch.Tensor] = []
-
-    def change(z_BTHZ: torch.Tensor) -> torch.Tensor:
-        z_BTHZ = z_BTHZ.clone()
-        z_BTHZ[:, :, sender.head] = runs.source[sender.hook_point][:, :, sender.head]
-        return z_BTHZ
-
-    hooks: list[Hook] = [interventions.heads(sender.layer, change), _keeping(name, kept)]
-    runs.again(range(sender.layer, sender.layer + 1), hooks)
-    return kept[0] - runs.base[name]
+    hooks = replacing([[sender]], runs.source, torch.ones(1, 1, 1, dtype=torch.bool))
+    return runs.within(sender.layer, [name], hooks)[name] - runs.base[name]
 
 
 def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torch.Tensor) -> dict[Input, torch.Tensor]:
@@ -174,13 +162,11 @@ def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torc
     found: dict[Input, torch.Tensor] = {}
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
     for site, inputs in sites:
-        names: list[Input] = [name for name in inputs if any(receiver.input == name for receiver in group)]
-        kept: dict[Input, list[torch.Tensor]] = {name: [] for name in names}
-        hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
-        hooks += [_keeping(_hook_point(name, layer), into) for name, into in kept.items()]
+        names = {name: _hook_point(name, layer) for name in inputs if any(one.input == name for one in group)}
         if names:
-            runs.again(range(layer, layer + 1), hooks)
-        found |= {name: into[0] for name, into in kept.items()}
+            hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
+            kept = runs.within(layer, list(names.values()), hooks)
+            found |= {name: kept[point] for name, point in names.items()}
     return found
 
 
@@ -189,8 +175,8 @@ def _receiving(
 ) -> list[Hook]:
     """Hooks for a batch with one copy of the rows for each receiver."""
 
-    def change(name: Input) -> interventions.Change:
-        def put(activation: torch.Tensor) -> torch.Tensor:
+    def hook(name: Input) -> Hook:
+        def put(activation: torch.Tensor, hook: object) -> torch.Tensor:
             copies = activation.clone().reshape(len(group), -1, *activation.shape[1:])
             for copy, receiver in enumerate(group):
                 if receiver.input == name == "logits":
@@ -201,11 +187,7 @@ def _receiving(
                     copies[copy, :, :, receiver.head] = received[name][:, :, receiver.head]
             return copies.reshape(activation.shape)
 
-        return put
-
-    def hook(name: Input) -> Hook:
-        changing = change(name)
-        return _hook_point(name, layer), lambda activation, hook: changing(activation)
+        return _hook_point(name, layer), put
 
     names: tuple[Input, ...] = ("q", "k", "v", "mlp", "logits")
     return [hook(name) for name in names if any(receiver.input == name for receiver in group)]
@@ -214,14 +196,6 @@ def _receiving(
 def _hook_point(name: Input, layer: int) -> str:
     ends = {"mlp": "hook_mlp_out", "logits": "hook_resid_post"}
     return f"blocks.{layer}.{ends.get(name, f'attn.hook_{name}')}"
-
-
-def _keeping(name: str, into: list[torch.Tensor]) -> Hook:
-    def keep(activation: torch.Tensor, hook: object) -> torch.Tensor:
-        into.append(activation)
-        return activation
-
-    return name, keep
 
 
 def _written(sender: Component) -> str:
@@ -246,16 +220,14 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
         )
 
 
-def _others(
-    subject: Subject, senders: Sequence[Component], outside: Sequence[Component] | None, seed: int
-) -> list[Component]:
+def _others(subject: Subject, senders: Sequence[Component], outside: Sequence[Component] | None) -> list[Component]:
     """A control for each sender from its layer; senders without one are left out."""
-    every = [Component("head", layer, head) for layer in range(subject.layers) for head in range(subject.heads)]
+    every = [one for one in subject.components if one.kind == "head"]
     chosen = []
     for sender in senders:
         free = [head for head in outside or every if head.layer == sender.layer and head not in senders]
         if free:
-            chosen.append(free[int(np.random.Generator(philox("control", seed, str(sender))).integers(len(free)))])
+            chosen.append(free[int(np.random.Generator(philox("control", 0, str(sender))).integers(len(free)))])
     if not chosen:
         raise ModelError(f"{subject.name}: no head beside {', '.join(map(str, senders))} to compare a path with")
     return list(dict.fromkeys(chosen))

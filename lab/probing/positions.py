@@ -15,7 +15,7 @@ no such digit. Padding is on the right, where earlier tokens do not see it.
 """
 
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple, Protocol
@@ -248,6 +248,12 @@ class Sums:
         at_BK = self.query_at_BK.clamp(min=0).to(logits_BTV.device)
         digits_BK = right_BT.gather(1, at_BK)
         return Reading(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
+
+    def read_all(self, logits: Callable[["Sums"], torch.Tensor], batch_size: int) -> "Reading":
+        """What a model predicts for all the sums. `logits`: (B, T, V) for a part of them."""
+        parts = [self.part(rows) for rows in batches(len(self), batch_size)]
+        readings = [part.read(logits(part)) for part in parts]
+        return Reading(*(torch.cat(same) for same in zip(*readings, strict=True)))
 
 
 def batches(count: int, size: int) -> list[slice]:

@@ -32,9 +32,9 @@ from torch.nn.functional import cross_entropy
 
 from lab.errors import TaskError
 from lab.probing.bridge import Subject
-from lab.probing.interventions import SITES, Site, read_residuals, take
+from lab.probing.interventions import SITES, Site, read_at
 from lab.probing.measured import Measured
-from lab.probing.positions import Sums, batches
+from lab.probing.positions import Sums
 
 TARGETS = ("carry in", "carry out", "tricase", "sum")
 _TEST = 0.25
@@ -64,9 +64,7 @@ def probe(
     layers: Sequence[int] | None = None,
     sites: Sequence[Site] = SITES,
     columns: Sequence[int] | None = None,
-    ridge: float = 1e-5,
     batch_size: int = 64,
-    seed: int = 0,
 ) -> Probed:
     """Probes at every layer, site and query position, trained on three quarters of the sums and tested on the rest.
 
@@ -78,15 +76,13 @@ def probe(
         layers: all of them if not given.
         sites: sites of the stream in each layer.
         columns: all of them if not given.
-        ridge: see `fit`.
         batch_size: sums of a forward pass.
-        seed: of the split and of the controls.
 
     Raises TaskError if fewer than eight sums have one of the columns.
     """
     layers = range(subject.layers) if layers is None else layers
     columns = range(sums.columns.sum.shape[1]) if columns is None else columns
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     distinct = sorted(set(sums.numbers))
     tested = {distinct[i] for i in generator.permutation(len(distinct))[: round(_TEST * len(distinct))]}
     is_tested_B = np.array([numbers in tested for numbers in sums.numbers])
@@ -107,9 +103,7 @@ def probe(
         for t in range(len(TARGETS)):
             label_N = label_TBK[t, rows_N, k]
             if len(np.unique(label_N)) > 1:
-                hits = _probed(
-                    stream_GND, operands_1NF, label_N, pair_BK[rows_N, k], is_tested_B[rows_N], ridge, generator
-                )
+                hits = _probed(stream_GND, operands_1NF, label_N, pair_BK[rows_N, k], is_tested_B[rows_N], generator)
                 for name, hit_GN in hits.items():
                     found[name][rows_N, :, j, t] = hit_GN.T
     axes = {"column": list(columns), "target": list(TARGETS)}
@@ -134,7 +128,6 @@ def _probed(
     label_N: np.ndarray,
     pair_N: np.ndarray,
     is_tested_N: np.ndarray,
-    ridge: float,
     generator: np.random.Generator,
 ) -> dict[str, np.ndarray]:
     """For each field of `Probed`, (G, N): whether a label was read right; nan if it was not tested."""
@@ -149,7 +142,7 @@ def _probed(
         tested_N = is_new_N if by_pair else is_tested_N
         classes, class_N = np.unique(trained_on_N, return_inverse=True)
         trained_N, asked_N = (torch.from_numpy(np.flatnonzero(rows_N)) for rows_N in (~tested_N, tested_N))
-        probe = fit(features_GNF[:, trained_N], torch.from_numpy(class_N)[trained_N], len(classes), ridge)
+        probe = fit(features_GNF[:, trained_N], torch.from_numpy(class_N)[trained_N], len(classes))
         hits_GN = np.full(features_GNF.shape[:2], np.nan)
         hits_GN[:, tested_N] = classes[probe.predict(features_GNF[:, asked_N]).numpy()] == right_N[tested_N]
         return hits_GN
@@ -196,14 +189,8 @@ def read_queries(
 
     Rows of sums without the digit are meaningless; the caller leaves them out.
     """
-    parts: list[torch.Tensor] = []
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        with torch.inference_mode():
-            found = read_residuals(subject, part, places)
-            queries = [take(found[place], part.query_at_BK[:, list(columns)]).float().cpu() for place in places]
-            parts.append(torch.stack(queries))
-    return torch.cat(parts, dim=1).clone()
+    names = [f"blocks.{layer}.hook_resid_{site}" for layer, site in places]
+    return torch.stack(read_at(subject, sums, names, sums.query_at_BK[:, list(columns)], batch_size)).clone()
 
 
 class Softmax(NamedTuple):
@@ -218,7 +205,7 @@ class Softmax(NamedTuple):
 
 
 @torch.inference_mode(False)
-def fit(features_GNF: torch.Tensor, class_N: torch.Tensor, classes: int, ridge: float, steps: int = 60) -> Softmax:
+def fit(features_GNF: torch.Tensor, class_N: torch.Tensor, classes: int, ridge: float = 1e-5) -> Softmax:
     """Fits G softmax regressions together with L-BFGS: the same labels 0..C-1, and different features.
 
     Features are standardized, and `ridge` times the sum of squared weights is added to each mean cross-entropy. The
@@ -233,7 +220,7 @@ def fit(features_GNF: torch.Tensor, class_N: torch.Tensor, classes: int, ridge: 
     weight_GFC = torch.zeros(groups, width, classes, requires_grad=True)
     bias_GC = torch.zeros(groups, classes, requires_grad=True)
     optimizer = torch.optim.LBFGS(
-        [weight_GFC, bias_GC], max_iter=steps, history_size=10, tolerance_change=1e-6, line_search_fn="strong_wolfe"
+        [weight_GFC, bias_GC], max_iter=60, history_size=10, tolerance_change=1e-6, line_search_fn="strong_wolfe"
     )
 
     def loss() -> torch.Tensor:

@@ -14,7 +14,7 @@ Shapes: B sums, T tokens.
 
 import inspect
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import torch
@@ -24,8 +24,9 @@ from lab.models.position_ids import position_ids
 from lab.models.scratch import NumberLlama
 from lab.probing.alignment import Lengths
 from lab.probing.bridge import Subject
-from lab.probing.measured import Measured, joined
-from lab.probing.positions import Sums, batches
+from lab.probing.measured import Measured
+from lab.probing.positions import Sums
+from lab.probing.surgery import shares_right
 
 
 class Remapped(NamedTuple):
@@ -37,9 +38,7 @@ class Remapped(NamedTuple):
 
 
 @torch.inference_mode()
-def remap(
-    subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batch_size: int = 32, seed: int = 0
-) -> Remapped:
+def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batch_size: int = 32) -> Remapped:
     """Asks sums of each length with all kinds of ids.
 
     Args:
@@ -48,29 +47,23 @@ def remap(
         trained: how many ids, from 0 on, occurred in training.
         shift: what is added to shifted ids.
         batch_size: sums of a forward pass.
-        seed: of the random ids.
 
     Raises ModelError for a model that takes or uses no position ids, and for ids that have no embedding.
     """
     model = _model(subject)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     ways: dict[str, Callable[[Sums], torch.Tensor]] = {
         "as they are": lambda sums: ids(subject, sums),
         "shifted": lambda sums: ids(subject, sums, shift),
         "compressed": lambda sums: compressed(ids(subject, sums), trained, _has_embeddings(model)),
         "random order": lambda sums: spread(own := ids(subject, sums), _room(model, own), generator),
     }
-    exact, digits = {}, {}
-    for length, sums in lengths.items():
-        parts = [sums.part(rows) for rows in batches(len(sums), batch_size)]
-        read = [[part.read(logits(subject, part, way(part))) for part in parts] for way in ways.values()]
-        exact_BI = np.stack([torch.cat([one.exact_B for one in readings]).numpy() for readings in read], 1)
-        digits_BI = np.stack(
-            [torch.cat([one.digits_BK.nanmean(1) for one in readings]).numpy() for readings in read], 1
-        )
-        exact[length] = Measured.share("exact match with other position ids", {"ids": list(ways)}, exact_BI)
-        digits[length] = Measured.mean("digits right with other position ids", {"ids": list(ways)}, digits_BI)
-    return Remapped(joined("length", exact), joined("length", digits))
+
+    def asked(way: Callable[[Sums], torch.Tensor]) -> Callable[[Sums], torch.Tensor]:
+        return lambda sums: logits(subject, sums, way(sums))
+
+    by_name = {name: asked(way) for name, way in ways.items()}
+    return Remapped(*shares_right("{} with other position ids", "ids", by_name, lengths, batch_size))
 
 
 def logits(subject: Subject, sums: Sums, ids_BT: torch.Tensor) -> torch.Tensor:
@@ -121,11 +114,9 @@ def _model(subject: Subject) -> torch.nn.Module:
     return model
 
 
-def _has_embeddings(model: torch.nn.Module) -> bool:
+def _has_embeddings(model: torch.nn.Module) -> TypeGuard[NumberLlama]:
     return isinstance(model, NumberLlama) and model.config.encoding == "learned"
 
 
 def _room(model: torch.nn.Module, ids_BT: torch.Tensor) -> int:
-    if isinstance(model, NumberLlama) and model.config.encoding == "learned":
-        return model.config.largest
-    return 2 * (int(ids_BT.max()) + 1)
+    return model.config.largest if _has_embeddings(model) else 2 * (int(ids_BT.max()) + 1)

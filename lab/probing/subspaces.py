@@ -61,9 +61,9 @@ def difference_of_means(stream_ND: torch.Tensor, carry_N: np.ndarray) -> torch.T
     return _unit(stream_ND[carry].mean(0) - stream_ND[~carry].mean(0))
 
 
-def probe_direction(stream_ND: torch.Tensor, carry_N: np.ndarray, ridge: float = 1e-5) -> torch.Tensor:
+def probe_direction(stream_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
     """The unit vector (D, 1) along which a softmax regression reads the carry."""
-    weight_DC = probes.fit(stream_ND[None], torch.from_numpy(carry_N).long(), 2, ridge).weight_GFC[0]
+    weight_DC = probes.fit(stream_ND[None], torch.from_numpy(carry_N).long(), 2).weight_GFC[0]
     return _unit(weight_DC[:, 1] - weight_DC[:, 0])
 
 

@@ -28,7 +28,7 @@ from lab.probing.alignment import Aligned, Lengths, foreign_digits, queries, tar
 from lab.probing.bridge import Hook, Subject
 from lab.probing.interventions import Site, put, take
 from lab.probing.measured import Measured, joined
-from lab.probing.positions import Sums, batches
+from lab.probing.positions import Sums
 from lab.probing.subspaces import Subspace, check_basis
 
 Operation: TypeAlias = Callable[[Sums], list[Hook]]
@@ -59,48 +59,61 @@ def surgery(
     aligned: Sequence[Aligned] = (),
     carry: CarrySite | None = None,
     batch_size: int = 32,
-    seed: int = 0,
 ) -> Recovery:
     """Applies every operation that `aligned` and `carry` make possible, and its controls, at every length.
 
-    `seed` draws the controls. Raises ModelError if a subspace does not fit the model, or if a layer has no other head
-    for the control of alignment.
+    Raises ModelError if a subspace does not fit the model, or if a layer has no other head for the control of
+    alignment.
     """
-    chosen = operations(subject, aligned, carry, seed)
-    exact, digits = {}, {}
-    for length, sums in lengths.items():
-        read = [_read(subject, sums, operation, batch_size) for operation in chosen.values()]
-        exact_BO, digits_BO = (np.stack(arrays, 1) for arrays in zip(*read, strict=True))
-        exact[length] = Measured.share("exact match after surgery", {"operation": list(chosen)}, exact_BO)
-        digits[length] = Measured.mean("digits right after surgery", {"operation": list(chosen)}, digits_BO)
-    return Recovery(joined("length", exact), joined("length", digits))
+
+    def changed(operation: Operation) -> Callable[[Sums], torch.Tensor]:
+        return lambda sums: subject.logits(sums, operation(sums))
+
+    ways = {name: changed(operation) for name, operation in operations(subject, aligned, carry).items()}
+    return Recovery(*shares_right("{} after surgery", "operation", ways, lengths, batch_size))
 
 
 @torch.inference_mode()
-def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> tuple[Measured, Measured]:
+def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> list[Measured]:
     """The share of sums that the subject gets right, and the share of right digits; axes length."""
-    read = {length: _read(subject, sums, lambda sums: [], batch_size) for length, sums in lengths.items()}
-    exact = {length: Measured.share("exact match of the subject", {}, exact_B) for length, (exact_B, _) in read.items()}
-    digits = {
-        length: Measured.mean("digits right of the subject", {}, right_B) for length, (_, right_B) in read.items()
-    }
+    measured = shares_right("{} of the subject", "operation", {"vanilla": subject.logits}, lengths, batch_size)
+    return [one.at(operation="vanilla") for one in measured]
+
+
+def shares_right(
+    name: str, axis: str, ways: Mapping[str, Callable[[Sums], torch.Tensor]], lengths: Lengths, batch_size: int
+) -> tuple[Measured, Measured]:
+    """The share of sums that are right, and the share of right digits, the mean over sums; axes (`axis`, length).
+
+    Args:
+        name: what is measured, with {} for "exact match" or "digits right".
+        axis: what the ways differ in.
+        ways: functions of sums that return the logits (B, T, V), by name.
+        lengths: the sums.
+        batch_size: sums of a forward pass.
+    """
+    exact, digits = {}, {}
+    for length, sums in lengths.items():
+        read = [sums.read_all(logits, batch_size) for logits in ways.values()]
+        exact_BX = torch.stack([one.exact_B for one in read], 1).numpy()
+        digits_BX = torch.stack([one.digits_BK.nanmean(1) for one in read], 1).numpy()
+        exact[length] = Measured.share(name.format("exact match"), {axis: list(ways)}, exact_BX)
+        digits[length] = Measured.mean(name.format("digits right"), {axis: list(ways)}, digits_BX)
     return joined("length", exact), joined("length", digits)
 
 
-def operations(
-    subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | None, seed: int
-) -> dict[str, Operation]:
+def operations(subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | None) -> dict[str, Operation]:
     """The operations by name, with controls last. Raises the same errors as `surgery`."""
     helping: dict[str, Operation] = {"vanilla": lambda sums: [], "no leak": lambda sums: stop_leak(subject, sums)}
     wrong: dict[str, Operation] = {"no leak, wrong place": lambda sums: stop_leak(subject, sums, columns=1)}
     if aligned:
-        others = _other_heads(subject, aligned, seed)
+        others = _other_heads(subject, aligned)
         higher = [head._replace(offset=head.offset + 1) for head in aligned]
         helping["alignment"] = lambda sums: align(sums, aligned)
         wrong |= {"other heads": lambda sums: align(sums, others), "wrong offset": lambda sums: align(sums, higher)}
     if carry is not None:
         check_basis(carry.subspace.basis_DR, subject.width)
-        elsewhere = carry._replace(subspace=carry.subspace.elsewhere(seed))
+        elsewhere = carry._replace(subspace=carry.subspace.elsewhere(0))
         helping["carry"] = lambda sums: write_carry(sums, carry, _true_carry(sums))
         wrong["flipped carry"] = lambda sums: write_carry(sums, carry, 1 - _true_carry(sums))
         wrong["random subspace"] = lambda sums: write_carry(sums, elsewhere, _true_carry(sums))
@@ -140,22 +153,6 @@ def stop_leak(subject: Subject, sums: Sums, columns: int = 0) -> list[Hook]:
     return [interventions.pattern(layer, change) for layer in range(subject.layers)]
 
 
-def set_leak(sums: Sums, leak: Mapping[tuple[int, int], float]) -> list[Hook]:
-    """From every q_k, these heads give digits that are not needed (`alignment.Destinations.leak`) a set share of their
-    attention.
-
-    Within these digits, and within all other tokens, proportions stay the same. A head that can attend only to such
-    digits, or to none, is unchanged.
-
-    `leak`: shares from 0 to 1 by (layer, head); 0 removes the leak.
-    """
-    at_BQ, foreign_BQT = queries(sums), foreign_digits(sums)
-    by_layer: dict[int, dict[int, float]] = {}
-    for (layer, head), share in leak.items():
-        by_layer.setdefault(layer, {})[head] = share
-    return [interventions.pattern(layer, _leaking(at_BQ, foreign_BQT, heads)) for layer, heads in by_layer.items()]
-
-
 def write_carry(sums: Sums, carry: CarrySite, carry_BQ: torch.Tensor) -> list[Hook]:
     """At every q_k, the stream's part in the subspace becomes the mean for this carry, 0 or 1."""
     at_BQ = queries(sums)
@@ -180,41 +177,15 @@ def _give(at_BQ: torch.Tensor, rows: dict[int, torch.Tensor]) -> interventions.C
     return change
 
 
-def _leaking(at_BQ: torch.Tensor, foreign_BQT: torch.Tensor, heads: Mapping[int, float]) -> interventions.Change:
-    def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
-        changed, is_foreign_BQT = pattern_BHTT.clone(), foreign_BQT.to(pattern_BHTT.device)
-        for head, share in heads.items():
-            seen_BQT = take(changed[:, head], at_BQ)
-            leaks_BQ1 = (seen_BQT * is_foreign_BQT).sum(-1, keepdim=True)
-            scale_BQT = torch.where(is_foreign_BQT, share / leaks_BQ1, (1 - share) / (1 - leaks_BQ1))
-            possible_BQ1 = (leaks_BQ1 > 0) & (leaks_BQ1 < 1)
-            new_BQT = torch.where(possible_BQ1, seen_BQT * scale_BQT, seen_BQT)
-            changed[:, head] = put(changed[:, head], at_BQ, new_BQT)
-        return changed
-
-    return change
-
-
-def _read(subject: Subject, sums: Sums, operation: Operation, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each sum is right (B,), and the share of its digits that are right (B,)."""
-    exact, digits = [], []
-    for rows in batches(len(sums), batch_size):
-        part = sums.part(rows)
-        reading = part.read(subject.logits(part, operation(part)))
-        exact.append(reading.exact_B.float())
-        digits.append(reading.digits_BK.nanmean(1))
-    return torch.cat(exact).numpy(), torch.cat(digits).numpy()
-
-
 def _true_carry(sums: Sums) -> torch.Tensor:
     """The carry into each column, (B, Q); 0 into the end."""
     carry_BK = torch.from_numpy(sums.columns.carry)
     return torch.cat([carry_BK, torch.zeros_like(carry_BK[:, :1])], 1)
 
 
-def _other_heads(subject: Subject, aligned: Sequence[Aligned], seed: int) -> list[Aligned]:
+def _other_heads(subject: Subject, aligned: Sequence[Aligned]) -> list[Aligned]:
     """A control: the same digits for other heads. In each layer, the heads are rotated by one random number."""
     if subject.heads == 1:
         raise ModelError(f"{subject.name}: layers of one head have no other head as a control for alignment")
-    steps = np.random.default_rng(seed).integers(1, subject.heads, subject.layers)
+    steps = np.random.default_rng(0).integers(1, subject.heads, subject.layers)
     return [one._replace(head=int(one.head + steps[one.layer]) % subject.heads) for one in aligned]

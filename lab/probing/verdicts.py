@@ -6,7 +6,7 @@ import numpy as np
 
 from lab.probing import illusion
 from lab.probing.alignment import Alignment, aligned_heads
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, either_way
 
 _NAMED = 4
 """The largest number of components that the sentences of one instrument name."""
@@ -125,7 +125,7 @@ def _destinations(measured: Sequence[Measured]) -> list[str]:
 
 def _path_patching(measured: Sequence[Measured]) -> list[str]:
     """The strongest path of each sender, and the strongest control."""
-    effect, control = (np.nan_to_num(np.abs(one.value)).max(0) for one in measured[:2])
+    effect, control = (either_way(one.value) for one in measured[:2])
     names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
     best = sorted(zip(names, effect.max(1), effect.argmax(1), strict=True), key=lambda row: -row[1])[:_NAMED]
     told = ", ".join(f"{name} to {receivers[at]} {_percent(value)}" for name, value, at in best)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lab.errors import ModelError, TaskError
-from lab.probing.ablation import ablate, components, random_groups
+from lab.probing.ablation import ablate, components
 from lab.probing.components import Component
 from tests.probing.known_adders import llama_adder, native_adder
 
@@ -74,17 +74,6 @@ def test_tokens_before_the_answer_count_only_where_everywhere_is_ablated(adder):
     group = [(Component("mlp", 0),)]
     queries, everywhere = (ablate(adder, sums, group, where=where) for where in ("queries", "everywhere"))
     np.testing.assert_array_equal(queries.column.value, everywhere.column.value)
-
-
-def test_random_groups_are_other_heads_of_the_same_layers(adder):
-    group = (Component("head", 0, 1), Component("head", 0, 2), Component("head", 1, 0))
-    found = random_groups(adder, group, 5, seed=0)
-    assert len(set(found)) == 5
-    for one in found:
-        assert [component.layer for component in one] == [0, 0, 1]
-        assert not set(one) & set(group)
-    with pytest.raises(ModelError, match="no heads beside L0 mlp"):
-        random_groups(adder, (Component("mlp", 0),), 1, seed=0)
 
 
 def test_what_cannot_be_ablated_is_refused_in_one_line(adder):

@@ -9,17 +9,16 @@ import torch
 
 from experiments import trained_circuits as verified
 from lab.probing import patching
-from lab.probing.benchmark.adders import adders
 from lab.probing.benchmark.contestants import CONTESTANTS, Trial
 from lab.probing.benchmark.families import trained
 from lab.probing.benchmark.families.trained import VERIFIED
 from lab.probing.benchmark.known import FIELD, FieldSums
 from lab.probing.benchmark.measures import auroc, parts
+from lab.probing.benchmark.running import ADDERS
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
 from lab.probing.pairs import carry_only
 
-ADDERS = adders()
 DRAWN = np.random.default_rng(0)
 NUMBERS = [(int(a), int(b)) for n in (1, 2, 4, 6) for a, b in DRAWN.integers(0, 10**n, (30, 2))]
 NUMBERS += [(99999, 1), (5, 5), (999999, 1), (54545, 45454), (54545, 45455), (0, 0)]

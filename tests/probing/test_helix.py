@@ -6,9 +6,8 @@ import pytest
 from lab.errors import TaskError
 from lab.numbers.additions import addition
 from lab.probing import helix as lab
-from lab.probing.benchmark.adders import adders
+from lab.probing.benchmark.running import ADDERS
 
-ADDERS = adders()
 DIGITS = np.arange(10)
 
 

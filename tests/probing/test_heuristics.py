@@ -5,7 +5,7 @@ import pytest
 
 from lab.numbers.additions import addition
 from lab.probing import heuristics as lab
-from lab.probing.benchmark.adders import adders
+from lab.probing.benchmark.running import ADDERS
 
 COLUMN = 2
 
@@ -62,7 +62,7 @@ def test_shares_are_those_of_a_regression_on_the_rule(digits):
 
 
 def test_the_gates_of_an_adder_written_by_hand_are_rules_of_the_sum_and_without_them_it_cannot_add():
-    adder = adders()["ones first"](0)
+    adder = ADDERS["ones first"](0)
     found = lab.heuristics(adder, drawn(adder, 400), COLUMN, top=12)
     assert found.matched.at(sums="as they are").value > 0
     assert found.matched.at(sums="shuffled").value == 0

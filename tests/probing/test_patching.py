@@ -68,7 +68,7 @@ def test_one_pair_worked_out_by_hand(adder):
     assert heads.n.tolist() == np.ones((2, 2, 5, 1)).tolist()
     # the digits' logits are 2 d y - d^2: 2 y - 5 of 3 against 2, and y is 2 or 3
     np.testing.assert_allclose(gap.value, [2, 2], **EQUAL)
-    both = patch_head_pairs(adder, BY_HAND, [(0, 2), (0, 3), (0, 4)]).effect
+    both = patch_head_pairs(adder, BY_HAND, [Component("head", 0, head) for head in (2, 3, 4)]).effect
     assert both.axes["first"] == ["L0H2", "L0H3", "L0H4"]
     np.testing.assert_allclose(both.value, [[[1] * 3, [1] * 3, [1, 1, 0]], [[0, 1, 0], [1, 0, 0], [0] * 3]], **EQUAL)
 
@@ -83,8 +83,8 @@ def test_a_carry_is_turned_on_by_either_head_and_off_by_both_and_the_decoy_does_
         on, off = heads.at(layer=layer, head=head).value
         assert on > 0.7
         assert off < 0.3
-    one, other = (f"L{layer}H{head}" for layer, head in known.carry_heads)
-    together = patch_head_pairs(adder, pairs, known.carry_heads).effect.at(first=one, second=other)
+    one, other = (Component("head", *place) for place in known.carry_heads)
+    together = patch_head_pairs(adder, pairs, [one, other]).effect.at(first=str(one), second=str(other))
     np.testing.assert_allclose(together.value, [1, 1], **EQUAL)
 
 

@@ -32,6 +32,7 @@ from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.interchange import Place
 from lab.probing.interventions import SITES
+from lab.probing.measured import either_way
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
 from lab.probing.subspaces import difference_of_means, probe_direction
@@ -73,18 +74,14 @@ class Trial:
         return self.adder.sums(numbers[: 4 * self.pairs])
 
     @cached_property
-    def components(self) -> list[Component]:
-        return [group[0] for group in ablation.components(self.adder)]
-
-    @cached_property
     def graph(self) -> edges.Graph:
         return edges.Graph(self.adder)
 
     def nodes(self, scores: Mapping[Component, float], also: frozenset[Component] = frozenset()) -> Scores:
         """How well scores find the carry's circuit; `also` are parts that the instrument cannot tell from it."""
         circuit = self.adder.known.nodes | also
-        return parts(np.array([scores[one] for one in self.components]),
-                     np.array([one in circuit for one in self.components]))  # fmt: skip
+        values, is_in = zip(*((scores[one], one in circuit) for one in self.adder.components), strict=True)
+        return parts(np.array(values), np.array(is_in))
 
     def edges(self, scores_UR: np.ndarray) -> Scores:
         """How well scores find the circuit's edges between heads, MLPs and the logits; edges of the embedding are not
@@ -97,9 +94,9 @@ class Trial:
         return {**parts(scores_UR[some_UR], is_in_UR[some_UR]), **areas}
 
     @cached_property
-    def attributed(self) -> dict[int, np.ndarray]:
-        """The scores of all edges in both directions of the carry, by the number of steps: EAP and EAP-IG."""
-        return {steps: edges.attribute(self.adder, self.minimal, steps).value for steps in (1, max(2, self.steps))}
+    def eap_ig(self) -> np.ndarray:
+        """The scores of all edges in both directions of the carry, from integrated gradients."""
+        return edges.attribute(self.adder, self.minimal, max(2, self.steps)).value
 
     def known_sites(self) -> tuple[Place, Place]:
         """Where the carry is first read, and the site before."""
@@ -109,26 +106,20 @@ class Trial:
 
 
 def _activation_patching(trial: Trial) -> Scores:
-    heads = _larger(patching.patch_heads(trial.adder, trial.minimal).effect.value)[..., 0]
-    mlps = _larger(patching.patch_mlps(trial.adder, trial.minimal, (EVERYWHERE,)).effect.value)[..., 0]
+    heads = either_way(patching.patch_heads(trial.adder, trial.minimal).effect.value)[..., 0]
+    mlps = either_way(patching.patch_mlps(trial.adder, trial.minimal, (EVERYWHERE,)).effect.value)[..., 0]
     return trial.nodes({one: heads[one.layer, one.head] if one.kind == "head" else mlps[one.layer]
-                        for one in trial.components})  # fmt: skip
+                        for one in trial.adder.components})  # fmt: skip
 
 
 def _attribution_patching(trial: Trial) -> Scores:
     """With gradients only at the base."""
     contrast = Contrast(trial.adder, trial.minimal)
-    guessed_BN = attribution.attributions(contrast, (EVERYWHERE,), 64)
+    guessed_BN = attribution.attributions(contrast, (EVERYWHERE,))
     axes = {"component": range(guessed_BN.shape[1])}
     found = contrast.effects_of_moves("attributed", axes, guessed_BN).effect.value
-    layers, heads = range(trial.adder.layers), range(trial.adder.heads)
-    order = [Component("head", layer, head) for layer in layers for head in heads]
-    order += [Component("mlp", layer) for layer in layers]
-    return trial.nodes(dict(zip(order, _larger(found), strict=True)))
-
-
-def _atp_star(trial: Trial) -> Scores:
-    return trial.nodes(atp_star.strongest(*atp_star.atp_star(trial.adder, trial.minimal)))
+    order = sorted(trial.adder.components, key=lambda one: one.kind == "mlp")
+    return trial.nodes(dict(zip(order, either_way(found), strict=True)))
 
 
 def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
@@ -142,18 +133,15 @@ def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
         lost = ablation.ablate(trial.adder, trial.sums, groups, replacement, "everywhere").column.value
         loss = np.nanmax(np.abs(lost), axis=1)
         digits = frozenset(Component("head", *where) for where in known.digit_heads)
-        return trial.nodes(dict(zip(trial.components, loss, strict=True)), digits)
+        return trial.nodes(dict(zip(trial.adder.components, loss, strict=True)), digits)
 
     return score
 
 
-def _node_sums(integrated: bool) -> Callable[[Trial], Scores]:
-    def score(trial: Trial) -> Scores:
-        """The score of a node is the sum of the scores of its outgoing edges."""
-        by_sender = _larger(np.nansum(list(trial.attributed.values())[int(integrated)], axis=-1))
-        return trial.nodes(dict(zip(trial.graph.senders, by_sender, strict=True)))
-
-    return score
+def _node_sums(trial: Trial) -> Scores:
+    """The score of a node is the sum of the scores of its outgoing edges."""
+    by_sender = either_way(np.nansum(trial.eap_ig, axis=-1))
+    return trial.nodes(dict(zip(trial.graph.senders, by_sender, strict=True)))
 
 
 def _path_patching(trial: Trial) -> Scores:
@@ -161,14 +149,7 @@ def _path_patching(trial: Trial) -> Scores:
     contrast = Contrast(trial.adder, trial.minimal)
     changed = path_patching.margins(contrast, graph.senders, graph.receivers)
     effect = contrast.effects("effect of a path", graph.names(), changed).effect
-    return trial.edges(_larger(effect.value))
-
-
-def _eap(integrated: bool) -> Callable[[Trial], Scores]:
-    def score(trial: Trial) -> Scores:
-        return trial.edges(_larger(list(trial.attributed.values())[int(integrated)]))
-
-    return score
+    return trial.edges(either_way(effect.value))
 
 
 def _aligned(trial: Trial) -> Scores:
@@ -233,21 +214,16 @@ def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
     return illusion.examine(adder, name, basis_DR, place, trial.test, wrote, compared=truth, batch_size=128)
 
 
-def _larger(values: np.ndarray) -> np.ndarray:
-    """The larger absolute value over both directions of the carry."""
-    return np.nan_to_num(np.abs(values)).max(0)
-
-
 CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "activation patching (nodes)": _activation_patching,
     "attribution patching (nodes)": _attribution_patching,
-    "AtP* (nodes)": _atp_star,
-    "EAP-IG (nodes)": _node_sums(integrated=True),
+    "AtP* (nodes)": lambda trial: trial.nodes(atp_star.strongest(*atp_star.atp_star(trial.adder, trial.minimal))),
+    "EAP-IG (nodes)": _node_sums,
     "mean ablation (nodes)": _ablation("mean"),
     "resample ablation (nodes)": _ablation("resample"),
     "path patching (edges)": _path_patching,
-    "EAP (edges)": _eap(integrated=False),
-    "EAP-IG (edges)": _eap(integrated=True),
+    "EAP (edges)": lambda trial: trial.edges(either_way(edges.attribute(trial.adder, trial.minimal).value)),
+    "EAP-IG (edges)": lambda trial: trial.edges(either_way(trial.eap_ig)),
     "alignment (heads)": _aligned,
     "difference of means (direction)": _direction("difference of means"),
     "probe (direction)": _direction("probe"),

@@ -1,6 +1,6 @@
 """Runs every contestant on every adder, and makes tables of the scores."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,12 +8,19 @@ import numpy as np
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.errors import LabError, TaskError
 from lab.numbers.statistics import bootstrap_mean
-from lab.probing.benchmark.adders import adders
 from lab.probing.benchmark.contestants import CONTESTANTS, Scores, Trial
+from lab.probing.benchmark.families import attention_carry, llama, ones_first, trained
 from lab.probing.benchmark.known import Adder
 from lab.probing.config import BenchmarkConfig
 from lab.runs import Run
 
+ADDERS: Mapping[str, Callable[[int], Adder[Any]]] = {
+    **attention_carry.ADDERS,
+    **ones_first.ADDERS,
+    **llama.ADDERS,
+    **trained.ADDERS,
+}
+"""For each name, a function that makes the adder from a seed."""
 _TITLES = {
     "nodes": "Which heads and MLPs: means over adders",
     "edges": "Which edges: means over adders",
@@ -51,10 +58,9 @@ def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> l
 
 def chosen(config: BenchmarkConfig) -> dict[str, Callable[[int], Adder[Any]]]:
     """The adders of a config, all of them if it names none. Raises TaskError for an unknown one."""
-    known = adders()
-    if unknown := [name for name in config.adders if name not in known]:
-        raise TaskError(f"adder {unknown[0]!r}: should be one of {', '.join(known)}")
-    return {name: known[name] for name in config.adders or known}
+    if unknown := [name for name in config.adders if name not in ADDERS]:
+        raise TaskError(f"adder {unknown[0]!r}: should be one of {', '.join(ADDERS)}")
+    return {name: ADDERS[name] for name in config.adders or ADDERS}
 
 
 def tables(scores: list[Score]) -> list[Table]:

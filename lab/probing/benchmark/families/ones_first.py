@@ -7,7 +7,12 @@
     logits    2 d digit - d^2, largest for the nearest d; <end> when the head of a_k finds "+"
 
 Variants say what differs (`Design`). "Sharp" switches turn halfway between what they tell apart, so that no gradient
-passes them: attribution sees nothing of the heads there.
+passes them: attribution sees nothing of the heads there. With three operands, a + b' + b'', the last two do not carry
+between them, so that a carry is 0 or 1.
+
+Subtractors compute a - d - 1: the borrow is found from d + s - a in the column below, and the digit is a - d - borrow,
+or 10 more. For the lab this is the addition a + b with b = 99...9 - d, which has the same digits and in which the carry
+is 1 minus the borrow. So every instrument works unchanged (`FieldSums`).
 """
 
 from collections.abc import Callable
@@ -169,6 +174,11 @@ DESIGNS = {
     "ones first, superposed": Design(sharp=True, noise=0.03),
     "ones first, leaning": Design(sharp=True, lean=0.1),
     "ones first, four layers": Design(layers=4, digits_in=1, carry_in=(2,), sum_in=3, sharp=True),
+    "borrow": Design(borrow=True),
+    "borrow, sharp": Design(borrow=True, sharp=True),
+    "borrow, three layers": Design(borrow=True, layers=3, sum_in=2),
+    "three operands": Design(operands=3),
+    "three operands, superposed": Design(operands=3, sharp=True, noise=0.03),
 }
 ADDERS: dict[str, Callable[[int], KnownAdder]] = {
     name: partial(adder, name, design) for name, design in DESIGNS.items()

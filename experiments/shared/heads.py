@@ -1,0 +1,91 @@
+"""What scripts do with the heads of an opened model beyond the instruments of the lab: draw control groups, tell a head
+a carry, set how much attention heads give to digits that are not needed.
+
+Shapes: B sums, N sums, T tokens, Q columns and the end.
+"""
+
+import itertools
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError
+from lab.probing import interventions
+from lab.probing.ablation import Group
+from lab.probing.alignment import foreign_digits, queries
+from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
+from lab.probing.head_contents import at_query
+from lab.probing.interventions import put, said_digits, take
+from lab.probing.positions import Sums
+from lab.probing.subspaces import Subspace
+
+
+def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list[Group]:
+    """Controls for an ablation: up to `count` random groups, each of as many other heads in the same layers as `group`
+    has.
+
+    Raises ModelError if there are none, as for an MLP, because a layer has only one.
+    """
+    choices = []
+    for layer in sorted({component.layer for component in group}):
+        own = {component for component in group if component.layer == layer}
+        free = {Component("head", layer, head) for head in range(subject.heads)} - own
+        heads_alone = all(component.kind == "head" for component in own)
+        choices.append(list(itertools.combinations(sorted(free), len(own))) if heads_alone else [])
+    groups = [tuple(itertools.chain(*chosen)) for chosen in itertools.product(*choices)]
+    if not groups:
+        names = "+".join(map(str, group))
+        raise ModelError(f"{subject.name}: no heads beside {names} that could be its control")
+    order = np.random.default_rng(seed).permutation(len(groups))
+    return [groups[place] for place in order[:count]]
+
+
+@torch.inference_mode()
+def told(
+    subject: Subject, sums: Sums, column: int, head: Component, direction: Subspace, carry_N: np.ndarray
+) -> np.ndarray:
+    """The most likely digit at q_k (N,), if a head's coordinate is set to its mean for the carries `carry_N` (N,).
+
+    If the rest of the model believes the head, a wrong carry changes the digit of every sum, and the right carry mends
+    those errors that come from a wrong one. `direction`: see `head_contents.Contents`.
+    """
+    query_B1, said_B1 = sums.query_at_BK[:, column, None], torch.from_numpy(carry_N)[:, None]
+
+    def hooks(rows: slice) -> list[Hook]:
+        return [at_query(head, query_B1[rows], partial(direction.write, carry_BQ=said_B1[rows]))]
+
+    return said_digits(subject, sums, column, hooks)
+
+
+def set_leak(sums: Sums, leak: Mapping[tuple[int, int], float]) -> list[Hook]:
+    """From every q_k, these heads give digits that are not needed (`alignment.Destinations.leak`) a set share of their
+    attention.
+
+    Within these digits, and within all other tokens, proportions stay the same. A head that can attend only to such
+    digits, or to none, is unchanged.
+
+    `leak`: shares from 0 to 1 by (layer, head); 0 removes the leak.
+    """
+    at_BQ, foreign_BQT = queries(sums), foreign_digits(sums)
+    by_layer: dict[int, dict[int, float]] = {}
+    for (layer, head), share in leak.items():
+        by_layer.setdefault(layer, {})[head] = share
+    return [interventions.pattern(layer, _leaking(at_BQ, foreign_BQT, heads)) for layer, heads in by_layer.items()]
+
+
+def _leaking(at_BQ: torch.Tensor, foreign_BQT: torch.Tensor, heads: Mapping[int, float]) -> interventions.Change:
+    def change(pattern_BHTT: torch.Tensor) -> torch.Tensor:
+        changed, is_foreign_BQT = pattern_BHTT.clone(), foreign_BQT.to(pattern_BHTT.device)
+        for head, share in heads.items():
+            seen_BQT = take(changed[:, head], at_BQ)
+            leaks_BQ1 = (seen_BQT * is_foreign_BQT).sum(-1, keepdim=True)
+            scale_BQT = torch.where(is_foreign_BQT, share / leaks_BQ1, (1 - share) / (1 - leaks_BQ1))
+            possible_BQ1 = (leaks_BQ1 > 0) & (leaks_BQ1 < 1)
+            new_BQT = torch.where(possible_BQ1, seen_BQT * scale_BQT, seen_BQT)
+            changed[:, head] = put(changed[:, head], at_BQ, new_BQT)
+        return changed
+
+    return change
