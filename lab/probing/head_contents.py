@@ -90,7 +90,7 @@ def contents(
     name = "share of a head's carry coordinate that is explained"
     by_sum = {**axes, "carry": [0, 1], "sum": list(_SUMS)}
     return Contents(
-        Measured(name, {**axes, "reading": list(READINGS)}, *explained, counts),
+        Measured(name, {**axes, "reading": list(READINGS)}, *explained, n=counts),
         Measured.mean("mean carry coordinate of a head", by_sum, steps),
         directions,
     )

@@ -162,7 +162,8 @@ def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torc
     found: dict[Input, torch.Tensor] = {}
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
     for site, inputs in sites:
-        names = {name: _hook_point(name, layer) for name in inputs if any(one.input == name for one in group)}
+        wanted: list[Input] = [name for name in inputs if any(receiver.input == name for receiver in group)]
+        names = {name: _hook_point(name, layer) for name in wanted}
         if names:
             hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
             kept = runs.within(layer, list(names.values()), hooks)
