@@ -163,11 +163,11 @@ def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torc
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
     for site, inputs in sites:
         wanted: list[Input] = [name for name in inputs if any(receiver.input == name for receiver in group)]
-        names = {name: _hook_point(name, layer) for name in wanted}
-        if names:
+        if wanted:
             hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
-            kept = runs.within(layer, list(names.values()), hooks)
-            found |= {name: kept[point] for name, point in names.items()}
+            kept = runs.within(layer, [_hook_point(name, layer) for name in wanted], hooks)
+            for name in wanted:
+                found[name] = kept[_hook_point(name, layer)]
     return found
 
 
