@@ -34,7 +34,6 @@ from lab.plugins.shared import (
     NUPA_METRICS,
     SUM_METRICS,
     VERSION,
-    Untokenized,
     budget,
     completed,
     figures,
@@ -75,9 +74,9 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
             "problem_seed": problem_seed,
             "index": index,
             "prompt": request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content,
-            **facts(opened.question(index)),
+            **facts(opened.problems[index]),
         }
-        for index, request in enumerate(opened.requests(Untokenized()))
+        for index, request in enumerate(opened.requests())
     ]
     return {"test": Dataset.from_list(docs)}
 
