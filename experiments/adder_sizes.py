@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import median
 
 from shared.arguments import own_and_others, some_of
+from shared.publishing import Results, take_results
 
 from lab.adder import main as adder
-from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
