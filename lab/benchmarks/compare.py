@@ -1,7 +1,7 @@
 """The tables and figures of one run, or of several runs side by side, and how these differ beyond chance."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import yaml
 from lab.benchmarks.nupa import in_short as nupa_in_short
 from lab.benchmarks.opening import REPORTS, Summaries
 from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
+from lab.config.commands import model_of
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
 from lab.numbers.paired import Difference, holm
@@ -163,14 +164,6 @@ def _config(place: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise RunError(f"{place}: its config.yaml is damaged")
     return config
-
-
-def model_of(config: Mapping[str, Any]) -> str:
-    """The name of a config's model; for a model from scratch, its kind, size and encoding."""
-    model = (config.get("engine") or {}).get("model") or config.get("model") or ""
-    if isinstance(model, dict):
-        model = " ".join(str(model[key]) for key in ("name", "size", "encoding") if model.get(key))
-    return str(model)
 
 
 def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> None:

@@ -172,19 +172,19 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[
         file = f"runs/{number}/lengths-{place}"
         write_script(file, one.lengths, folder)
         data["series"].append({**_entry(one, number), "file": file, "set": sets.get(one.samples)})
-    if record.kind == "cost" and record.summary:
+    if record.command == "cost" and record.summary:
         with record.noting("summary.json"):
             shown.costs.append(
                 (record.name, list(cost.all_tables(CostSummary.model_validate(record.summary)).values()))
             )
     page = record.run.path / "page.html"
-    if record.kind == "probing" and page.is_file():
+    if record.command == "probe" and page.is_file():
         (folder / "probing").mkdir(exist_ok=True)
         shutil.copyfile(page, folder / "probing" / f"{number}.html")
         shown.probing.append(record)
     trained = _write_training(number, record, folder)
     run_page.write(f"runs/{number}", record, overview.scores(record, found), folder)
-    facts = {"name": record.name, "kind": record.kind, "model": record.model, "status": record.status}
+    facts = {"name": record.name, "command": record.command, "model": record.model, "status": record.status}
     data["runs"].append({**facts, "notes": record.notes, "training": trained})
     return found
 

@@ -55,7 +55,7 @@ def task_rows() -> list[dict[str, Any]]:
 def of_record(record: Record) -> list[Series]:
     """The series of a run; empty if it has no scores. Raises RunError if the summary is from another version."""
     summary, name = record.summary, record.name
-    if not summary or record.kind in ("adder", "cost", "probing"):
+    if not summary or record.command in ("adder", "cost", "probe"):
         return []
     if summary.get("version") != VERSION:
         raise RunError("summary.json: from another version of the lab; run its command again with resume=true")
