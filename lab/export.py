@@ -26,7 +26,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -37,6 +37,7 @@ from lab.config.loading import keys_of, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, exit_cleanly
+from lab.smallest_adder.config import AdderConfig
 
 
 class ExportOptions(Section):
@@ -79,39 +80,33 @@ def main(argv: Sequence[str] | None = None) -> None:
         _push(folder, options.push, "model" if source.suffix != ".json" and options.to != "data" else "dataset")
 
 
+_SCHEMAS = {"finetune": FinetuneConfig, "pretrain": PretrainConfig, "adder": AdderConfig}
+
+
 def _model(run: Path, folder: Path, options: ExportOptions) -> None:
-    command = _command(run)
-    if command == "adder":
-        return _adder(run, folder, options)
-    if command not in ("finetune", "pretrain"):
+    file = run / "config.yaml"
+    command = command_of(keys_of(file)) if file.is_file() else None
+    if command not in _SCHEMAS:
         raise RunError(f"{run}: not a run of lab finetune, lab pretrain or lab adder train")
-    tuned = command == "finetune"
-    config = load(FinetuneConfig if tuned else PretrainConfig, run / "config.yaml", [])
-    to = options.to or ("merged" if tuned else "scratch")
-    from lab.models.exporting import export
-
-    dtype = options.dtype or "bfloat16"
-    export(run, config, to, folder, dtype)
-    _tell(folder, to, dtype)
-
-
-def _adder(run: Path, folder: Path, options: ExportOptions) -> None:
-    if options.to not in (None, "scratch"):
-        raise ConfigError(f"to={options.to}: an adder is exported with to=scratch, or without to=")
-    from lab.smallest_adder.config import AdderConfig
-    from lab.smallest_adder.exporting import export
-
-    dtype = options.dtype or "float32"
+    adder, to = command == "adder", options.to or ("merged" if command == "finetune" else "scratch")
+    if adder and to != "scratch":
+        raise ConfigError(f"to={to}: an adder is exported with to=scratch, or without to=")
+    dtype = options.dtype or ("float32" if adder else "bfloat16")
+    config: Any = load(_SCHEMAS[command], file, [])
     with _made(folder) as made:
-        export(run, load(AdderConfig, run / "config.yaml", []), made, folder, dtype)
-    _tell(folder, "adder", dtype)
+        if adder:
+            from lab.smallest_adder.exporting import export as export_adder
 
+            export_adder(run, config, made, folder, dtype)
+        else:
+            from lab.models.exporting import export
 
-def _tell(folder: Path, to: str, dtype: str) -> None:
+            export(run, config, to, made, folder, dtype)
     size = sum(part.stat().st_size for part in folder.rglob("*") if part.is_file())
     told = f"{size / 1e6:.1f} MB" if size > 1e5 else f"{size / 1e3:.0f} kB"
-    print(f"{folder}: {to}, {dtype}, {told}; README.md says how it was trained")
-    print(f"next: {_THEN[to].format(folder=folder)}")
+    form = "adder" if adder else to
+    print(f"{folder}: {form}, {dtype}, {told}; README.md says how it was trained")
+    print(f"next: {_THEN[form].format(folder=folder)}")
 
 
 _THEN = {
@@ -122,11 +117,6 @@ _THEN = {
     "adder": 'lab ask {folder} "12 + 34"',
 }
 """What opens each form of a model."""
-
-
-def _command(run: Path) -> str | None:
-    file = run / "config.yaml"
-    return command_of(keys_of(file)) if file.is_file() else None
 
 
 def _data(source: Path, folder: Path) -> None:
