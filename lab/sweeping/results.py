@@ -64,7 +64,7 @@ def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
         curves[label] = length_curves.together([curves.get(label, {}), found])
     trained = yaml.safe_load(rows[0].runs[0].config)["data"]["lengths"]
     draw_length_curves(curves, tuple(trained), title, figure)
-    return length_curves.exact_match_table(curves, title)
+    return length_curves.by_metric(curves, title, "exact_match")
 
 
 def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Path) -> Table:

@@ -32,17 +32,8 @@ RULES = Path(__file__).parent / "rules"
 
 CALLS = ("int", "str", "len", "max", "min", "abs", "bool", "range")
 METHODS = (
-    "count",
-    "lstrip",
-    "rstrip",
-    "strip",
-    "zfill",
-    "ljust",
-    "rjust",
-    "split",
-    "replace",
-    "startswith",
-    "endswith",
+    *("count", "lstrip", "rstrip", "strip", "zfill", "ljust", "rjust"),
+    *("split", "replace", "startswith", "endswith"),
 )
 STATEMENTS = (
     *(ast.Assign, ast.AugAssign, ast.If, ast.While, ast.For),

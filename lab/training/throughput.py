@@ -76,8 +76,9 @@ def _weights(module: nn.Module) -> int:
     return sum(part.weight.numel() for part in module.modules() if isinstance(part, nn.Linear))
 
 
-def matrix_product_rate(device: torch.device, dtype: torch.dtype, size: int = 1024) -> float:
+def matrix_product_rate(device: torch.device, dtype: torch.dtype) -> float:
     """Operations a second of products of square matrices: the best of several tries. Takes about half a second."""
+    size = 1024
     a_NN = torch.randn(size, size, device=device).to(dtype)
     best, ends = 0.0, time.perf_counter() + 0.5
     while not best or time.perf_counter() < ends:
