@@ -22,9 +22,7 @@ evalchemy and MarinSkyRL have it:
 """
 
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +35,7 @@ from lab.config.loading import keys_of, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, exit_cleanly
+from lab.runs import put_in_place
 from lab.smallest_adder.config import AdderConfig
 
 
@@ -93,7 +92,7 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
         raise ConfigError(f"to={to}: an adder is exported with to=scratch, or without to=")
     dtype = options.dtype or ("float32" if adder else "bfloat16")
     config: Any = load(_SCHEMAS[command], file, [])
-    with _made(folder) as made:
+    with put_in_place(folder) as made:
         if adder:
             from lab.smallest_adder.exporting import export as export_adder
 
@@ -126,8 +125,8 @@ def _data(source: Path, folder: Path) -> None:
     from lab.training.text_files import write
 
     config = load(FinetuneConfig, file, [])
-    with _made(folder) as made:
-        count = write(config, made)
+    with put_in_place(folder) as made:
+        count = write(config, made, folder.name)
     print(f"{folder}: {count:,} samples, train.jsonl")
 
 
@@ -137,7 +136,7 @@ def _problems(file: Path, folder: Path) -> None:
     texts = strata.read(file)
     distinct = sum(len(set(group)) for groups in texts.values() for group in groups.values())
     panel = evalchemy.panel(texts) if distinct >= evalchemy.PANEL else []
-    with _made(folder) as made:
+    with put_in_place(folder) as made:
         told = [f"nupa.jsonl: {evalchemy.write(evalchemy.sampled(texts), made / 'nupa.jsonl'):,} problems"]
         if panel:
             evalchemy.write(evalchemy.panel_rows(texts, panel), made / "nupa5k.jsonl")
@@ -149,17 +148,6 @@ def _problems(file: Path, folder: Path) -> None:
         count = skyrl.write(skyrl.rows(texts, panel), made / "train.parquet")
         told.append(f"train.parquet: {count:,} problems" + (", without those of nupa5k.jsonl" if panel else ""))
     print(f"{folder}:", *told, sep="\n  ")
-
-
-@contextmanager
-def _made(folder: Path) -> Iterator[Path]:
-    """A temporary folder of the same name to write into. It becomes `folder` when everything is written."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-        made = Path(beside) / folder.name
-        made.mkdir()
-        yield made
-        made.rename(folder)
 
 
 def _check_login() -> None:

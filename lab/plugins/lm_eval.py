@@ -17,7 +17,6 @@ thinks.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -31,6 +30,7 @@ from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, VERSION, budget, completed, figures, open_cached
+from lab.runs import put_in_place
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -87,15 +87,9 @@ def tasks_folder() -> Path:
     folder = cache_folder() / "lm_eval_tasks"
     files = {f"{name}.yaml": yaml.dump(config, Dumper=_Dumper, sort_keys=False) for name, config in _configs().items()}
     if {path.name: path.read_text() for path in folder.glob("*")} != files:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-            fresh = Path(scratch) / "fresh"
-            fresh.mkdir()
+        with put_in_place(folder, replace=True) as fresh:
             for name, text in files.items():
                 (fresh / name).write_text(text)
-            if folder.exists():
-                folder.rename(Path(scratch) / "stale")
-            fresh.rename(folder)
     return folder
 
 

@@ -17,8 +17,8 @@ from lab.text.templates import taught
 from lab.training.problem_sets import Selection, draw
 
 
-def write(config: FinetuneConfig, folder: Path) -> int:
-    """Writes the training data of a config into a folder, and returns how many samples it has.
+def write(config: FinetuneConfig, folder: Path, name: str) -> int:
+    """Writes the training data of a config into a folder, as a dataset of this name; returns how many samples it has.
 
     The lab trains on the same texts in the same order. Raises TaskError if no problem fits the window of the rules, and
     ModelError if the tokenizer, which is needed to count tokens, is not available.
@@ -32,10 +32,10 @@ def write(config: FinetuneConfig, folder: Path) -> int:
         for item in map(drawn.example, drawn.order):
             file.write(json.dumps({"prompt": item.prompt, "completion": item.completion}) + "\n")
     columns = {"prompt": "prompt", "response": "completion"}
-    about = {folder.name: {"file_name": "train.jsonl", "columns": columns}}
+    about = {name: {"file_name": "train.jsonl", "columns": columns}}
     (folder / "dataset_info.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     card = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    facts = {"count": len(drawn.order), "data": dump(config.data).rstrip(), "seed": config.seed, "name": folder.name}
+    facts = {"count": len(drawn.order), "data": dump(config.data).rstrip(), "seed": config.seed, "name": name}
     (folder / "README.md").write_text(card.format(**facts), encoding="utf-8")
     return len(drawn.order)
 
