@@ -11,7 +11,7 @@ from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling, 
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import without_thoughts
-from lab.text.examples import Prompt
+from lab.text.examples import plain
 
 Kind = TypeVar("Kind", bound=Question)
 
@@ -124,7 +124,7 @@ def measure(
     asked = benchmark.requests(engine.count_tokens) if requests is None else requests
     for sample in recorded:
         known = 0 <= sample.index < len(benchmark) and benchmark.problems[sample.index] == sample.question
-        if not known or sample.prompt != _plain(asked[sample.index].prompt):
+        if not known or sample.prompt != plain(asked[sample.index].prompt):
             raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is not of the question that the run asks")
     answered = {sample.index: sample for sample in recorded if sample.answered}
     if len(answered) < len(recorded):
@@ -140,14 +140,10 @@ def measure(
     return [answered[index] for index in range(len(asked))]
 
 
-def _plain(prompt: Prompt) -> str | list[dict[str, str]]:
-    return prompt if isinstance(prompt, str) else [message._asdict() for message in prompt]
-
-
 def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion, model: str) -> Sample:
     text, thoughts = without_thoughts(completion.text)
     completion = completion._replace(text=text, reasoning=completion.reasoning or thoughts)
     scored = Scored({}) if completion.api_error else benchmark.score(index, completion)
     return Sample(
-        index, benchmark.problems[index], _plain(request.prompt), completion, scored.readings, scored.remarks, model
+        index, benchmark.problems[index], plain(request.prompt), completion, scored.readings, scored.remarks, model
     )

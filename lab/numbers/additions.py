@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lab.errors import TaskError
-from lab.numbers.representations import Float, Integer
+from lab.numbers.representations import Float
 from lab.numbers.sampling import Problem, philox, task_of
 from lab.numbers.splits import split_of
 
@@ -80,8 +80,8 @@ def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
     """
     if stratum not in STRATA:
         raise TaskError(f"stratum {stratum!r} is not known; known: {', '.join(STRATA)}")
-    a, b = STRATA[stratum](length, philox("stratum", stratum, length, seed, index))
-    return _problem(_text(a), _text(b), length)
+    a, b = map(_text, STRATA[stratum](length, philox("stratum", stratum, length, seed, index)))
+    return Problem("add", "integer", a, b, str(int(a) + int(b)), length)
 
 
 VARIED = ("add_integer", "sub_integer", "add_float", "sub_float")
@@ -139,7 +139,3 @@ def _aligned(a: str, b: str) -> tuple[list[int], list[int], int]:
 
 def _text(digits: list[int]) -> str:
     return "".join(map(str, digits))
-
-
-def _problem(a: str, b: str, length: int) -> Problem:
-    return Problem("add", "integer", a, b, str(Integer(int(a) + int(b))), length)

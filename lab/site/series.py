@@ -78,12 +78,8 @@ def published() -> list[Series]:
             label = f"{row.model}{shots} (paper, {row.source})"
             cells = found.setdefault(label, Series(label, "published", samples="")).ranges.setdefault(row.task, {})
             for name, value in row.ranges.items():
-                cells.setdefault(name, [[None] * len(METRICS)])[0][METRICS.index(row.metric)] = [
-                    value,
-                    None,
-                    None,
-                    None,
-                ]
+                estimates = cells.setdefault(name, [[None] * len(METRICS)])[0]
+                estimates[METRICS.index(row.metric)] = [value, None, None, None]
     return list(found.values())
 
 
