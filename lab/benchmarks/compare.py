@@ -189,5 +189,5 @@ def write_table(name: str, table: Table, folder: Path) -> None:
     """Writes a table as tables/NAME.md and tables/NAME.csv below `folder`."""
     place = folder / "tables"
     place.mkdir(parents=True, exist_ok=True)
-    (place / f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
+    (place / f"{name}.md").write_text(table.page(), encoding="utf-8")
     (place / f"{name}.csv").write_text(table.csv(), encoding="utf-8")

@@ -78,6 +78,10 @@ class Table(NamedTuple):
         ]
         return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
 
+    def page(self) -> str:
+        """The table as Markdown, below its title."""
+        return f"{self.title}\n\n{self.markdown()}"
+
     def csv(self) -> str:
         """The table as CSV. A column of estimates becomes four columns: the unscaled value, its bounds, and n."""
         estimates = [any(isinstance(row[place], Shown) for row in self.rows) for place in range(len(self.columns))]

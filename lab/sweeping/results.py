@@ -51,7 +51,7 @@ def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], tit
             table = _length_curves([row for row in rows if row.runs], title, figure)
         case ValuesResults():
             table = _values(results, rows, title, figure)
-    run.write_text("table.md", f"{title}\n\n{table.markdown()}")
+    run.write_text("table.md", table.page())
     run.write_text("results.csv", table.csv())
     return table
 
