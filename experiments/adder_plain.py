@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from shared.arguments import own_and_others, some_of
 from shared.learned_by_size import learned_by_size
+from shared.publishing import take_results
 
 from lab.config.loading import load
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.statistics import wilson

@@ -16,9 +16,9 @@ from statistics import median
 
 from shared.arguments import own_and_others, some_of
 from shared.learned_by_size import learned_by_size
+from shared.publishing import Results, take_results
 
 from lab.adder import main as adder
-from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson

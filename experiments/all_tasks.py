@@ -18,6 +18,7 @@ from pathlib import Path
 
 from shared.arguments import own_and_others
 from shared.nupa_runs import asked, by_kind, by_range, heat_map, nupa, samples
+from shared.publishing import take_results
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.published import PUBLISHED, Published
@@ -25,7 +26,6 @@ from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.results import NupaSummary
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Table, percent
 from lab.finetune import finetune
 from lab.numbers.tasks import TASKS

@@ -14,9 +14,9 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from shared.publishing import take_results
 
 from lab.drawing.figures import COLORS, STYLE, line_with_band, plain
-from lab.drawing.publishing import take_results
 from lab.numbers.statistics import Estimate
 
 WIDTH = 3.3

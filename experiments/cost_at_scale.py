@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.arguments import own
+from shared.publishing import take_results
 from shared.shapes import SHAPES, Shape, lora_operations
 from shared.vocabularies import load_vocabulary
 from transformers import AutoTokenizer
@@ -21,7 +22,6 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.drawing.publishing import take_results
 from lab.errors import exit_cleanly
 from lab.models.sources import locate
 from lab.text.examples import IGNORED

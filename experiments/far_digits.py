@@ -25,9 +25,9 @@ from pathlib import Path
 from shared.arguments import own
 from shared.kept import Kept
 from shared.one_pass import right_tokens
+from shared.publishing import take_results
 
 from lab.drawing import figures
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Shown, Table
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.publishing import take_results
+from shared.showing import difference
+
 from lab.config.loading import load
-from lab.drawing.publishing import take_results
-from lab.drawing.tables import NOT_MEASURED, Entry, Table, difference, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import seeds_proportion, student_mean
 from lab.runs import Run

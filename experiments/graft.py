@@ -24,12 +24,12 @@ import torch
 from rich.console import Console
 from shared.arguments import own_and_others
 from shared.kept import Kept
+from shared.publishing import Results, take_results
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
-from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Entry, Shown, Table
 from lab.finetune import finetune
 from lab.inference.engine import Request

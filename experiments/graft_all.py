@@ -20,12 +20,12 @@ from pathlib import Path
 
 from shared.arguments import own_and_others
 from shared.nupa_runs import asked, by_kind, by_range, heat_map, nupa, samples
+from shared.publishing import Results, take_results
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.results import Sample
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.drawing.publishing import Results, take_results
 from lab.finetune import finetune
 from lab.numbers.tasks import EASY, HARD, TASKS, Difficulty
 from lab.progress import quiet_libraries

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared.publishing import take_results
+
 from lab.drawing.figures import COLORS, figure_at
-from lab.drawing.publishing import take_results
 from lab.models.coupled import HIDDEN, hide
 from lab.models.same_place import pairs
 from lab.text.places import row_spots

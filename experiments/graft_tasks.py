@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.arguments import own_and_others
+from shared.publishing import Results, take_results
+from shared.streams import STREAMS
 
 import lab
 from lab.benchmarks.nupa.published import PUBLISHED
@@ -26,10 +28,9 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import chosen
 from lab.drawing import figures
-from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Shown, Table
 from lab.finetune import finetune
-from lab.numbers.additions import STRATA, STREAMS
+from lab.numbers.additions import STRATA
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.arguments import own
+from shared.publishing import take_results
 
 import lab
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import exit_cleanly
 from lab.numbers.paired import Difference

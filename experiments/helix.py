@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.arguments import own
+from shared.publishing import take_results
 from shared.sums import drawn, shown
 
 from lab.drawing import figures
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Shown, Table
 from lab.numbers.statistics import Estimate
 from lab.probing.bridge import open_model

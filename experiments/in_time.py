@@ -25,11 +25,11 @@ from typing import TypeAlias
 
 import numpy as np
 from shared.arguments import own_and_others
+from shared.publishing import take_results
 
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.drawing import figures
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition

@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import mean
 
 import matplotlib.pyplot as plt
+from shared.publishing import take_results
 
 from lab.benchmarks.results import CurvePoint
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson

@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from shared import showing
 from shared.arguments import own
+from shared.publishing import take_results
 
-from lab.drawing import figures
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
@@ -88,4 +88,4 @@ counts = ", ".join(f"{len(seeds)} seeds of {setting}" for setting, seeds in foun
 title = f"Trained on 1-{TRAINED} digits ({counts}; {SUMS} sums a length and seed), %"
 results.show(Table(title, ("model", "", *(f"{n} digits" for n in LENGTHS)), rows, 2), "leak")
 panels = {"attention that leaks": leaks, **{f"exact match: {setting}": lines for setting, lines in exact.items()}}
-figures.panels(panels, "digits", "What fails at length, and what cures it", results.file("leak.png"))
+showing.panels(panels, "digits", "What fails at length, and what cures it", results.file("leak.png"))

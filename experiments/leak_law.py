@@ -31,9 +31,9 @@ import numpy as np
 import torch
 from shared.arguments import own
 from shared.heads import set_leak
+from shared.publishing import take_results
 
 from lab.drawing import figures
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.models import loading, sources

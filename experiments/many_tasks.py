@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from shared.one_pass import right_tokens
+from shared.publishing import take_results
+from shared.streams import STREAMS
 
 from lab.benchmarks.length_curves.scoring import unseen_problems
 from lab.config.schema import chosen
 from lab.drawing.figures import figure_at
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Shown, Table
 from lab.models.loading import ScratchRun, load_scratch
-from lab.numbers.additions import STRATA, STREAMS
+from lab.numbers.additions import STRATA
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 from shared.arguments import own
+from shared.publishing import take_results
 
 from lab.drawing import figures
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import bootstrap_mean

@@ -33,9 +33,9 @@ import numpy as np
 from scipy.stats import spearmanr
 from shared.arguments import own
 from shared.one_pass import right_tokens
+from shared.publishing import take_results
 
 from lab.drawing import figures
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch

@@ -15,10 +15,10 @@ from typing import get_args
 
 import matplotlib.pyplot as plt
 from shared.arguments import own
+from shared.publishing import take_results
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from lab.config.schema import Detail, RulesConfig
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
 from lab.models.sources import locate

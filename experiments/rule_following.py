@@ -15,9 +15,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import yaml
+from shared.publishing import Results, take_results
 
 from lab.benchmarks.results import Sample, read_samples
-from lab.drawing.publishing import Results, take_results
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.finetune import main as finetune

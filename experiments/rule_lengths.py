@@ -20,11 +20,11 @@ from typing import get_args
 
 import matplotlib.pyplot as plt
 from shared.arguments import own
+from shared.publishing import Results, take_results
 from shared.vocabularies import load_vocabulary
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from lab.config.schema import Detail, RulesConfig
-from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Table
 from lab.errors import TaskError, exit_cleanly
 from lab.models.sources import locate

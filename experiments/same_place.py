@@ -18,11 +18,11 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from shared import showing
 from shared.arguments import own
+from shared.publishing import take_results
 
-from lab.drawing import figures
-from lab.drawing.publishing import take_results
-from lab.drawing.tables import NOT_MEASURED, Entry, Table, difference, percent
+from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
@@ -84,7 +84,7 @@ for task in TASKS:
             exact = seeds_proportion([one["value"] for one in right], int(right[0]["n"]))
             mean = student_mean(matched, 0, 1)
             gained = [mine - its for mine, its in zip(matched, plain, strict=True)]
-            gain = difference(gained) if row != "FT" else NOT_MEASURED
+            gain = showing.difference(gained) if row != "FT" else NOT_MEASURED
             rows.append((task, f"{first}-{last}", row, percent(exact), percent(mean), gain))
             shown[task][row][last] = mean
 columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")
@@ -94,4 +94,4 @@ title = (
 )
 results.show(Table(title, columns, rows, 3), "same_place")
 title = "Digits right after 72 steps on numbers of 1-3 digits"
-figures.panels(shown, "digits, at most", title, results.file("same_place.png"))
+showing.panels(shown, "digits, at most", title, results.file("same_place.png"))

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from shared import showing
 from shared.arguments import own
+from shared.publishing import Results, take_results
 
 from lab.benchmarks.results import read_summary
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
-from lab.drawing import figures
-from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import RunError, exit_cleanly
 from lab.evaluate import main as evaluate
@@ -115,7 +115,7 @@ def show(curves: Mapping[str, Mapping[int, Estimate]], results: Results) -> None
         for part in RANGES
     }
     what = "Exact match against problems seen, SmolLM2-135M tuned on all tasks"
-    figures.panels(panels, "logarithm (base 10) of the problems seen", what, results.file("samples_law.png"))
+    showing.panels(panels, "logarithm (base 10) of the problems seen", what, results.file("samples_law.png"))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared.publishing import take_results
+
 from lab.config.loading import load
-from lab.drawing.publishing import take_results
 from lab.errors import exit_cleanly
 from lab.sweep import main as sweep
 from lab.sweeping.config import SweepConfig

@@ -27,12 +27,12 @@ import torch
 from shared.arguments import own_and_others
 from shared.heads import told as digits_told
 from shared.kept import Kept
+from shared.publishing import Results, take_results
 from shared.sums import drawn, shown
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing import figures
-from lab.drawing.publishing import Results, take_results
 from lab.drawing.tables import Entry, Table, percent
 from lab.finetune import finetune
 from lab.numbers.statistics import Estimate, wilson

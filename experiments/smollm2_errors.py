@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 from shared.arguments import own
+from shared.publishing import take_results
 
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from shared.arguments import own
 from shared.heads import random_groups
+from shared.publishing import take_results
 
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Entry, Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition

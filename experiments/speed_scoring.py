@@ -40,7 +40,7 @@ def main() -> None:
     per_range = int(sys.argv[1]) if len(sys.argv) > 1 else 24
     problems = pick_problems(config.test_cells, config.seed, per_range)
     engine = LocalEngine(model, tokenizer, config.evaluation.batch_size)
-    asked = Nupa(problems).requests(engine)
+    asked = Nupa(problems).requests(engine.count_tokens)
     order = random.Random(0).sample(range(len(asked)), len(asked))
 
     began = time.perf_counter()

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from rich.console import Console
 from shared.one_pass import right_tokens
+from shared.streams import STREAMS
 
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
 from lab.models import loading
-from lab.numbers.additions import STRATA, STREAMS
+from lab.numbers.additions import STRATA
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
 

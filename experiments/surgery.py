@@ -14,10 +14,11 @@ experiments/results/ with publish=true.
 import sys
 from pathlib import Path
 
+from shared import showing
+from shared.publishing import take_results
+
 from lab.config.loading import load
-from lab.drawing import figures
-from lab.drawing.publishing import take_results
-from lab.drawing.tables import NOT_MEASURED, Table, difference, percent
+from lab.drawing.tables import NOT_MEASURED, Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probe import main as probe
@@ -74,7 +75,7 @@ for label, seeds in found.items():
         gained = [
             NOT_MEASURED
             if name == "vanilla"
-            else difference([mine - its for mine, its in zip(values, plain, strict=True)])
+            else showing.difference([mine - its for mine, its in zip(values, plain, strict=True)])
             for values, plain in zip(digits, vanilla, strict=True)
         ]
         rows.append((label, name, *(percent(mean) for mean in means), *gained[1:], *shares))
@@ -94,4 +95,4 @@ shown = {
     if len(found[label]) > 2  # a mean of fewer has no useful interval
 }
 title = "Digits right, each after right ones: what would the model have needed?"
-figures.panels(shown, "digits", title, results.file("surgery.png"))
+showing.panels(shown, "digits", title, results.file("surgery.png"))

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from datasets import Dataset
+from shared.publishing import take_results
 
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
-from lab.drawing.publishing import take_results
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.models import pretrained, scratch

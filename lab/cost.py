@@ -88,10 +88,11 @@ def compare(config: CostConfig) -> None:
         summary = summarize(answers, rules, following.left_out)
         run.write_json("summary", summary.to_json())
         tables = cost.all_tables(summary)
-        run.write_text("table.md", cost.page(tables["variants"], tables["ratios"], tables["tasks"]))
-        run.write_text("lengths.md", cost.page(tables["lengths"]))
+        shown = [tables[name] for name in ("variants", "ratios", "tasks")]
+        run.write_text("table.md", "\n".join(table.page() for table in shown))
+        run.write_text("lengths.md", tables["lengths"].page())
         figures.cost_by_length(summary, f"{config.name}: what an answer costs", run.figures / "cost.png")
-        show([tables[name] for name in ("variants", "ratios", "tasks")])
+        show(shown)
         if following.note:
             print(following.note)
         then = f"lab cost {run.path} OTHER_RUN out=frontier; lab report {run.path} out=report"
@@ -113,7 +114,7 @@ def frontier(arguments: Sequence[str]) -> None:
     print(*cost.in_short(rows), sep="\n")
     if out:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "frontier.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
+        (out / "frontier.md").write_text(table.page(), encoding="utf-8")
         (out / "frontier.csv").write_text(table.csv(), encoding="utf-8")
         cost.draw(rows, "Accuracy against cost, on the problems that all runs were asked", out / "frontier.png")
     print(f"tables and figure: {out or 'out=FOLDER writes them'}")

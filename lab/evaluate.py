@@ -75,7 +75,7 @@ def evaluate(config: EvaluateConfig) -> None:
         print(told)
     engine, device = adder(config) or open_engine(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
-    requests = benchmark.requests(engine)
+    requests = benchmark.requests(engine.count_tokens)
     engine.check(requests[0])
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)

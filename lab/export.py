@@ -22,11 +22,9 @@ evalchemy and MarinSkyRL have it:
 """
 
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -37,6 +35,8 @@ from lab.config.loading import keys_of, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, exit_cleanly
+from lab.runs import put_in_place
+from lab.smallest_adder.config import AdderConfig
 
 
 class ExportOptions(Section):
@@ -79,39 +79,33 @@ def main(argv: Sequence[str] | None = None) -> None:
         _push(folder, options.push, "model" if source.suffix != ".json" and options.to != "data" else "dataset")
 
 
+_SCHEMAS = {"finetune": FinetuneConfig, "pretrain": PretrainConfig, "adder": AdderConfig}
+
+
 def _model(run: Path, folder: Path, options: ExportOptions) -> None:
-    command = _command(run)
-    if command == "adder":
-        return _adder(run, folder, options)
-    if command not in ("finetune", "pretrain"):
+    file = run / "config.yaml"
+    command = command_of(keys_of(file)) if file.is_file() else None
+    if command not in _SCHEMAS:
         raise RunError(f"{run}: not a run of lab finetune, lab pretrain or lab adder train")
-    tuned = command == "finetune"
-    config = load(FinetuneConfig if tuned else PretrainConfig, run / "config.yaml", [])
-    to = options.to or ("merged" if tuned else "scratch")
-    from lab.models.exporting import export
+    adder, to = command == "adder", options.to or ("merged" if command == "finetune" else "scratch")
+    if adder and to != "scratch":
+        raise ConfigError(f"to={to}: an adder is exported with to=scratch, or without to=")
+    dtype = options.dtype or ("float32" if adder else "bfloat16")
+    config: Any = load(_SCHEMAS[command], file, [])
+    with put_in_place(folder) as made:
+        if adder:
+            from lab.smallest_adder.exporting import export as export_adder
 
-    dtype = options.dtype or "bfloat16"
-    export(run, config, to, folder, dtype)
-    _tell(folder, to, dtype)
+            export_adder(run, config, made, folder, dtype)
+        else:
+            from lab.models.exporting import export
 
-
-def _adder(run: Path, folder: Path, options: ExportOptions) -> None:
-    if options.to not in (None, "scratch"):
-        raise ConfigError(f"to={options.to}: an adder is exported with to=scratch, or without to=")
-    from lab.smallest_adder.config import AdderConfig
-    from lab.smallest_adder.exporting import export
-
-    dtype = options.dtype or "float32"
-    with _made(folder) as made:
-        export(run, load(AdderConfig, run / "config.yaml", []), made, folder, dtype)
-    _tell(folder, "adder", dtype)
-
-
-def _tell(folder: Path, to: str, dtype: str) -> None:
+            export(run, config, to, made, folder, dtype)
     size = sum(part.stat().st_size for part in folder.rglob("*") if part.is_file())
     told = f"{size / 1e6:.1f} MB" if size > 1e5 else f"{size / 1e3:.0f} kB"
-    print(f"{folder}: {to}, {dtype}, {told}; README.md says how it was trained")
-    print(f"next: {_THEN[to].format(folder=folder)}")
+    form = "adder" if adder else to
+    print(f"{folder}: {form}, {dtype}, {told}; README.md says how it was trained")
+    print(f"next: {_THEN[form].format(folder=folder)}")
 
 
 _THEN = {
@@ -124,11 +118,6 @@ _THEN = {
 """What opens each form of a model."""
 
 
-def _command(run: Path) -> str | None:
-    file = run / "config.yaml"
-    return command_of(keys_of(file)) if file.is_file() else None
-
-
 def _data(source: Path, folder: Path) -> None:
     file = find_config(str(source)) if is_config(str(source)) else source / "config.yaml"
     if not file.is_file() or command_of(keys_of(file)) != "finetune":
@@ -136,8 +125,8 @@ def _data(source: Path, folder: Path) -> None:
     from lab.training.text_files import write
 
     config = load(FinetuneConfig, file, [])
-    with _made(folder) as made:
-        count = write(config, made)
+    with put_in_place(folder) as made:
+        count = write(config, made, folder.name)
     print(f"{folder}: {count:,} samples, train.jsonl")
 
 
@@ -147,7 +136,7 @@ def _problems(file: Path, folder: Path) -> None:
     texts = strata.read(file)
     distinct = sum(len(set(group)) for groups in texts.values() for group in groups.values())
     panel = evalchemy.panel(texts) if distinct >= evalchemy.PANEL else []
-    with _made(folder) as made:
+    with put_in_place(folder) as made:
         told = [f"nupa.jsonl: {evalchemy.write(evalchemy.sampled(texts), made / 'nupa.jsonl'):,} problems"]
         if panel:
             evalchemy.write(evalchemy.panel_rows(texts, panel), made / "nupa5k.jsonl")
@@ -159,17 +148,6 @@ def _problems(file: Path, folder: Path) -> None:
         count = skyrl.write(skyrl.rows(texts, panel), made / "train.parquet")
         told.append(f"train.parquet: {count:,} problems" + (", without those of nupa5k.jsonl" if panel else ""))
     print(f"{folder}:", *told, sep="\n  ")
-
-
-@contextmanager
-def _made(folder: Path) -> Iterator[Path]:
-    """A temporary folder of the same name to write into. It becomes `folder` when everything is written."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-        made = Path(beside) / folder.name
-        made.mkdir()
-        yield made
-        made.rename(folder)
 
 
 def _check_login() -> None:

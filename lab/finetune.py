@@ -62,7 +62,7 @@ def finetune(config: FinetuneConfig) -> None:
     engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
     problems = pick_problems(config.test_cells, config.seed, tested.problems_per_range)
     benchmark = Nupa(problems, wording).within_window(engine)
-    requests = benchmark.requests(engine)  # the tuned model has the same tokenizer
+    requests = benchmark.requests(engine.count_tokens)  # the tuned model has the same tokenizer
     trained = config.resume and (config.path / "model").exists()
     sets = None if trained else training_sets(config, wording, tokenizer)
 

@@ -78,7 +78,7 @@ def runs(folders: Sequence[str] = ()) -> Table:
     return Table(
         "Runs",
         ("name", "command", "status", "model"),
-        [(record.name, record.kind, record.status, record.model) for record in records],
+        [(record.name, record.command, record.status, record.model) for record in records],
         4,
     )
 

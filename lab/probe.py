@@ -59,7 +59,7 @@ def probe(config: ProbeConfig) -> None:
         run.record_environment(device=str(session.subject.device))
         sections = [_measured(session, run, name) for name in ("competence", *config.instruments)]
         found = [part for section in sections for part in section.measured]
-        run.write_text("tables.md", "\n\n".join(f"{t.title}\n\n{t.markdown()}" for t in map(table, found)))
+        run.write_text("tables.md", "\n\n".join(table(part).page() for part in found))
         heads = circuit({section.name: section.measured for section in sections}).heads
         attention = [page.Attention(*part) for part in session.attention(heads)]
         run.write_text("page.html", page.page(f"{config.name}: {config.subject}", session.facts, sections, attention))
@@ -85,7 +85,7 @@ def benchmark(config: BenchmarkConfig) -> None:
         run.record_environment(device="cpu")
         scores = running.measure(config, run, lambda line: print(line, flush=True))
         shown = running.tables(scores)
-        run.write_text("tables.md", "\n\n".join(f"{one.title}\n\n{one.markdown()}" for one in shown))
+        run.write_text("tables.md", "\n\n".join(one.page() for one in shown))
         run.write_text("scores.csv", running.everything(scores).csv())
         console = Console(width=None if sys.stdout.isatty() else 200)
         for one in shown:

@@ -9,8 +9,7 @@ import os
 import sys
 import time
 import warnings
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
@@ -23,27 +22,13 @@ _FIRST_LINE, _SHARE, _LONGEST_SILENCE = 5.0, 0.1, 300.0
 """Seconds until the first line; the pause until the next line as a share of the time so far; its maximum in seconds."""
 
 
-class ProgressBar(Protocol):
-    """A context manager that shows its tasks: what rich's Progress and `_Lines` have in common."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def add_task(self, description: str, *, total: float | None, completed: int = 0, note: str = "") -> TaskID: ...
-
-    def update(self, task_id: TaskID, *, completed: float | None = None, note: str = "") -> None: ...
-
-
-def progress_bar() -> ProgressBar:
+def progress_bar() -> "Progress | _Lines":
     """A bar on a terminal or in a notebook, lines elsewhere. A task's `note` is shown until a new note replaces it."""
     console = Console()
     if not (console.is_terminal or console.is_jupyter):
-        return _Lines()  # type: ignore[return-value]
+        return _Lines()
     bar = BarColumn(bar_width=None, table_column=Column(ratio=1))
-    return Progress(TextColumn("{task.description}"), bar, _StandingColumn(), console=console, expand=True)  # type: ignore[return-value]
+    return Progress(TextColumn("{task.description}"), bar, _StandingColumn(), console=console, expand=True)
 
 
 def standing(completed: float, total: float | None, speed: float | None, left: float | None, note: str) -> str:

@@ -19,7 +19,7 @@ from lab.numbers.metrics import Score, score
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import task as task_named
 from lab.text.answers import Reading, Setting, without_thoughts
-from lab.text.examples import Prompt
+from lab.text.examples import plain
 from lab.text.wording import wording_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def problems(
     cells = [Cell(item, length) for length in range(digits[0], digits[1] + 1) for item in tasks]
     wording = wording_of(setting)
     drawn = [problem(cells[index % len(cells)], "train", seed, index // len(cells)) for index in range(n)]
-    return Dataset.from_list([{"prompt": _prompt(wording.prompt(item)), **item._asdict()} for item in drawn])
+    return Dataset.from_list([{"prompt": plain(wording.prompt(item)), **item._asdict()} for item in drawn])
 
 
 def nupa(completions: Sequence[Any], **columns: Any) -> list[float]:
@@ -98,7 +98,3 @@ def _scores(completions: Sequence[Any], columns: Mapping[str, Sequence[Any]], re
 
 
 _TEXT, _CHAT = wording_of("base"), wording_of("chat")
-
-
-def _prompt(prompt: Prompt) -> Any:
-    return prompt if isinstance(prompt, str) else [message._asdict() for message in prompt]

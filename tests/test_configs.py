@@ -62,7 +62,7 @@ def test_every_cell_of_a_shipped_sweep_is_a_config_of_its_command_and_its_direct
             longest = max(config.evaluation.lengths)
             # of every problem the words can be had, hints too
             problems = unseen_problems([Cell(task, longest) for task in chosen(config.data.tasks)], 0, 5)
-            assert LengthCurves(problems, notation).requests(None)  # type: ignore[arg-type]
+            assert LengthCurves(problems, notation).requests()
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3])

@@ -96,7 +96,7 @@ def test_a_gguf_file_read_back_answers_as_the_run_does(tuned, tmp_path):
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "out", gguf_file="out.gguf", dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(tuned["plain"] / "model")
     run = lab.load(str(tuned["plain"]), device="cpu")
-    requests = run.benchmark(lab.problems("add_integer", 3, n=100)).requests(run.engine)
+    requests = run.benchmark(lab.problems("add_integer", 3, n=100)).requests(run.engine.count_tokens)
     found, expected = (
         {index: done.text for batch in engine.generate(requests) for index, done in batch.items()}
         for engine in (LocalEngine(model, tokenizer, batch_size=128), run.engine)

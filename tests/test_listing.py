@@ -30,6 +30,7 @@ def test_runs_are_listed_with_their_status(capsys, tmp_path):
     main(["runs", str(tmp_path)])
     listed = capsys.readouterr().out
     assert "first" in listed
+    assert "finetune" in listed
     assert "finished" in listed
 
 

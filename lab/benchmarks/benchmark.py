@@ -1,7 +1,8 @@
 """The interface of every benchmark, and the loop that asks, scores and records."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Protocol
+from typing import Generic, TypeVar
 
 from lab import processes
 from lab.benchmarks.results import Part, Question, Sample, Scored, read_samples
@@ -10,27 +11,34 @@ from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling, 
 from lab.progress import progress_bar
 from lab.runs import Run
 from lab.text.answers import without_thoughts
-from lab.text.examples import Prompt
+from lab.text.examples import plain
+
+Kind = TypeVar("Kind", bound=Question)
 
 
-class Benchmark(Protocol):
+class Benchmark(ABC, Generic[Kind]):
     """Questions in a fixed order, how an answer to each is scored, and how the scores are summarized."""
+
+    problems: Sequence[Kind]
+    """The questions."""
 
     @property
     def note(self) -> str:
         """A caveat that readers of the figures should know; empty if there is none."""
-        ...
+        return ""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.problems)
 
-    def requests(self, engine: Engine) -> list[Request]: ...
+    @abstractmethod
+    def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
+        """A request for each question. `count_tokens` counts those of an answer; by default, each character is one."""
 
-    def question(self, index: int) -> Question: ...
-
+    @abstractmethod
     def score(self, index: int, completion: Completion) -> Scored:
         """The readings of an answer, and remarks on it. Only called for completions that arrived."""
-        ...
 
+    @abstractmethod
     def summarize(self, samples: Sequence[Sample]) -> Part: ...
 
 
@@ -40,23 +48,20 @@ def evenly(length: int, size: int) -> list[int]:
     return [length * number // size for number in range(size)]
 
 
-class Subset:
+class Subset(Benchmark):
     """At most `size` questions of a benchmark, spread evenly over it."""
 
     def __init__(self, whole: Benchmark, size: int) -> None:
-        self.whole = whole
-        self.places = evenly(len(whole), size)
-        self.note = whole.note
+        self.whole, self.places = whole, evenly(len(whole), size)
+        self.problems = [whole.problems[place] for place in self.places]
 
-    def __len__(self) -> int:
-        return len(self.places)
+    @property
+    def note(self) -> str:
+        return self.whole.note
 
-    def requests(self, engine: Engine) -> list[Request]:
-        requests = self.whole.requests(engine)
+    def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
+        requests = self.whole.requests(count_tokens)
         return [requests[place] for place in self.places]
-
-    def question(self, index: int) -> Question:
-        return self.whole.question(self.places[index])
 
     def score(self, index: int, completion: Completion) -> Scored:
         return self.whole.score(self.places[index], completion)
@@ -83,7 +88,7 @@ def ask(
         model: the name of the model, for the record.
         done: indices of questions that already have an answer; they are not asked.
     """
-    asked = benchmark.requests(engine) if requests is None else requests
+    asked = benchmark.requests(engine.count_tokens) if requests is None else requests
     for completions in generate_together(engine, asked, sampling, done):
         yield [_sample(benchmark, index, asked[index], found, model) for index, found in completions.items()]
 
@@ -116,10 +121,10 @@ def measure(
     samples. Raises RunError if the file belongs to other questions.
     """
     recorded = processes.from_main(lambda: read_samples(run, name))
-    asked = benchmark.requests(engine) if requests is None else requests
+    asked = benchmark.requests(engine.count_tokens) if requests is None else requests
     for sample in recorded:
-        known = 0 <= sample.index < len(benchmark) and benchmark.question(sample.index) == sample.question
-        if not known or sample.prompt != _plain(asked[sample.index].prompt):
+        known = 0 <= sample.index < len(benchmark) and benchmark.problems[sample.index] == sample.question
+        if not known or sample.prompt != plain(asked[sample.index].prompt):
             raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is not of the question that the run asks")
     answered = {sample.index: sample for sample in recorded if sample.answered}
     if len(answered) < len(recorded):
@@ -135,14 +140,10 @@ def measure(
     return [answered[index] for index in range(len(asked))]
 
 
-def _plain(prompt: Prompt) -> str | list[dict[str, str]]:
-    return prompt if isinstance(prompt, str) else [message._asdict() for message in prompt]
-
-
 def _sample(benchmark: Benchmark, index: int, request: Request, completion: Completion, model: str) -> Sample:
     text, thoughts = without_thoughts(completion.text)
     completion = completion._replace(text=text, reasoning=completion.reasoning or thoughts)
     scored = Scored({}) if completion.api_error else benchmark.score(index, completion)
     return Sample(
-        index, benchmark.question(index), _plain(request.prompt), completion, scored.readings, scored.remarks, model
+        index, benchmark.problems[index], plain(request.prompt), completion, scored.readings, scored.remarks, model
     )

@@ -1,7 +1,7 @@
 """The tables and figures of one run, or of several runs side by side, and how these differ beyond chance."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,10 +10,11 @@ import yaml
 from lab.benchmarks.nupa import in_short as nupa_in_short
 from lab.benchmarks.opening import REPORTS, Summaries
 from lab.benchmarks.results import Part, Question, Summary, answered, grouped, read_samples, read_summary, task_key
+from lab.config.commands import model_of
 from lab.drawing.tables import Table, percent, points, probability
 from lab.errors import RunError
 from lab.numbers.paired import Difference, holm
-from lab.runs import Run
+from lab.runs import Run, labels
 
 
 def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
@@ -23,7 +24,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
     it was written by another version of the lab.
     """
     found: dict[str, dict[str, Part]] = {}
-    for place, label in _labels(paths).items():
+    for place, label in labels(map(Path.resolve, paths)).items():
         if not place.exists():
             raise RunError(f"{place}: there is no such run")
         if not (place / "status").is_file() or Run(place).status != "finished":
@@ -47,15 +48,6 @@ def _summary(place: Path) -> Summary:
     return read_summary(Run(place)) if (place / "summary.json").is_file() else Summary()
 
 
-def _labels(paths: Iterable[Path]) -> dict[Path, str]:
-    """A label for each run: the name of its folder, preceded by that of the folder above if two have the same name."""
-    places = list(dict.fromkeys(path.resolve() for path in paths))
-    names = [place.name for place in places]
-    return {
-        place: place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}" for place in places
-    }
-
-
 class Compared(NamedTuple):
     """How a run differs from the first run, on the problems of a task that both were asked."""
 
@@ -73,7 +65,8 @@ def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
     A fine-tuning run counts as two runs: before and after tuning. The list is empty if no run shares a problem with the
     first.
     """
-    runs = [(name, found) for path, label in _labels(paths).items() for name, found in _answers(path, label)]
+    places = labels(map(Path.resolve, paths))
+    runs = [(name, found) for path, label in places.items() for name, found in _answers(path, label)]
     found = []
     for label, second in runs[1:]:
         shared = [key for key in runs[0][1] if key in second]
@@ -141,7 +134,7 @@ def settings(paths: Iterable[Path]) -> Table:
     counts = ("problems_per_range", "problems_per_length", "problems", "max_tokens")
     keys = ("file", "setting", "shots", "language", *counts)
     rows = []
-    for path, label in _labels(paths).items():
+    for path, label in labels(map(Path.resolve, paths)).items():
         config = _config(path)
         engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
         from_scratch = read_summary(Run(path)).lengths is not None
@@ -163,14 +156,6 @@ def _config(place: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise RunError(f"{place}: its config.yaml is damaged")
     return config
-
-
-def model_of(config: Mapping[str, Any]) -> str:
-    """The name of a config's model; for a model from scratch, its kind, size and encoding."""
-    model = (config.get("engine") or {}).get("model") or config.get("model") or ""
-    if isinstance(model, dict):
-        model = " ".join(str(model[key]) for key in ("name", "size", "encoding") if model.get(key))
-    return str(model)
 
 
 def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> None:
@@ -204,5 +189,5 @@ def write_table(name: str, table: Table, folder: Path) -> None:
     """Writes a table as tables/NAME.md and tables/NAME.csv below `folder`."""
     place = folder / "tables"
     place.mkdir(parents=True, exist_ok=True)
-    (place / f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}", encoding="utf-8")
+    (place / f"{name}.md").write_text(table.page(), encoding="utf-8")
     (place / f"{name}.csv").write_text(table.csv(), encoding="utf-8")

@@ -42,10 +42,7 @@ def check_benchmark(config: BenchmarkConfig) -> None:
 
 
 def open_benchmark(
-    config: BenchmarkConfig,
-    seed: int,
-    limit: int | None = None,
-    engine: Engine | None = None,
+    config: BenchmarkConfig, seed: int, limit: int | None = None, engine: Engine | None = None
 ) -> Benchmark:
     """The benchmark of a config.
 
@@ -97,11 +94,7 @@ class Report(NamedTuple):
 
 REPORTS = {
     "nupa": Report(
-        "NUPA",
-        nupa_tables.all_tables,
-        nupa_in_short.found,
-        nupa_figures.all_figures,
-        nupa_tables.beside_the_papers,
+        "NUPA", nupa_tables.all_tables, nupa_in_short.found, nupa_figures.all_figures, nupa_tables.beside_the_papers
     ),
     "lengths": Report("By length", length_tables.all_tables, length_tables.in_short, length_figures.all_figures),
     "two_integers": Report(

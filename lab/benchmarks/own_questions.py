@@ -19,19 +19,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.results import Asked, OwnSummary, Reading, Sample, Scored, answered
 from lab.config.evaluation import OwnQuestionsConfig
 from lab.drawing.tables import Table, percent
 from lab.errors import TaskError
-from lab.inference.engine import Completion, Engine, Request
+from lab.inference.engine import Completion, Request
 from lab.numbers.statistics import wilson
 from lab.text.examples import Message
 
 
-class OwnQuestions:
-    """A `Benchmark` from a file."""
-
-    note = ""
+class OwnQuestions(Benchmark[Asked]):
+    """A benchmark from a file."""
 
     def __init__(self, config: OwnQuestionsConfig, seed: int) -> None:
         """
@@ -43,20 +42,14 @@ class OwnQuestions:
         """
         self.config = config
         module = _module(config.file)
-        self.questions = _questions(config.file, module, seed)
+        self.problems = _questions(config.file, module, seed)
         self.read: Callable[[str], str | None] = getattr(module, "read", str.strip)
 
-    def __len__(self) -> int:
-        return len(self.questions)
-
-    def requests(self, engine: Engine) -> list[Request]:
+    def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
         chat = self.config.setting == "chat"
         return [
-            Request((Message("user", text),) if chat else text, self.config.max_tokens) for text, _ in self.questions
+            Request((Message("user", text),) if chat else text, self.config.max_tokens) for text, _ in self.problems
         ]
-
-    def question(self, index: int) -> Asked:
-        return self.questions[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
         """The reading of an answer. Raises TaskError if the file's `read` fails, or returns no text."""
@@ -66,7 +59,7 @@ class OwnQuestions:
             raise TaskError(f"{self.config.file}: read({completion.text!r}) failed: {error!r}") from error
         if not isinstance(given, str | None):
             raise TaskError(f"{self.config.file}: read({completion.text!r}) gave {given!r}; it should be text or None")
-        return Scored({"": Reading(given, given == self.questions[index].answer)})
+        return Scored({"": Reading(given, given == self.problems[index].answer)})
 
     def summarize(self, samples: Sequence[Sample]) -> OwnSummary:
         came = answered(samples)

@@ -1,10 +1,12 @@
-"""Which command a config belongs to.
+"""Which command a config belongs to, and which model it names. The config is what its YAML file says, not checked.
 
 Runs record their command. Config files do not, nor do runs of earlier versions. For those, the command follows from a
 top-level key that only the configs of that command have.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
 
 _OWN_KEYS = {
     "command": "sweep",
@@ -21,3 +23,14 @@ _OWN_KEYS = {
 def command_of(keys: Collection[str]) -> str | None:
     """The command whose configs have these top-level keys; None if it cannot be told."""
     return next((command for key, command in _OWN_KEYS.items() if key in keys), None)
+
+
+def model_of(config: Mapping[str, Any]) -> str:
+    """The name of a config's model; size and encoding of one from scratch; for a sweep, its command and its config."""
+    if "command" in config:
+        return f"{config['command']} {Path(str(config.get('config'))).stem}"
+    engine = config.get("engine") or {}
+    model = config.get("subject") or engine.get("model") or config.get("model") or config.get("rule_following") or ""
+    if isinstance(model, dict):
+        model = " ".join(str(model[key]) for key in ("name", "size", "encoding", "kind") if model.get(key))
+    return str(model)

@@ -181,13 +181,8 @@ class SamplingConfig(Section):
 
 
 FREE_ON_RESUMING = (
-    "engine.base_url",
-    "engine.api_key_env",
-    "engine.concurrency",
-    "engine.attempts",
-    "engine.timeout",
-    "engine.longest_wait",
-    "engine.patience",
+    *("engine.base_url", "engine.api_key_env", "engine.concurrency", "engine.attempts"),
+    *("engine.timeout", "engine.longest_wait", "engine.patience"),
 )
 """Keys that may change when a run is resumed: they say how an endpoint is reached, and no answer depends on them."""
 

@@ -92,33 +92,6 @@ def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, E
     axes.fill_between(places, low, [min(bound, highest) for bound in high], color=look["color"], alpha=0.15, lw=0)
 
 
-def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, title: str, path: Path) -> None:
-    """One panel per quantity between 0 and 1, with one line per label and 95 % intervals.
-
-    Args:
-        lines: estimates as {quantity: {label: {x: estimate}}}.
-        x: the label of the x axis.
-        title: the title of the figure.
-        path: the file to write.
-    """
-    columns = min(2, len(lines))
-    rows = -(-len(lines) // columns)
-    with figure_at(path, figsize=(3.6 * columns + 0.4, 2.7 * rows + 0.6)) as figure:
-        grid = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-        for axes in grid[len(lines) :]:
-            axes.set_visible(False)
-        labels = list(dict.fromkeys(label for panel in lines.values() for label in panel))
-        for axes, (name, panel) in zip(grid, lines.items(), strict=False):
-            for label, points in panel.items():
-                line_with_band(axes, points, color=COLORS[labels.index(label) % len(COLORS)], label=label)
-            axes.set(ylim=(-0.03, 1.03), xlabel=x)
-            axes.xaxis.get_major_locator().set_params(integer=True)
-            axes.set_title(name)
-            axes.grid(color="#eeeeee")
-            axes.legend()
-        headed(figure, title)
-
-
 def by_cell(
     labels: Sequence[str],
     estimates: Mapping[str, Sequence[Estimate | None]],

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lab.numbers.statistics import Estimate, student_mean
+from lab.numbers.statistics import Estimate
 
 
 class Shown(NamedTuple):
@@ -77,6 +77,10 @@ class Table(NamedTuple):
             for cells in (self.columns, *self.rows)
         ]
         return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
+
+    def page(self) -> str:
+        """The table as Markdown, below its title."""
+        return f"{self.title}\n\n{self.markdown()}"
 
     def csv(self) -> str:
         """The table as CSV. A column of estimates becomes four columns: the unscaled value, its bounds, and n."""
@@ -152,14 +156,3 @@ def _parts(cell: Entry, wide: bool) -> list[Any]:
     if isinstance(cell, Shown):
         return list(cell.estimate)
     return [cell, "", "", ""] if wide else [cell]
-
-
-def difference(values: Sequence[float]) -> Entry:
-    """The mean of differences between shares, in percentage points, with Student's interval.
-
-    Args:
-        values: the difference for each seed; both shares are measured on the same problems. A single seed has no
-            interval.
-    """
-    found = student_mean(values, -1, 1) if len(values) > 1 else student_mean(values)
-    return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})", 100)

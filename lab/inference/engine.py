@@ -127,6 +127,20 @@ class TokenizingEngine:
         return f"<think>{text}" if opens_thoughts(prompt_ids, self.tokenizer) else text
 
 
+class ModelEngine(TokenizingEngine):
+    """The base class of engines that have the model in this process."""
+
+    def __init__(self, model: Any, tokenizer: Any, batch_size: int) -> None:
+        self.model, self.tokenizer, self.batch_size = model.eval(), tokenizer, batch_size
+        ends: Any = model.generation_config.eos_token_id if model.generation_config else None
+        self.ends = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])}
+        """Tokens that end a text. Chat models end a turn with tokens that only the generation config names."""
+        self.row_passes = 0
+        """Forward passes so far, each counted once for every request in it."""
+        self.written = 0
+        """Tokens of completions so far."""
+
+
 def generate_together(
     engine: Engine, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
 ) -> Iterator[dict[int, Completion]]:

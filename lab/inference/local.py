@@ -20,7 +20,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
 from lab.inference.cache import RaggedCache
-from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine, never
+from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling, never
 from lab.inference.reading import PromptReader
 from lab.inference.speculation import Drafter, Passages
 from lab.models.paths import attend_along_paths
@@ -37,25 +37,18 @@ _DECODED_AGAIN = 32
 """A new token may change how the last few tokens decode, so at least this many are decoded again; fewer would do."""
 
 
-class LocalEngine(TokenizingEngine):
+class LocalEngine(ModelEngine):
+    """Each request leaves its batch soon after it is finished. `written / row_passes` is the mean number of tokens that
+    a request gets from a forward pass: 1 without speculation. Reading a prompt is one pass."""
+
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, speculation: int = 0
     ) -> None:
         """`speculation`: the most tokens that are drafted for a request in one forward pass; 0 for no drafts."""
-        self.model, self.tokenizer = model.eval(), tokenizer
+        super().__init__(model, tokenizer, batch_size)
         attend_along_paths(model)
-        self.batch_size, self.speculation = batch_size, speculation
-        self.format = swap_of(model).format
-        ends: Any = model.generation_config.eos_token_id if model.generation_config else None
-        own: Any = tokenizer.eos_token_id
-        self.ends = {own, *(ends if isinstance(ends, list) else [ends])}
-        """Tokens that end a text. Chat models end a turn with tokens that only the generation config names."""
+        self.speculation, self.format = speculation, swap_of(model).format
         self.window: int | None = getattr(model.config, "sliding_window", None)
-        self.row_passes = 0
-        """Forward passes so far, each counted once for every unfinished request in it; reading a prompt is one pass."""
-        self.written = 0
-        """Tokens of completions so far. `written / row_passes` is the mean number of tokens that a request gets from a
-        pass: 1 without speculation."""
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()

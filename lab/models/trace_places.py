@@ -56,7 +56,7 @@ class TraceFacts:
 
     def in_trace(self, ids_BT: torch.Tensor) -> torch.Tensor:
         """Whether a word is part of a trace: after the latest "=" that ends a question, and before the answer."""
-        equals_BT, answer_BT = _latest(ids_BT == self.equals), _latest(ids_BT == self.answer)
+        equals_BT, answer_BT = latest(ids_BT == self.equals), latest(ids_BT == self.answer)
         return (equals_BT >= 0) & (answer_BT < equals_BT) & (ids_BT != self.equals)
 
     def in_number(self, ids_BT: torch.Tensor) -> torch.Tensor:
@@ -71,7 +71,7 @@ class TraceFacts:
         before_BT = is_line_BT.cumsum(-1) - is_line_BT.long()
         enters_BT = self.enters_V.to(ids_BT.device)[ids_BT]
         starts_BT = enters_BT | (ids_BT == self.equals)
-        first_BT = (_latest(ids_BT == self.equals) > _latest(enters_BT)).long()
+        first_BT = (latest(ids_BT == self.equals) > latest(enters_BT)).long()
         return before_BT - _at_latest(before_BT, starts_BT) + first_BT
 
     def columns(self, ids_BT: torch.Tensor) -> torch.Tensor:
@@ -79,14 +79,14 @@ class TraceFacts:
         counted_BT = (~self.in_number(ids_BT)).cumsum(-1)
         starts_BT = (ids_BT == self.line) | (ids_BT == self.equals)
         columns_BT = counted_BT - _at_latest(counted_BT, starts_BT) + FIRST_COLUMN
-        answered_BT = _latest(ids_BT == self.answer) > _latest(ids_BT == self.equals)
+        answered_BT = latest(ids_BT == self.answer) > latest(ids_BT == self.equals)
         return torch.where(answered_BT, ANSWERED, columns_BT.clamp(max=LAST_COLUMN))
 
     def _digits(self, ids_BT: torch.Tensor) -> torch.Tensor:
         return self.digits_V.to(ids_BT.device)[ids_BT]
 
 
-def _latest(is_BT: torch.Tensor) -> torch.Tensor:
+def latest(is_BT: torch.Tensor) -> torch.Tensor:
     """The index of the latest True up to each token, or -1 if there is none."""
     places_T = torch.arange(is_BT.shape[1], device=is_BT.device)
     return torch.where(is_BT, places_T, -1).cummax(-1).values
@@ -94,5 +94,5 @@ def _latest(is_BT: torch.Tensor) -> torch.Tensor:
 
 def _at_latest(counts_BT: torch.Tensor, is_BT: torch.Tensor) -> torch.Tensor:
     """What a count was at the latest True up to each token; 0 if there is none."""
-    latest_BT = _latest(is_BT)
+    latest_BT = latest(is_BT)
     return torch.where(latest_BT >= 0, counts_BT.gather(1, latest_BT.clamp(min=0)), 0)

@@ -9,9 +9,6 @@ of L digits:
                  carries run over several places
     nines_short  99...9 (L digits) and a number of 1 to 4 digits, in either order: the carry runs through all places
     nines        99...9 (L digits) and a uniform number of L digits
-
-A subtraction is the inverse of one of these, sum minus second number: it borrows where the addition carries. A float
-addition is one of these with a point in the middle of both numbers.
 """
 
 from collections.abc import Callable
@@ -19,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lab.errors import TaskError
-from lab.numbers.representations import Float, Integer
+from lab.numbers.representations import Float
 from lab.numbers.sampling import Problem, philox, task_of
 from lab.numbers.splits import split_of
 
@@ -83,42 +80,8 @@ def addition(stratum: str, length: int, seed: int, index: int) -> Problem:
     """
     if stratum not in STRATA:
         raise TaskError(f"stratum {stratum!r} is not known; known: {', '.join(STRATA)}")
-    a, b = STRATA[stratum](length, philox("stratum", stratum, length, seed, index))
-    return _problem(_text(a), _text(b), length)
-
-
-def subtraction(stratum: str, length: int, seed: int, index: int) -> Problem:
-    """The inverse of `addition` with the same arguments: sum minus second number.
-
-    Its length is that of the addition, although the sum may have one digit more.
-    """
-    added = addition(stratum, length, seed, index)
-    return Problem("sub", "integer", added.answer, added.b, added.a, length)
-
-
-def float_addition(stratum: str, length: int, seed: int, index: int) -> Problem:
-    """`addition` at twice the length, with a point in the middle of its numbers.
-
-    Both parts have up to `length` digits, and chains of carries run across the point.
-    """
-    added = addition(stratum, 2 * length, seed, index)
-    a, b = Float(int(added.a), -length), Float(int(str(added.b)), -length)
-    return Problem("add", "float", str(a), str(b), str(a + b), length)
-
-
-def float_subtraction(stratum: str, length: int, seed: int, index: int) -> Problem:
-    """The inverse of `float_addition` with the same arguments: sum minus second number."""
-    added = float_addition(stratum, length, seed, index)
-    return Problem("sub", "float", added.answer, added.b, added.a, length)
-
-
-STREAMS: dict[str, Callable[[str, int, int, int], Problem]] = {
-    "add_integer": addition,
-    "sub_integer": subtraction,
-    "add_float": float_addition,
-    "sub_float": float_subtraction,
-}
-"""The tasks that have strata, with the functions that draw them."""
+    a, b = map(_text, STRATA[stratum](length, philox("stratum", stratum, length, seed, index)))
+    return Problem("add", "integer", a, b, str(int(a) + int(b)), length)
 
 
 VARIED = ("add_integer", "sub_integer", "add_float", "sub_float")
@@ -176,7 +139,3 @@ def _aligned(a: str, b: str) -> tuple[list[int], list[int], int]:
 
 def _text(digits: list[int]) -> str:
     return "".join(map(str, digits))
-
-
-def _problem(a: str, b: str, length: int) -> Problem:
-    return Problem("add", "integer", a, b, str(Integer(int(a) + int(b))), length)

@@ -55,17 +55,15 @@ def _score_interval(p: float, n: int, z: float = 1.959964) -> Estimate:
     return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), n)
 
 
-def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000) -> Estimate:
+_SEED, _RESAMPLES = 0, 2000
+"""Of the bootstrap."""
+
+
+def bootstrap_mean(values: Sequence[float]) -> Estimate:
     """Percentile bootstrap of a mean (Efron 1979), 95 %. The interval is infinite for a single value.
 
-    Resampling n values is the same as drawing how often each distinct value occurs, which is faster.
-
-    Args:
-        values: the values.
-        seed: the seed of the resampling.
-        resamples: how often the values are drawn again.
-
-    Raises ValueError if there are no values.
+    Resampling n values is the same as drawing how often each distinct value occurs, which is faster. Raises ValueError
+    if there are no values.
     """
     if len(values) == 0:
         raise ValueError("no values to take the mean of")
@@ -73,7 +71,7 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0, resamples: int = 2000
     if n == 1:
         return Estimate(float(values[0]), -math.inf, math.inf, n)
     distinct_U, counts_U = np.unique(np.asarray(values, dtype=float), return_counts=True)
-    drawn_RU = np.random.default_rng(seed).multinomial(n, counts_U / n, resamples)
+    drawn_RU = np.random.default_rng(_SEED).multinomial(n, counts_U / n, _RESAMPLES)
     low, high = np.quantile(drawn_RU @ distinct_U / n, [0.025, 0.975])
     return Estimate(float(counts_U @ distinct_U / n), float(low), float(high), n)
 
@@ -89,9 +87,7 @@ def bootstrap_share(values: Sequence[float]) -> Estimate:
     return bootstrap_mean(values)
 
 
-def bootstrap_ratio(
-    numerators: Sequence[float], denominators: Sequence[float], seed: int = 0, resamples: int = 2000
-) -> Estimate:
+def bootstrap_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
     """Percentile bootstrap of the ratio of two sums over the same items, 95 %; items are drawn in pairs.
 
     A bound is infinite if enough draws contain only zero denominators; for a single item, both bounds are infinite.
@@ -99,8 +95,6 @@ def bootstrap_ratio(
     Args:
         numerators: one number for each item.
         denominators: one number for each item, in the same order.
-        seed: the seed of the resampling.
-        resamples: how often the items are drawn again.
 
     Raises ValueError if the lengths differ, or if all denominators are 0.
     """
@@ -111,9 +105,9 @@ def bootstrap_ratio(
     n = len(above_N)
     if n == 1:
         return Estimate(float(above_N[0] / below_N[0]), -math.inf, math.inf, n)
-    drawn_RN = np.random.default_rng(seed).integers(n, size=(resamples, n))
+    drawn_RN = np.random.default_rng(_SEED).integers(n, size=(_RESAMPLES, n))
     above_R, below_R = above_N[drawn_RN].sum(1), below_N[drawn_RN].sum(1)
-    ratios_R = np.divide(above_R, below_R, out=np.full(resamples, np.inf), where=below_R != 0)
+    ratios_R = np.divide(above_R, below_R, out=np.full(_RESAMPLES, np.inf), where=below_R != 0)
     # no interpolation between draws, because one of them may be infinite
     low, high = np.quantile(ratios_R, [0.025, 0.975], method="inverted_cdf")
     return Estimate(float(above_N.sum() / below_N.sum()), float(low), float(high), n)

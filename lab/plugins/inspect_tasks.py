@@ -28,7 +28,7 @@ from inspect_ai.solver import TaskState
 from lab.benchmarks.results import facts
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
-from lab.plugins.shared import VERSION, Untokenized, completed, figures, open_cached
+from lab.plugins.shared import VERSION, completed, figures, open_cached
 from lab.text.examples import Prompt
 
 # Inspect puts the package's name before the task's only if it knows that the package is installed. It does not know
@@ -86,10 +86,10 @@ def carry_free(problems_per_length: int = 200, language: Literal["zh", "en"] = "
 def _task(config: NupaConfig | TwoIntegersConfig | CarryFreeConfig, seed: int) -> Task:
     text = config.model_dump_json()
     benchmark = open_cached(text, seed)
-    requests = benchmark.requests(Untokenized())
+    requests = benchmark.requests()
     samples = []
     for index, request in enumerate(requests):
-        question = benchmark.question(index)
+        question = benchmark.problems[index]
         metadata = {**facts(question), "index": index, "group": request.group}
         samples.append(Sample(_input(request.prompt), target=question.answer, id=index + 1, metadata=metadata))
     by_task = [grouped(mean(), "group", all=False)] if config.kind == "nupa" else []

@@ -17,7 +17,6 @@ thinks.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -30,16 +29,8 @@ from lab.config.evaluation import CarryFreeConfig, TwoIntegersConfig
 from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
-from lab.plugins.shared import (
-    NUPA_METRICS,
-    SUM_METRICS,
-    VERSION,
-    Untokenized,
-    budget,
-    completed,
-    figures,
-    open_cached,
-)
+from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, VERSION, budget, completed, figures, open_cached
+from lab.runs import put_in_place
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -75,9 +66,9 @@ def questions(benchmark: Mapping[str, Any], problem_seed: int, **metadata: Any) 
             "problem_seed": problem_seed,
             "index": index,
             "prompt": request.prompt if isinstance(request.prompt, str) else request.prompt[-1].content,
-            **facts(opened.question(index)),
+            **facts(opened.problems[index]),
         }
-        for index, request in enumerate(opened.requests(Untokenized()))
+        for index, request in enumerate(opened.requests())
     ]
     return {"test": Dataset.from_list(docs)}
 
@@ -96,15 +87,9 @@ def tasks_folder() -> Path:
     folder = cache_folder() / "lm_eval_tasks"
     files = {f"{name}.yaml": yaml.dump(config, Dumper=_Dumper, sort_keys=False) for name, config in _configs().items()}
     if {path.name: path.read_text() for path in folder.glob("*")} != files:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-            fresh = Path(scratch) / "fresh"
-            fresh.mkdir()
+        with put_in_place(folder, replace=True) as fresh:
             for name, text in files.items():
                 (fresh / name).write_text(text)
-            if folder.exists():
-                folder.rename(Path(scratch) / "stale")
-            fresh.rename(folder)
     return folder
 
 
@@ -158,12 +143,7 @@ def _task(
             {"metric": metric, "aggregation": "mean", "higher_is_better": higher} for metric, higher in metrics.items()
         ],
         # A description at the top level would be put before every prompt.
-        "metadata": {
-            "version": VERSION,
-            "description": description,
-            "problem_seed": 0,
-            **OPTIONS[benchmark["kind"]],
-        },
+        "metadata": {"version": VERSION, "description": description, "problem_seed": 0, **OPTIONS[benchmark["kind"]]},
     }
 
 

@@ -1,6 +1,5 @@
 """What both plugins need: a benchmark from its config, and the figures of an answer from the tool's own engine."""
 
-from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from typing import Annotated, TypeAlias
 
@@ -10,10 +9,8 @@ from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.opening import open_benchmark
 from lab.benchmarks.results import Scored
 from lab.config.evaluation import BenchmarkConfig
-from lab.config.notation import FormatConfig
-from lab.inference.engine import GREEDY, Completion, Request, Sampling
+from lab.inference.engine import Completion
 from lab.text.answers import without_thoughts
-from lab.text.examples import Prompt
 
 Config: TypeAlias = Annotated[BenchmarkConfig, Field(discriminator="kind")]
 
@@ -23,24 +20,6 @@ VERSION = 1
 NUPA_METRICS = {"exact_match_strict": True, "exact_match_loose": True, "digit_match": True, "dlength": False}
 SUM_METRICS = {"success_strict": True, "success_loose": True}
 """For each metric, whether higher is better. Digit match and dlength are those of the strict reading."""
-
-
-class Untokenized:
-    """Stands in for an engine, because the tool has its own. Assumes at most one token for each character."""
-
-    format = FormatConfig()
-
-    def check(self, request: Request) -> None: ...
-
-    def count_tokens(self, text: str) -> int:
-        return len(text)
-
-    def tokens_needed(self, prompt: Prompt, completion: str) -> None: ...
-
-    def generate(
-        self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
-    ) -> Iterator[dict[int, Completion]]:
-        raise NotImplementedError
 
 
 @cache
@@ -70,4 +49,4 @@ def figures(scored: Scored) -> dict[str, float]:
 
 def budget(benchmark: Benchmark) -> int:
     """The largest number of tokens that any answer of a benchmark may have."""
-    return max(request.max_tokens for request in benchmark.requests(Untokenized()))
+    return max(request.max_tokens for request in benchmark.requests())

@@ -9,19 +9,9 @@ from typing import Any
 
 import yaml
 
+from lab.config.commands import model_of
 from lab.errors import LabError, RunError
-from lab.runs import Run
-
-KINDS = {
-    "adapter": "fine-tuning",
-    "benchmark": "evaluation",
-    "tokenizer": "from scratch",
-    "subject": "probing",
-    "rule_following": "cost",
-    "group": "adder",
-    "command": "sweep",
-}
-"""The kinds of runs: the first of these top-level keys that a config has tells which command made the run."""
+from lab.runs import Run, labels
 
 
 @dataclass
@@ -31,7 +21,8 @@ class Record:
     run: Run
     name: str
     status: str = "damaged"
-    kind: str = "unknown"
+    command: str = "unknown"
+    """The command that made the run, such as finetune."""
     model: str = ""
     config_text: str = ""
     config: dict[str, Any] = field(default_factory=dict)
@@ -56,15 +47,11 @@ def gather(paths: Iterable[Path]) -> list[Record]:
     for path in paths:
         if not path.is_dir():
             raise RunError(f"{path}: there is no such folder; give run directories, or folders of them")
-    places = dict.fromkeys(place for path in paths for place in _runs_below(path.resolve()))
-    if not places:
+    found = labels(place for path in paths for place in _runs_below(path.resolve()))
+    if not found:
         said = ", ".join(map(str, paths))
         raise RunError(f"{said}: no run directory there (a folder with config.yaml and status)")
-    names = [place.name for place in places]
-    return [
-        _read(place, place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}")
-        for place in places
-    ]
+    return [_read(place, name) for place, name in found.items()]
 
 
 def _runs_below(folder: Path) -> Iterator[Path]:
@@ -92,8 +79,8 @@ def _read(place: Path, name: str) -> Record:
         if not isinstance(config, dict):
             raise RunError("config.yaml: not a config")
         record.config = config
-        record.kind = next((kind for key, kind in KINDS.items() if key in config), "unknown")
-        record.model = _model(config)
+        record.model = model_of(config)
+        record.command = record.run.command or "unknown"
     if (place / "summary.json").is_file():
         with record.noting("summary.json"):
             summary = record.run.read_json("summary")
@@ -103,14 +90,3 @@ def _read(place: Path, name: str) -> Record:
     if record.notes:
         record.status = "damaged"
     return record
-
-
-def _model(config: dict[str, Any]) -> str:
-    if "command" in config:
-        return f"{config['command']} {Path(str(config.get('config'))).stem}"
-    engine = config.get("engine") or {}
-    model = config.get("subject") or engine.get("model") or config.get("model") or config.get("rule_following") or ""
-    if isinstance(model, dict):
-        said = [model.get(key) for key in ("name", "size", "encoding", "kind")]
-        model = " ".join(str(part) for part in said if part)
-    return str(model)

@@ -62,7 +62,7 @@ def row(number: int, record: Record, found: Sequence[Series]) -> Row:
 
 def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
     """The scores of a run by the name of what was scored, the latest ones first."""
-    if record.kind == "adder" and isinstance(estimate := record.summary.get("exact_match"), dict):
+    if record.command == "adder" and isinstance(estimate := record.summary.get("exact_match"), dict):
         return {"": Estimate(**estimate)}
     parts = {}
     for one in reversed(found):
@@ -78,7 +78,7 @@ def fold(rows: Sequence[Row]) -> list[Fold]:
     groups: dict[str, list[Row]] = {}
     for one in rows:
         setting = {key: value for key, value in one.record.config.items() if key not in _OF_ONE_RUN}
-        groups.setdefault(json.dumps([one.record.kind, setting], default=str), []).append(one)
+        groups.setdefault(json.dumps([one.record.command, setting], default=str), []).append(one)
     folded = []
     for members in groups.values():
         seeds = [one.record.config.get("seed") for one in members]

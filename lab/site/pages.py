@@ -23,7 +23,7 @@ from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
-from lab.runs import Run
+from lab.runs import Run, put_in_place
 from lab.site import experiments, overview, run_page, samples, series, training
 from lab.site.gather import Record
 from lab.site.overview import Best, Fold
@@ -59,9 +59,7 @@ class Shown(NamedTuple):
 
 
 def write(records: Sequence[Record], out: Path, log: Path) -> Path:
-    """Writes the site and returns the path of its page.
-
-    The site is made beside `out` and then moved there as a whole.
+    """Writes the site as a whole, or not at all, and returns the path of its page.
 
     Args:
         records: the runs to show.
@@ -72,23 +70,13 @@ def write(records: Sequence[Record], out: Path, log: Path) -> Path:
     """
     check(out)
     out = out.resolve()
-    staged = out.with_name(f".{out.name}.{secrets.token_hex(4)}")
-    discarded = staged.with_name(f"{staged.name}.old")
     try:
-        staged.mkdir(parents=True)
-        page = render(collect(records, log, staged))
-        (staged / "index.html").write_text(page, encoding="utf-8", errors="backslashreplace")
-        check(out)
-        if out.exists():
-            out.rename(discarded)
-        staged.rename(out)
+        with put_in_place(out, replace=True) as staged:
+            page = render(collect(records, log, staged))
+            (staged / "index.html").write_text(page, encoding="utf-8", errors="backslashreplace")
+            check(out)
     except OSError as error:
         raise RunError(f"{out}: {error.strerror or error}") from error
-    finally:
-        if discarded.exists() and not out.exists():
-            discarded.rename(out)
-        for left in (staged, discarded):
-            shutil.rmtree(left, ignore_errors=True)
     return out / "index.html"
 
 
@@ -172,19 +160,19 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[
         file = f"runs/{number}/lengths-{place}"
         write_script(file, one.lengths, folder)
         data["series"].append({**_entry(one, number), "file": file, "set": sets.get(one.samples)})
-    if record.kind == "cost" and record.summary:
+    if record.command == "cost" and record.summary:
         with record.noting("summary.json"):
             shown.costs.append(
                 (record.name, list(cost.all_tables(CostSummary.model_validate(record.summary)).values()))
             )
     page = record.run.path / "page.html"
-    if record.kind == "probing" and page.is_file():
+    if record.command == "probe" and page.is_file():
         (folder / "probing").mkdir(exist_ok=True)
         shutil.copyfile(page, folder / "probing" / f"{number}.html")
         shown.probing.append(record)
     trained = _write_training(number, record, folder)
     run_page.write(f"runs/{number}", record, overview.scores(record, found), folder)
-    facts = {"name": record.name, "kind": record.kind, "model": record.model, "status": record.status}
+    facts = {"name": record.name, "command": record.command, "model": record.model, "status": record.status}
     data["runs"].append({**facts, "notes": record.notes, "training": trained})
     return found
 

@@ -44,20 +44,8 @@ FACT = 300
 """The most characters of a short fact, such as an operand."""
 
 _READINGS = ("strict", "loose", "final")
-_TOLD = {
-    "index",
-    "task",
-    "task_key",
-    "representation",
-    "length",
-    "digits",
-    "prompt",
-    "text",
-    "reasoning",
-    "answer",
-    "outcome",
-}
-_TOLD |= {*_READINGS, "given", "exact_match", "digit_match", "dlength", "api_error", "error", "model"}
+_TOLD = {"index", "task", "task_key", "representation", "length", "digits", "prompt", "text", "reasoning", "answer"}
+_TOLD |= {*_READINGS, "outcome", "given", "exact_match", "digit_match", "dlength", "api_error", "error", "model"}
 """Fields that have their own place on a card; the other fields are its facts."""
 
 

@@ -55,7 +55,7 @@ def task_rows() -> list[dict[str, Any]]:
 def of_record(record: Record) -> list[Series]:
     """The series of a run; empty if it has no scores. Raises RunError if the summary is from another version."""
     summary, name = record.summary, record.name
-    if not summary or record.kind in ("adder", "cost", "probing"):
+    if not summary or record.command in ("adder", "cost", "probe"):
         return []
     if summary.get("version") != VERSION:
         raise RunError("summary.json: from another version of the lab; run its command again with resume=true")
@@ -78,12 +78,8 @@ def published() -> list[Series]:
             label = f"{row.model}{shots} (paper, {row.source})"
             cells = found.setdefault(label, Series(label, "published", samples="")).ranges.setdefault(row.task, {})
             for name, value in row.ranges.items():
-                cells.setdefault(name, [[None] * len(METRICS)])[0][METRICS.index(row.metric)] = [
-                    value,
-                    None,
-                    None,
-                    None,
-                ]
+                estimates = cells.setdefault(name, [[None] * len(METRICS)])[0]
+                estimates[METRICS.index(row.metric)] = [value, None, None, None]
     return list(found.values())
 
 

@@ -41,12 +41,12 @@ def ended(status: int) -> str:
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 
-def last_lines(log: Path, count: int = LAST_LINES) -> str:
+def last_lines(log: Path) -> str:
     """The last lines of a log, indented. If they contain lines that begin with "error: ", only those are returned.
 
     A line in which a progress bar was redrawn is shown in its last state.
     """
     lines = log.read_bytes()[-100_000:].decode(errors="replace").split("\n") if log.exists() else ["(no log)"]
     shown = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
-    told = [line for line in shown[-count:] if line.startswith("error: ")]
-    return "\n".join(f"    {line[:400]}" for line in told or shown[-count:])
+    told = [line for line in shown[-LAST_LINES:] if line.startswith("error: ")]
+    return "\n".join(f"    {line[:400]}" for line in told or shown[-LAST_LINES:])

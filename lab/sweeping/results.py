@@ -51,7 +51,7 @@ def write(results: LengthCurvesResults | ValuesResults, rows: Sequence[Row], tit
             table = _length_curves([row for row in rows if row.runs], title, figure)
         case ValuesResults():
             table = _values(results, rows, title, figure)
-    run.write_text("table.md", f"{title}\n\n{table.markdown()}")
+    run.write_text("table.md", table.page())
     run.write_text("results.csv", table.csv())
     return table
 
@@ -64,7 +64,7 @@ def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
         curves[label] = length_curves.together([curves.get(label, {}), found])
     trained = yaml.safe_load(rows[0].runs[0].config)["data"]["lengths"]
     draw_length_curves(curves, tuple(trained), title, figure)
-    return length_curves.exact_match_table(curves, title)
+    return length_curves.by_metric(curves, title, "exact_match")
 
 
 def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Path) -> Table:

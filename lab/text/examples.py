@@ -22,6 +22,11 @@ Prompt: TypeAlias = str | tuple[Message, ...]
 """Either raw text or the messages of a chat."""
 
 
+def plain(prompt: Prompt) -> str | list[dict[str, str]]:
+    """A prompt as JSON holds it."""
+    return prompt if isinstance(prompt, str) else [message._asdict() for message in prompt]
+
+
 class Example(NamedTuple):
     prompt: str
     completion: str

@@ -32,17 +32,8 @@ RULES = Path(__file__).parent / "rules"
 
 CALLS = ("int", "str", "len", "max", "min", "abs", "bool", "range")
 METHODS = (
-    "count",
-    "lstrip",
-    "rstrip",
-    "strip",
-    "zfill",
-    "ljust",
-    "rjust",
-    "split",
-    "replace",
-    "startswith",
-    "endswith",
+    *("count", "lstrip", "rstrip", "strip", "zfill", "ljust", "rjust"),
+    *("split", "replace", "startswith", "endswith"),
 )
 STATEMENTS = (
     *(ast.Assign, ast.AugAssign, ast.If, ast.While, ast.For),
@@ -232,13 +223,9 @@ def _reachable(entry: str, texts: dict[str, str], file: str) -> set[str]:
         except SyntaxError:  # no longer valid: it had only a docstring, or a constant became def f(3):
             why = "has no statement, or uses the name of a constant of the file for something else"
             raise RuleError(f"rule {file}: {name} {why}") from None
-        called = {node.func.id for node in ast.walk(tree) if _is_call(node)}  # type: ignore[attr-defined]
-        waiting += (called & set(texts)) - found
+        called = {node.func.id for node in ast.walk(tree) if calls_rule(node, set(texts))}  # type: ignore[attr-defined]
+        waiting += called - found
     return found
-
-
-def _is_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def calls_rule(node: ast.AST | None, functions: "dict[str, ast.FunctionDef] | set[str]") -> bool:

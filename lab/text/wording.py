@@ -128,12 +128,7 @@ SYSTEM_MESSAGE = (
     '[YOUR ANSWER]. The final answer must strictly match the format r"{pattern}".'
 )
 
-API_PATTERNS = {
-    "integer": r"\d+",
-    "float": r"\d+\.\d+",
-    "fraction": r"\d+/\d+",
-    "scientific": r"\d+\.\d+e\d+",
-}
+API_PATTERNS = {"integer": r"\d+", "float": r"\d+\.\d+", "fraction": r"\d+/\d+", "scientific": r"\d+\.\d+e\d+"}
 
 
 def _announced(text: str) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from lab.progress import progress_bar
 from lab.runs import Record, Run
@@ -19,9 +19,7 @@ class MetricsFile(TrainerCallback):
     def __init__(self, run: Run) -> None:
         self.run = run
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any
-    ) -> None:
+    def on_log(self, args, state, control, logs: Any = None, **kwargs: Any) -> None:
         record = {name: logs[key] for key, name in _RECORDED.items() if key in logs}
         if record and state.is_world_process_zero:
             self.run.append("metrics", [{"step": state.global_step, **record}])
@@ -30,7 +28,7 @@ class MetricsFile(TrainerCallback):
 class ValidateLastStep(TrainerCallback):
     """Validates after the last step, even if it is not a multiple of evaluate_every."""
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, args, state, control, **kwargs: Any) -> None:
         control.should_evaluate |= state.global_step >= state.max_steps
 
 
@@ -41,17 +39,13 @@ class TrainingProgress(TrainerCallback):
         self.bar = progress_bar()
         self.losses: dict[str, float] = {}
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args, state, control, **kwargs: Any) -> None:
         self.item = self.bar.add_task("training", total=state.max_steps, completed=state.global_step, note="")
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, args, state, control, **kwargs: Any) -> None:
         self.bar.update(self.item, completed=state.global_step)
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any
-    ) -> None:
+    def on_log(self, args, state, control, logs: Any = None, **kwargs: Any) -> None:
         self.losses |= {_RECORDED[key]: logs[key] for key in ("loss", "eval_loss") if key in logs}
         note = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.losses.items())
         self.bar.update(self.item, note=note)
@@ -76,12 +70,10 @@ class MeasureWhileTraining(TrainerCallback):
         """`batch_size`: problems in an optimizer step."""
         self.run, self.measure, self.batch_size = run, measure, batch_size
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args, state, control, **kwargs: Any) -> None:
         self.run.rewrite("curve", [row for row in self.run.read("curve") if row["step"] <= state.global_step])
 
-    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_evaluate(self, args, state, control, **kwargs: Any) -> None:
         points = self.measure(state.global_step, state.global_step * self.batch_size)
         self.run.append("curve", [point.to_json() for point in points])
 
@@ -93,9 +85,7 @@ class KeepSteps(TrainerCallback):
         """`beside`: further text files for the model's folder, by name."""
         self.folder, self.config, self.beside = run.path / "steps", run.config, beside
 
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
-    ) -> None:
+    def on_evaluate(self, args, state, control, model: Any = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
             return
         folder = self.folder / f"{state.global_step:07}"
@@ -113,13 +103,6 @@ class ForgetAtStages(TrainerCallback):
     def __init__(self, removal: Removal) -> None:
         self.removal = removal
 
-    def on_step_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        optimizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_step_begin(self, args, state, control, optimizer: Any = None, **kwargs: Any) -> None:
         if self.removal.begins(state.global_step):
             optimizer.state.clear()

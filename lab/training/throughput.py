@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import PreTrainedModel, TrainerCallback
 
 from lab.text.examples import IGNORED
 
@@ -36,21 +36,17 @@ class ThroughputMeter(TrainerCallback):
         self.operations, self.samples = operations_a_step, samples_a_step
         self.seconds, self.steps, self.began = 0.0, -1, 0.0
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
-    ) -> None:
+    def on_step_end(self, args, state, control, **kwargs: object) -> None:
         self.steps += 1
         now = time.perf_counter()
         if self.steps:
             self.seconds += now - self.began
         self.began = now
 
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
-    ) -> None:
+    def on_evaluate(self, args, state, control, **kwargs: object) -> None:
         self.began = time.perf_counter()
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object) -> None:
+    def on_save(self, args, state, control, **kwargs: object) -> None:
         self.began = time.perf_counter()
 
     def found(self, matrix_products: float) -> Throughput | None:
@@ -80,8 +76,9 @@ def _weights(module: nn.Module) -> int:
     return sum(part.weight.numel() for part in module.modules() if isinstance(part, nn.Linear))
 
 
-def matrix_product_rate(device: torch.device, dtype: torch.dtype, size: int = 1024) -> float:
+def matrix_product_rate(device: torch.device, dtype: torch.dtype) -> float:
     """Operations a second of products of square matrices: the best of several tries. Takes about half a second."""
+    size = 1024
     a_NN = torch.randn(size, size, device=device).to(dtype)
     best, ends = 0.0, time.perf_counter() + 0.5
     while not best or time.perf_counter() < ends:

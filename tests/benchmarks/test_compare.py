@@ -23,7 +23,7 @@ def summary_of(benchmark):
     answer = Completion("7", 1, 1, 0.1, "stop")
     asked = range(len(benchmark))
     return benchmark.summarize(
-        [Sample(i, benchmark.question(i), "", answer, *benchmark.score(i, answer)) for i in asked]
+        [Sample(i, benchmark.problems[i], "", answer, *benchmark.score(i, answer)) for i in asked]
     )
 
 

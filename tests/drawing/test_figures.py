@@ -3,12 +3,15 @@ import hashlib
 import matplotlib
 import pytest
 
-from lab.drawing.figures import COLORS, figure_at, panels
+from lab.drawing.figures import COLORS, figure_at, line_with_band
 from lab.numbers.statistics import wilson
 
 
 def draw(path):
-    panels({"add": {"graft": {8: wilson(9, 10), 100: wilson(8, 10)}}}, "digits", "Sums", path)
+    with figure_at(path, (3, 2)) as figure:
+        axes = figure.subplots()
+        line_with_band(axes, {8: wilson(9, 10), 100: wilson(8, 10)}, color=COLORS[0])
+        axes.set_xlabel("digits")
     return [hashlib.sha256(path.with_suffix(end).read_bytes()).hexdigest() for end in (".png", ".svg")]
 
 

@@ -5,15 +5,10 @@ from hypothesis import strategies as st
 from lab.errors import TaskError
 from lab.numbers.additions import (
     STRATA,
-    STREAMS,
     VARIED,
     addition,
-    float_addition,
-    float_subtraction,
-    subtraction,
     vary,
 )
-from lab.numbers.representations import Float
 from lab.numbers.sampling import Cell, problem, task_of
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS
@@ -26,37 +21,6 @@ def test_every_stratum_adds_up_and_has_its_length(stratum, length, seed, index):
     assert max(len(item.a), len(item.b)) == length
     assert item == addition(stratum, length, seed, index)
     assert "0" not in (item.a[0], item.b[0])
-
-
-@given(st.sampled_from(sorted(STRATA)), st.integers(1, 120), st.integers(0, 10**6))
-def test_a_subtraction_is_the_addition_of_its_stratum_turned_round(stratum, length, index):
-    added, item = addition(stratum, length, 0, index), subtraction(stratum, length, 0, index)
-    assert (item.a, item.b, item.answer) == (added.answer, added.b, added.a)
-    assert int(item.answer) == int(item.a) - int(item.b)
-    assert item.length == length
-    assert task_of(item).key == "sub_integer"
-
-
-@given(st.sampled_from(sorted(STRATA)), st.integers(1, 60), st.integers(0, 10**6))
-def test_an_addition_of_floats_is_one_of_integers_with_a_point_in_the_middle(stratum, length, index):
-    added, item = addition(stratum, 2 * length, 0, index), float_addition(stratum, length, 0, index)
-    for text, digits in ((item.a, added.a), (item.b, added.b), (item.answer, added.answer)):
-        assert Float.parse(text).scaled(-length) == int(digits)
-        assert str(Float.parse(text)) == text
-    assert item.length == length
-    turned = float_subtraction(stratum, length, 0, index)
-    assert (turned.a, turned.b, turned.answer) == (item.answer, item.b, item.a)
-
-
-def test_a_carry_runs_through_the_point():
-    item = float_addition("nines_short", 3, 0, 0)
-    assert "999.999" in (item.a, item.b)
-    assert item.answer.startswith("100")
-
-
-def test_streams_are_named_by_their_tasks():
-    for key, stream in STREAMS.items():
-        assert task_of(stream("uniform", 3, 0, 0)).key == key
 
 
 def test_nines_and_a_short_number_carry_through_every_place():

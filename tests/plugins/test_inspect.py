@@ -21,7 +21,7 @@ from inspect_ai.model import (
 from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.plugins.inspect_tasks import carry_free, nupa, two_integers
-from lab.plugins.shared import Untokenized, figures, open_cached
+from lab.plugins.shared import figures, open_cached
 
 pytestmark = pytest.mark.slow
 
@@ -58,8 +58,8 @@ def reply(index, answer):
 
 def replies(benchmark):
     """What is said to every question, by its last message."""
-    requests = benchmark.requests(Untokenized())
-    return {text(r.prompt): reply(i, benchmark.question(i).answer) for i, r in enumerate(requests)}
+    requests = benchmark.requests()
+    return {text(r.prompt): reply(i, benchmark.problems[i].answer) for i, r in enumerate(requests)}
 
 
 def text(prompt):
@@ -68,7 +68,7 @@ def text(prompt):
 
 def our_means(benchmark):
     scores = [
-        figures(benchmark.score(i, Completion(reply(i, benchmark.question(i).answer), 1, 1, 0.0, "stop")))
+        figures(benchmark.score(i, Completion(reply(i, benchmark.problems[i].answer), 1, 1, 0.0, "stop")))
         for i in range(len(benchmark))
     ]
     return {name: mean(score[name] for score in scores) for name in scores[0]}
@@ -87,7 +87,7 @@ def test_inspect_finds_the_numbers_that_nupa_finds(tmp_path, setting, shots):
         return known[messages[-1].text]
 
     log = run(nupa(tasks, problems_per_range=3, setting=setting, shots=shots, seed=5), answer, tmp_path)
-    for request in ours.requests(Untokenized()):
+    for request in ours.requests():
         messages = request.prompt if not isinstance(request.prompt, str) else (("user", request.prompt),)
         assert asked[text(request.prompt)] == [tuple(message) for message in messages]
     found, expected = means(log), our_means(ours)
@@ -95,7 +95,7 @@ def test_inspect_finds_the_numbers_that_nupa_finds(tmp_path, setting, shots):
     assert found["exact_match_loose"]["grouped_add_integer"] == pytest.approx(8 / 12)
     assert found["exact_match_loose"]["stderr"] > 0
     assert log.plan.config.temperature == 0
-    assert log.plan.config.max_tokens == max(r.max_tokens for r in ours.requests(Untokenized()))
+    assert log.plan.config.max_tokens == max(r.max_tokens for r in ours.requests())
 
 
 def test_inspect_finds_the_numbers_that_the_sums_find(tmp_path):
@@ -107,7 +107,7 @@ def test_inspect_finds_the_numbers_that_the_sums_find(tmp_path):
         found = means(log)
         assert {name: metrics["mean"] for name, metrics in found.items()} == pytest.approx(our_means(ours))
         sample = log.samples[1]
-        assert (sample.target, sample.metadata["index"]) == (ours.question(1).answer, 1)
+        assert (sample.target, sample.metadata["index"]) == (ours.problems[1].answer, 1)
         assert sample.scores["readings"].metadata["outcome"] == "parse_error"
 
 
@@ -129,7 +129,7 @@ def test_thoughts_and_a_spent_budget_reach_the_score(tmp_path):
 
 def _carry_free():
     ours = open_cached(CarryFreeConfig(problems_per_length=1, language="en").model_dump_json(), 0)
-    return ours.requests(Untokenized()), ours.problems
+    return ours.requests(), ours.problems
 
 
 def test_a_single_task_may_be_named_and_an_unknown_one_is_refused():

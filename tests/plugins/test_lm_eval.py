@@ -11,7 +11,7 @@ from lab.config.evaluation import CarryFreeConfig, NupaConfig, TwoIntegersConfig
 from lab.inference.engine import Completion
 from lab.numbers.tasks import TASKS
 from lab.plugins.lm_eval import process_results, tasks_folder
-from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, Untokenized, completed, figures, open_cached
+from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, completed, figures, open_cached
 
 pytest.importorskip("lm_eval")
 
@@ -80,7 +80,7 @@ def test_lm_eval_loads_every_task(folder):
         assert task.config.generation_kwargs["until"] == []
         assert task.config.num_fewshot == 0
         doc = task.eval_docs[0]
-        asked = open_cached(doc["benchmark"], doc["problem_seed"]).requests(Untokenized())
+        asked = open_cached(doc["benchmark"], doc["problem_seed"]).requests()
         assert len(task.eval_docs) == len(asked) > 1
         # The one budget of a task holds for all of its lengths.
         assert max(r.max_tokens for r in asked) <= task.config.generation_kwargs["max_gen_toks"]
@@ -103,9 +103,9 @@ def test_lm_eval_finds_the_numbers_that_the_benchmarks_find(folder):
     ours["carry_free"] = open_cached(config.model_dump_json(), 3)
     for name, benchmark in ours.items():
         asked = [request for request in parrot.asked if request.task_name == name]
-        assert [request.args[0] for request in asked] == [text(r.prompt) for r in benchmark.requests(Untokenized())]
+        assert [request.args[0] for request in asked] == [text(r.prompt) for r in benchmark.requests()]
         scores = [
-            figures(benchmark.score(i, Completion(reply(i, benchmark.question(i).answer), 1, 1, 0.0, "stop")))
+            figures(benchmark.score(i, Completion(reply(i, benchmark.problems[i].answer), 1, 1, 0.0, "stop")))
             for i in range(len(benchmark))
         ]
         found = {key.removesuffix(",none"): value for key, value in results["results"][name].items()}

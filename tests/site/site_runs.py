@@ -46,4 +46,4 @@ def write_run(folder: Path, name: str, config: str, status: str = "finished", **
 
 
 NUPA = "engine: {kind: local, model: {name: toy}}\nbenchmark: {kind: nupa}\n"
-SCRATCH = "model: {size: 0.2M, encoding: rope}\ntokenizer: {kind: aligned}\ndata: {lengths: [1, 4]}\n"
+SCRATCH = "model: {size: 0.2M, encoding: rope}\ntokenizer: {kind: aligned}\nformat: {}\ndata: {lengths: [1, 4]}\n"

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.config.commands import command_of
 from lab.errors import RunError
 from lab.numbers.metrics import score
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.site import experiments, overview, pages, run_page, samples, series, training
-from lab.site.gather import KINDS, gather
+from lab.site.gather import gather
 from lab.site.scripts import as_json
 from lab.sweeping.config import COMMANDS, SweepConfig
 from tests.site.site_runs import NUPA, SCRATCH, estimate, nupa_part, write_run
@@ -20,9 +21,9 @@ from tests.site.site_runs import NUPA, SCRATCH, estimate, nupa_part, write_run
 def test_runs_are_found_below_a_folder_and_named_once_whatever_state_they_are_in(runs):
     found = {record.name: record for record in gather([runs, runs / "first"])}
     assert sorted(found) == ["damaged", "first", "old", "probe", "scratch", "second", "unfinished"]
-    assert (found["scratch"].kind, found["scratch"].model) == ("from scratch", "0.2M rope")
+    assert (found["scratch"].command, found["scratch"].model) == ("pretrain", "0.2M rope")
     assert (found["unfinished"].status, found["unfinished"].notes) == ("running", [])
-    assert (found["damaged"].kind, found["damaged"].status) == ("unknown", "damaged")
+    assert (found["damaged"].command, found["damaged"].status) == ("unknown", "damaged")
     assert [note.split(":")[0] for note in found["damaged"].notes] == ["config.yaml", "summary.json"]
 
 
@@ -47,17 +48,22 @@ def test_a_run_whose_process_was_killed_is_interrupted_and_one_that_is_held_is_r
     assert [record.status for record in gather([tmp_path])] == ["interrupted"]
 
 
-def test_every_command_has_a_kind_of_its_own():
-    """By the keys of the config's schema, so that a command that is new is missed."""
-    schemas = [command.schema for command in COMMANDS.values()] + [SweepConfig]
-    kinds = [next((kind for key, kind in KINDS.items() if key in schema.model_fields), "") for schema in schemas]
-    assert sorted(kinds) == sorted(KINDS.values())
+def test_the_command_of_a_run_that_did_not_record_it_follows_from_its_config():
+    for name, command in COMMANDS.items():
+        assert command_of(command.schema.model_fields) == name
+    assert command_of(SweepConfig.model_fields) == "sweep"
+
+
+def test_a_recorded_command_comes_before_what_the_config_looks_like(tmp_path):
+    run = write_run(tmp_path, "run", NUPA)
+    (run / "environment.json").write_text('{"command": "probe"}')
+    assert [record.command for record in gather([tmp_path])] == ["probe"]
 
 
 def test_a_sweep_is_called_one_and_names_its_command_and_config(tmp_path):
     write_run(tmp_path, "grid", "command: pretrain\nconfig: ../scratch_add.yaml\nseeds: [0, 1]\n")
     (record,) = gather([tmp_path])
-    assert (record.kind, record.model) == ("sweep", "pretrain scratch_add")
+    assert (record.command, record.model) == ("sweep", "pretrain scratch_add")
 
 
 def test_runs_of_the_same_name_go_by_their_folders_too(tmp_path, runs):

@@ -21,7 +21,7 @@ def measured(name: str, benchmark: Nupa, engine: LocalEngine | PlainEngine, run:
         run: the run directory that records samples and costs.
     """
     stem = name.replace(", ", "_").replace(" ", "_")
-    requests = benchmark.requests(engine)
+    requests = benchmark.requests(engine.count_tokens)
     for _ in engine.generate([requests[0]._replace(max_tokens=32)]):
         pass  # warm up: work that a device does only once is not part of the cost
     meter = Meter(engine, run, f"passes_{stem}")

@@ -4,16 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from lab.benchmarks.results import (
-    VERSION,
-    CostRatios,
-    Costs,
-    CostSummary,
-    Sample,
-    TaskCosts,
-    VariantCosts,
-    grouped,
-)
+from lab.benchmarks.results import VERSION, CostRatios, Costs, CostSummary, Sample, TaskCosts, VariantCosts, grouped
 from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, wilson
 
 

@@ -96,11 +96,6 @@ def in_short(summary: CostSummary) -> list[str]:
     ]
 
 
-def page(*tables: Table) -> str:
-    """The tables as Markdown, each under its title."""
-    return "\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables)
-
-
 def tasks(summary: CostSummary) -> list[str]:
     return list(summary.direct["direct"].tasks)
 

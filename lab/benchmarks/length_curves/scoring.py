@@ -5,14 +5,14 @@ a completion is either a number in that notation or no answer.
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import mean
 
 import torch
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.benchmarks.benchmark import ask
+from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.results import Curve, CurvePoint, Curves, Reading, Sample, Scored, Scores, grouped
 from lab.errors import ModelError
 from lab.inference.engine import Completion, Engine, Request
@@ -46,8 +46,8 @@ def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Proble
     return problems
 
 
-class LengthCurves:
-    """A `Benchmark`: problems in the notation of a model."""
+class LengthCurves(Benchmark[Problem]):
+    """Problems in the notation of a model."""
 
     def __init__(self, problems: Sequence[Problem], notation: ScratchNotation, trained: range = range(0)) -> None:
         """
@@ -64,10 +64,7 @@ class LengthCurves:
         seen = sorted(found & set(self.trained))
         return f"no test split: problems of {seen} digits may have been trained on" if seen else ""
 
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def requests(self, engine: Engine) -> list[Request]:
+    def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
         """The requests, in one group per task and length.
 
         The token budget of a group fits its longest answer, however this is cut into tokens. Requests are made only
@@ -102,9 +99,6 @@ class LengthCurves:
                 f"answers of {digits} digits wrap around the {config.largest} coupled ids, so that places would be "
                 f"mixed up: model.positions.largest should be at least {digits + 2}"
             )
-
-    def question(self, index: int) -> Problem:
-        return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
         """The only reading. A completion that did not end cannot match, but its digits and its length are scored."""

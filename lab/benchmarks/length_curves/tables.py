@@ -77,21 +77,15 @@ def all_tables(curves: Mapping[str, Curves]) -> dict[str, Table]:
     return {metric: by_metric(curves, f"By length: {name}", metric) for metric, name in METRIC_NAMES.items()}
 
 
-def exact_match_table(curves: Mapping[str, Curves], title: str, lengths: Sequence[int] | None = None) -> Table:
-    """Exact match in the layout of the paper's Tables 16 and 17."""
-    return by_metric(curves, title, "exact_match", lengths)
-
-
-def by_metric(curves: Mapping[str, Curves], title: str, metric: str, lengths: Sequence[int] | None = None) -> Table:
-    """One row per task and model, one column per length.
+def by_metric(curves: Mapping[str, Curves], title: str, metric: str) -> Table:
+    """One row per task and model, one column per length: the layout of the paper's Tables 16 and 17.
 
     Args:
         curves: the curves of each model, by label.
         title: the title of the table.
         metric: exact_match, digit_match or dlength.
-        lengths: the lengths to show; if not given, every length that any model was measured at.
     """
-    shown = lengths or sorted({length for curve in curves.values() for found in curve.values() for length in found})
+    shown = sorted({length for curve in curves.values() for found in curve.values() for length in found})
     rows = [
         (task, label, *(_cell(curve[task].get(length), metric) for length in shown))
         for task in dict.fromkeys(task for curve in curves.values() for task in curve)

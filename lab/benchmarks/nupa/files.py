@@ -76,38 +76,6 @@ def write_published(problems: Iterable[Problem], path: Path) -> None:
     path.write_text(json.dumps(_grouped(texts), indent=1), encoding="utf-8")
 
 
-CARD = """\
----
-license: apache-2.0
-language: [en]
-pretty_name: NUPA test, exact
-task_categories: [text-generation]
-size_categories: [{size}]
-configs:
-- config_name: default
-  data_files:
-  - split: test
-    path: data/test.parquet
----
-# NUPA test problems
-
-{count} test problems of {tasks} tasks of the Number Cookbook (arXiv 2411.03766), made by the number lab from seed
-{seed} with exact arithmetic. Numbers are non-negative. No code or data released with the paper is included.
-
-| column | what it is |
-|---|---|
-| task, representation | one of the 53 tasks, such as add and integer |
-| a, b | operands as canonical text; b is null if a task has only one |
-| answer | the exact answer; significant figures round half up |
-| length | digits of the longest part of the longest operand |
-| range | S, M, L or XL (appendix A.1.6) |
-| prompt, completion | what a base model is given, and what a perfect one writes after it |
-
-An answer is right if its text is exactly the same. Digit match and dlength compare numbers part by part, integer parts
-from the right and decimals from the left (section 2.3).
-"""
-
-
 def write_dataset(problems: Sequence[Problem], seed: int, folder: Path) -> None:
     """Writes a Hugging Face dataset: data/test.parquet and its card, for `datasets.load_dataset(folder)`."""
     from datasets import Dataset
@@ -125,7 +93,8 @@ def write_dataset(problems: Sequence[Problem], seed: int, folder: Path) -> None:
     Dataset.from_list(rows).to_parquet(folder / "data" / "test.parquet")
     size = next(name for limit, name in _SIZES if len(rows) < limit)
     tasks = len({task_of(item).key for item in problems})
-    (folder / "README.md").write_text(CARD.format(size=size, count=len(rows), tasks=tasks, seed=seed))
+    card = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    (folder / "README.md").write_text(card.format(size=size, count=len(rows), tasks=tasks, seed=seed), encoding="utf-8")
 
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"), (10**12, "n>1M"))

@@ -1,10 +1,11 @@
 """The NUPA test (Number Cookbook, section 2): how its questions are asked in a wording, and how answers are scored."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Self
 
+from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.nupa import summary
 from lab.benchmarks.nupa.problems import problems_of, solved_before
 from lab.benchmarks.results import NupaSummary, Reading, Sample, Scored
@@ -22,8 +23,8 @@ from lab.text.notation import Notation
 from lab.text.wording import NotatedWording, Wording, wording_of
 
 
-class Nupa:
-    """A `Benchmark`: the same problems, in the same order, for every model and wording."""
+class Nupa(Benchmark[Problem]):
+    """The same problems, in the same order, for every model and wording."""
 
     def __init__(
         self, problems: Sequence[Problem], wording: Wording | None = None, surplus_tokens: int | None = None
@@ -87,20 +88,16 @@ class Nupa:
 
     @property
     def note(self) -> str:
-        """A caveat that readers of the figures should know; usually empty."""
         if not self.left_out:
             return ""
         return f"left out because they need more than {self.wording.window} tokens: {dict(self.left_out)}"
 
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def requests(self, engine: Engine) -> list[Request]:
+    def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
         """A request per problem, in one group per task; token budgets fit the longest answer of a task and length."""
         longest: dict[tuple[str, int], int] = defaultdict(int)
         for item in self.problems:
             cell = task_of(item).key, item.length
-            longest[cell] = max(longest[cell], engine.count_tokens(self.wording.completion(item)))
+            longest[cell] = max(longest[cell], count_tokens(self.wording.completion(item)))
         return [self._request(item, longest[task_of(item).key, item.length]) for item in self.problems]
 
     def _request(self, item: Problem, answer_tokens: int) -> Request:
@@ -109,9 +106,6 @@ class Nupa:
         if isinstance(request.prompt, str):
             return request._replace(decided=partial(self.wording.decided, representation=task.answer))
         return request  # a message is complete only at its end
-
-    def question(self, index: int) -> Problem:
-        return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
         """The score in every reading, and for sums the class of the error (lab/numbers/taxonomy.py)."""

@@ -4,16 +4,15 @@ A summary covers the samples of one model in one setting (summary.py). Several s
 label.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lab.benchmarks.nupa.published import PUBLISHED, Published
 from lab.benchmarks.nupa.summary import DOMAINS, RANGES
 from lab.benchmarks.results import Figures, NupaSummary, Sample, TaskSummary, grouped
-from lab.drawing.tables import NOT_MEASURED, Table, number, percent, probability
+from lab.drawing.tables import NOT_MEASURED, Entry, Table, number, percent, probability
 from lab.numbers.metrics import METRICS
 from lab.numbers.paired import Difference, holm
-from lab.numbers.statistics import Estimate
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
 from lab.text.answers import READINGS
@@ -116,13 +115,12 @@ def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, pu
         reading: strict or loose.
         published: the paper's own rows to show beside them.
     """
-    show = number if metric == "dlength" else percent
     rows = []
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
             if task.key in summary:
                 parts = {**summary[task.key].ranges, **summary[task.key].domains}
-                cells = [show(_metric(parts.get(part), reading, metric)) for part in (*RANGES, *DOMAINS)]
+                cells = [_shown(parts.get(part), reading, metric) for part in (*RANGES, *DOMAINS)]
                 rows.append((task.key, label, *cells, " ".join(_n(parts.get(part)) for part in RANGES)))
         for row in published:
             if (row.task, row.metric) == (task.key, metric) and row.ranges:
@@ -138,17 +136,12 @@ def by_range(summaries: Mapping[str, NupaSummary], metric: str, reading: str, pu
 
 def by_length(summaries: Mapping[str, NupaSummary]) -> Table:
     """Every metric in both readings at every length: the data of length curves."""
-    rows = []
-    for task in tasks(*summaries.values()):
-        for label, summary in summaries.items():
-            lengths = summary[task.key].lengths if task.key in summary else {}
-            for length in sorted(lengths):
-                found = [
-                    (number if metric == "dlength" else percent)(lengths[length].metric(reading, metric))
-                    for metric in METRICS
-                    for reading in READINGS
-                ]
-                rows.append((task.key, label, str(length), *found, _n(lengths[length])))
+    rows = [
+        (key, label, str(length), *(_shown(figures, reading, metric) for metric in METRICS for reading in READINGS),
+         _n(figures))
+        for key, label, task in _answered(summaries)
+        for length, figures in sorted(task.lengths.items())
+    ]  # fmt: skip
     columns = [f"{metric.replace('_', ' ')}, {reading}" for metric in METRICS for reading in READINGS]
     return Table("NUPA by length (95 % interval)", ("task", "model", "length", *columns, "n"), rows, 3)
 
@@ -176,14 +169,12 @@ def digits(summaries: Mapping[str, NupaSummary], metric: str, published: Sequenc
 
 def readings(summaries: Mapping[str, NupaSummary]) -> Table:
     """Exact match in both readings: shows whether a model cannot compute, or does not answer as it was told to."""
-    rows = []
-    for task in tasks(*summaries.values()):
-        for label, summary in summaries.items():
-            domains = summary[task.key].domains if task.key in summary else {}
-            for name in DOMAINS:
-                if name in domains:
-                    both = [percent(domains[name].metric(reading, "exact_match")) for reading in READINGS]
-                    rows.append((task.key, label, name, *both, _n(domains[name])))
+    rows = [
+        (key, label, name, *(_shown(figures, reading, "exact_match") for reading in READINGS), _n(figures))
+        for key, label, task in _answered(summaries)
+        for name in DOMAINS
+        if (figures := task.domains.get(name))
+    ]
     columns = ("task", "model", "ranges", *READINGS, "n")
     return Table("NUPA, exact match, % (95 % interval), in both readings", columns, rows, 3)
 
@@ -191,15 +182,13 @@ def readings(summaries: Mapping[str, NupaSummary]) -> Table:
 def errors(summaries: Mapping[str, NupaSummary]) -> Table:
     """How integer sums and differences go wrong, by value, in the strict reading (lab/numbers/taxonomy.py)."""
     rows = [
-        (task.key, label, name, *(str(counts.get(kind, 0)) for kind in (*OUTCOMES, "api_error")))
-        for task in tasks(*summaries.values())
-        for label, summary in summaries.items()
+        (key, label, name, *(str(counts.get(kind, 0)) for kind in (*OUTCOMES, "api_error")))
+        for key, label, task in _answered(summaries)
         for name in RANGES
-        if task.key in summary and (counts := summary[task.key].errors.get(name))
+        if (counts := task.errors.get(name))
     ]
-    return Table(
-        "NUPA, errors of integer sums, number of answers", ("task", "model", "range", *OUTCOMES, "api_error"), rows, 3
-    )
+    columns = ("task", "model", "range", *OUTCOMES, "api_error")
+    return Table("NUPA, errors of integer sums, number of answers", columns, rows, 3)
 
 
 def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
@@ -207,15 +196,10 @@ def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
     of each task were left out because their trace does not fit the window.
     """
     rows = [
-        (
-            *(task.key, label, name),
-            *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)),
-            str(summary[task.key].left_out),
-        )
-        for task in tasks(*summaries.values())
-        for label, summary in summaries.items()
+        (key, label, name, *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)), str(task.left_out))
+        for key, label, task in _answered(summaries)
         for name in RANGES
-        if task.key in summary and (counts := summary[task.key].first_errors.get(name))
+        if (counts := task.first_errors.get(name))
     ]
     columns = ("task", "model", "range", "none", *KINDS, "left out of the task")
     return Table("NUPA, the first line that departs from a rule, number of answers", columns, rows, 3)
@@ -226,8 +210,17 @@ def tasks(*summaries: NupaSummary) -> list[Task]:
     return [task for key, task in TASKS.items() if any(key in summary for summary in summaries)]
 
 
-def _metric(figures: Figures | None, reading: str, metric: str) -> Estimate | None:
-    return figures and figures.metric(reading, metric)
+def _answered(summaries: Mapping[str, NupaSummary]) -> Iterator[tuple[str, str, TaskSummary]]:
+    """The key of each task with each model that was asked it, by label, and the summary of its answers."""
+    for task in tasks(*summaries.values()):
+        for label, summary in summaries.items():
+            if task.key in summary:
+                yield task.key, label, summary[task.key]
+
+
+def _shown(figures: Figures | None, reading: str, metric: str) -> Entry:
+    found = figures and figures.metric(reading, metric)
+    return number(found) if metric == "dlength" else percent(found)
 
 
 def _n(figures: Figures | None) -> str:

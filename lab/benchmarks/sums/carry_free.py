@@ -8,16 +8,17 @@ loose   the same, or else the last integer in the response
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, get_args
 
 import numpy as np
 
+from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
 from lab.benchmarks.sums.final_number import last_box
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import CarryFreeConfig
-from lab.inference.engine import Completion, Engine, Request
+from lab.inference.engine import Completion, Request
 from lab.numbers.sampling import philox
 from lab.numbers.taxonomy import unit_step
 
@@ -40,9 +41,7 @@ _LAST_INTEGER = re.compile(r"[0-9]+(?:[+-](?![0-9]))?")
 """For the reversed text; the last integer of 20+64 is 64."""
 
 
-class CarryFree:
-    note = ""
-
+class CarryFree(Benchmark[Sum]):
     def __init__(self, config: CarryFreeConfig, seed: int) -> None:
         self.config = config
         shortest, longest = config.lengths
@@ -52,15 +51,9 @@ class CarryFree:
             for item in distinct(_sums(length, seed), min(config.problems_per_length, _space(length)))
         ]
 
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def requests(self, engine: Engine) -> list[Request]:
+    def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
         prompt = PROMPTS[self.config.language]
         return [ask(f"{prompt}{item.int1}+{item.int2}", self.config.max_tokens) for item in self.problems]
-
-    def question(self, index: int) -> Sum:
-        return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
         """Both readings and the outcome.

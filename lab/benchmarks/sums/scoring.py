@@ -83,9 +83,7 @@ def summary(samples: Sequence[Sample], **counted: Any) -> SumsSummary:
         outcomes=_outcomes(came),
         outcome_shares=_outcome_shares(came),
         seconds=Seconds(
-            mean=bootstrap_mean(seconds) if came else None,
-            median=median(seconds) if came else None,
-            total=sum(seconds),
+            mean=bootstrap_mean(seconds) if came else None, median=median(seconds) if came else None, total=sum(seconds)
         ),
         tokens={
             kind: sum(getattr(sample.completion, f"{kind}_tokens") for sample in came)

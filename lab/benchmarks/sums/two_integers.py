@@ -9,16 +9,17 @@ Answers are compared by value: 007 is 7, +5 is 5.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, get_args
 
 import numpy as np
 
+from lab.benchmarks.benchmark import Benchmark
 from lab.benchmarks.results import Sample, Scored, Sum, SumsSummary, answered
 from lab.benchmarks.sums.final_number import final_number, marked
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import TwoIntegersConfig
-from lab.inference.engine import Completion, Engine, Request
+from lab.inference.engine import Completion, Request
 from lab.numbers.sampling import philox
 from lab.numbers.taxonomy import INTEGER, TAGS
 
@@ -42,21 +43,13 @@ _WORD = re.compile(r"(?<![\\\w])[^\W\d_]")
 r"""The start of a word. A LaTeX command such as \boxed is not a word, nor is the px of 46px."""
 
 
-class TwoIntegers:
-    note = ""
-
+class TwoIntegers(Benchmark[Sum]):
     def __init__(self, config: TwoIntegersConfig, seed: int) -> None:
         self.config = config
         self.problems = distinct(_sums(seed), config.problems)
 
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def requests(self, engine: Engine) -> list[Request]:
+    def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
         return [ask(PROMPT.format(**item._asdict()), self.config.max_tokens) for item in self.problems]
-
-    def question(self, index: int) -> Sum:
-        return self.problems[index]
 
     def score(self, index: int, completion: Completion) -> Scored:
         """All readings and the outcome. Remarks say why a response is not an integer, or describe a wrong sum."""

@@ -9,7 +9,7 @@ function openRun(name) {
     const said = await load(`runs/${place}/run`);
     const sets = DATA.sets.map((one, set) => [one, set]).filter(([one]) => one.run === place);
     return [
-      element("p", { class: "lead" }, `${run.kind}, ${run.status}${run.model ? `, ${run.model}` : ""}`),
+      element("p", { class: "lead" }, `${run.command}, ${run.status}${run.model ? `, ${run.model}` : ""}`),
       run.notes.length ? element("ul", {}, run.notes.map((note) => element("li", {}, visible(note)))) : null,
       said.found.length ? element("ul", { class: "found" }, said.found.map((line) => element("li", {}, visible(line)))) : null,
       said.scores.length ? table("Exact match in percent, strict reading (95 % interval)", ["problems", "exact match", "n"], said.scores.map(([label, text, n]) => [label || "all", text, n.toLocaleString("en")])) : null,

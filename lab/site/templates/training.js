@@ -7,7 +7,7 @@ function openTraining() {
   const choosers = document.getElementById("training-choosers");
   if (!options.length) { choosers.replaceChildren(absent()); return; }
   if (!choosers.children.length) {
-    const neural = options.filter(([place]) => DATA.runs[place].kind !== "adder");
+    const neural = options.filter(([place]) => DATA.runs[place].command !== "adder");
     (neural.length ? neural : options).slice(-4).forEach(([place]) => state.runs.add(place));
     choosers.replaceChildren(
       manyChecks("Runs", options, state.runs, changed, MOST),

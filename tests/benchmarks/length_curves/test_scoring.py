@@ -42,7 +42,7 @@ def test_the_budget_holds_every_answer_however_it_is_cut(kind):
     )
     problems = unseen_problems([Cell(MULTIPLY, n) for n in (3, 8, 20)], 0, 20)
     benchmark = LengthCurves(problems, notation)
-    for item, request in zip(problems, benchmark.requests(None), strict=True):  # type: ignore[arg-type]
+    for item, request in zip(problems, benchmark.requests(), strict=True):
         one_by_one = 2 * len(groups(item.answer, "aligned", 1, "right"))
         assert request.max_tokens > one_by_one
         assert request.prompt.endswith(" =")
@@ -53,7 +53,7 @@ def test_a_question_is_written_once_however_often_it_is_asked(monkeypatch):
     question = Notation.question
     monkeypatch.setattr(Notation, "question", lambda *given: written.append(given) or question(*given))
     benchmark = LengthCurves(unseen_problems([Cell(ADD, 4)], 0, 6), PLAIN)
-    assert benchmark.requests(None) == benchmark.requests(None)  # type: ignore[arg-type]
+    assert benchmark.requests() == benchmark.requests()
     assert len(written) == 6
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from lab.benchmarks.length_curves.tables import across_seeds, exact_match_table, together, while_training
+from lab.benchmarks.length_curves.tables import across_seeds, by_metric, together, while_training
 from lab.benchmarks.results import CurvePoint, Curves, Scores
 from lab.numbers.statistics import Estimate, student_mean, wilson
 from lab.runs import Run
@@ -27,7 +27,8 @@ def test_seeds_that_differ_have_students_interval_and_seeds_that_agree_that_of_a
 
 def test_a_table_has_a_column_a_length_and_leaves_out_what_was_not_measured():
     runs = [curve("add", n8=(90, 100), n9=(10, 100)), curve("max", n8=(100, 100))]
-    table = exact_match_table({"one": together(runs), "other": together([curve("add", n8=(0, 100)), runs[1]])}, "t")
+    shown = {"one": together(runs), "other": together([curve("add", n8=(0, 100)), runs[1]])}
+    table = by_metric(shown, "t", "exact_match")
     assert table.columns == ("task", "model", "d8", "d9")
     assert [str(cell) for cell in table.rows[0]] == ["add", "one", "90 (83-94)", "10 (6-17)"]
     assert [str(cell) for cell in table.rows[1]] == ["add", "other", "0 (0-4)", ""]

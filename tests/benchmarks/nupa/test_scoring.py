@@ -73,7 +73,7 @@ class Follower(Oracle):
 def test_followed_rules_are_read_at_their_end_and_their_first_wrong_line_is_told(tmp_path):
     problems = pick_problems(CELLS, 0, 4)
     benchmark, follower = Nupa(problems, RuleFollowing()), Follower(problems)
-    for request, item in zip(benchmark.requests(follower), problems, strict=True):
+    for request, item in zip(benchmark.requests(), problems, strict=True):
         assert "\nRule:\ndef " in request.prompt
         text = rule_following.completion(item)
         assert request.max_tokens >= len(text)
@@ -130,14 +130,14 @@ def test_a_budget_holds_the_longest_answer_of_its_task_and_length():
     problems = pick_problems(CELLS, 0, 10)
     for setting, surplus in {"base": 8, "chat": 64, "api": 64, "rule_following": 64}.items():
         wording = wording_of(setting)
-        requests = Nupa(problems, wording).requests(Oracle(problems))
+        requests = Nupa(problems, wording).requests()
         longest = defaultdict(int)
         for problem in problems:
             cell = problem.task, problem.length
             longest[cell] = max(longest[cell], len(wording.completion(problem)))
         for problem, request in zip(problems, requests, strict=True):
             assert request.max_tokens == longest[problem.task, problem.length] + surplus
-    assert Nupa(problems, surplus_tokens=4000).requests(Oracle(problems))[0].max_tokens > 4000
+    assert Nupa(problems, surplus_tokens=4000).requests()[0].max_tokens > 4000
 
 
 def test_what_is_on_disk_is_not_asked_again_and_the_summary_counts_everything(tmp_path):
@@ -216,16 +216,16 @@ def test_solved_examples_are_of_five_lengths_and_never_of_the_test(key):
 def test_the_examples_stand_before_the_question_as_lines_or_as_turns():
     problems = pick_problems(CELLS[:2], 0, 1)
     first, item = (
-        Nupa(problems, wording_of("base", solved=solved_before(problems, 5))).requests(Oracle(problems))[0].prompt,
+        Nupa(problems, wording_of("base", solved=solved_before(problems, 5))).requests()[0].prompt,
         problems[0],
     )
     lines = first.split("\n")
     assert len(lines) == 6
     assert lines[-1] == prompt(item)
     assert all("=" in line and not line.endswith("=") for line in lines[:-1])
-    chat = Nupa(problems, wording_of("chat", solved=solved_before(problems, 2))).requests(Oracle(problems))[0].prompt
+    chat = Nupa(problems, wording_of("chat", solved=solved_before(problems, 2))).requests()[0].prompt
     assert [message.role for message in chat] == ["user", "assistant"] * 2 + ["user"]
-    api = Nupa(problems, wording_of("api", solved=solved_before(problems, 1))).requests(Oracle(problems))[0].prompt
+    api = Nupa(problems, wording_of("api", solved=solved_before(problems, 1))).requests()[0].prompt
     assert [message.role for message in api] == ["system", "user", "assistant", "user"]
     assert api[0].content.endswith('must strictly match the format r"\\d+".')
     assert api[2].content.startswith("The answer is ")
@@ -234,8 +234,8 @@ def test_the_examples_stand_before_the_question_as_lines_or_as_turns():
 def test_a_limit_takes_questions_from_everywhere():
     problems = pick_problems(CELLS, 0, 10)
     some = Subset(Nupa(problems), 6)
-    assert [some.question(i).length for i in range(len(some))] == [3, 5, 9] * 2
-    assert len(some.requests(Oracle(problems))) == 6
+    assert [some.problems[i].length for i in range(len(some))] == [3, 5, 9] * 2
+    assert len(some.requests()) == 6
     assert len(Subset(Nupa(problems), 1000)) == 60
 
 

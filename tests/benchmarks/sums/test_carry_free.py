@@ -86,7 +86,7 @@ def test_a_length_gives_no_more_problems_than_it_has():
 
 
 def test_the_prompt_is_the_benchmarks_own_or_its_english_twin():
-    zh, en = (benchmark(Sum("20", "64"), language=language).requests(Fixed())[0] for language in ("zh", "en"))
+    zh, en = (benchmark(Sum("20", "64"), language=language).requests()[0] for language in ("zh", "en"))
     assert [tuple(message) for message in zh.prompt] == [
         ("user", r"列竖式计算表达式的值，计算结果放 \boxed{} 中，例如结果为2, 写成 \boxed{2}。表达式:20+64")  # noqa: RUF001
     ]
@@ -154,7 +154,7 @@ def test_an_answer_that_cannot_be_taken_has_its_kind(text, finish_reason, kind, 
 
 def test_a_sample_says_how_its_answer_is_wrong():
     item = Sum("4567", "4332")
-    assert facts(benchmark(item).question(0)) == {"int1": "4567", "int2": "4332", "answer": "8899", "digits": 4}
+    assert facts(benchmark(item).problems[0]) == {"int1": "4567", "int2": "4332", "answer": "8899", "digits": 4}
     assert score(r"\boxed{8900}", item=item) == {
         "strict": {"given": "8900", "success": False},
         "loose": {"given": "8900", "success": False},

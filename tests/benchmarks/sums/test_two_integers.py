@@ -73,7 +73,7 @@ def test_questions_are_distinct_and_those_of_the_seed():
 
 
 def test_the_prompt_is_the_benchmarks_own():
-    request = benchmark(Sum("12", "345")).requests(Fixed())[0]
+    request = benchmark(Sum("12", "345")).requests()[0]
     assert [tuple(message) for message in request.prompt] == [
         (
             "user",
@@ -88,7 +88,7 @@ def test_the_prompt_is_the_benchmarks_own():
 @pytest.mark.parametrize("text", ["357", " 357\n", "+357", "00357"])
 def test_an_ascii_integer_of_the_right_value_is_a_success(text):
     item = Sum("12", "345")
-    assert facts(benchmark(item).question(0)) == {"int1": "12", "int2": "345", "answer": "357", "digits": 3}
+    assert facts(benchmark(item).problems[0]) == {"int1": "12", "int2": "345", "answer": "357", "digits": 3}
     assert score(item, text) == {
         "strict": {"given": text.strip(), "success": True},
         "loose": {"given": text.strip(), "success": True},

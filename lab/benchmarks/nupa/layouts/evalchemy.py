@@ -38,15 +38,14 @@ class Row(Facts):
     """Only in NUPA5K."""
 
 
-def sampled(texts: Texts, each: int = EACH, seed: int = SEED) -> Iterator[Row]:
+def sampled(texts: Texts, each: int = EACH) -> Iterator[Row]:
     """The rows of NUPA.
 
     Args:
         texts: a published file. The order of its strata decides which texts are drawn.
         each: the most texts of a stratum.
-        seed: the seed of the draw.
     """
-    draw = random.Random(seed)
+    draw = random.Random(SEED)
     for task, groups in texts.items():
         for digits, group in groups.items():
             chosen = draw.sample(group, min(each, len(group)))

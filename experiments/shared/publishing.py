@@ -19,7 +19,7 @@ class Results(NamedTuple):
     def show(self, table: Table, name: str) -> None:
         """Prints a table, and writes it to <name>.md as Markdown."""
         Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
-        self.file(f"{name}.md").write_text(f"{table.title}\n\n{table.markdown()}")
+        self.file(f"{name}.md").write_text(table.page())
 
     def file(self, name: str) -> Path:
         """The path for a file of that name. Creates the folder and prints the path."""

@@ -1,6 +1,6 @@
 import pytest
 
-from lab.drawing.publishing import take_results
+from experiments.shared.publishing import take_results
 from lab.drawing.tables import Table
 from lab.errors import ConfigError
 

@@ -1,0 +1,46 @@
+"""How several scripts show what they measured."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lab.drawing.figures import COLORS, figure_at, headed, line_with_band
+from lab.drawing.tables import Entry, Shown
+from lab.numbers.statistics import Estimate, student_mean
+
+
+def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, title: str, path: Path) -> None:
+    """One panel per quantity between 0 and 1, with one line per label and 95 % intervals.
+
+    Args:
+        lines: estimates as {quantity: {label: {x: estimate}}}.
+        x: the label of the x axis.
+        title: the title of the figure.
+        path: the file to write.
+    """
+    columns = min(2, len(lines))
+    rows = -(-len(lines) // columns)
+    with figure_at(path, figsize=(3.6 * columns + 0.4, 2.7 * rows + 0.6)) as figure:
+        grid = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+        for axes in grid[len(lines) :]:
+            axes.set_visible(False)
+        labels = list(dict.fromkeys(label for panel in lines.values() for label in panel))
+        for axes, (name, panel) in zip(grid, lines.items(), strict=False):
+            for label, points in panel.items():
+                line_with_band(axes, points, color=COLORS[labels.index(label) % len(COLORS)], label=label)
+            axes.set(ylim=(-0.03, 1.03), xlabel=x)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.set_title(name)
+            axes.grid(color="#eeeeee")
+            axes.legend()
+        headed(figure, title)
+
+
+def difference(values: Sequence[float]) -> Entry:
+    """The mean of differences between shares, in percentage points, with Student's interval.
+
+    Args:
+        values: the difference for each seed; both shares are measured on the same problems. A single seed has no
+            interval.
+    """
+    found = student_mean(values, -1, 1) if len(values) > 1 else student_mean(values)
+    return Shown(found, "{:+.1f} ({:+.1f} to {:+.1f})", 100)
