@@ -21,7 +21,7 @@ BASES = 24
 
 
 class NotCopied(ValueError):  # noqa: N818
-    """`encode` or `decode` computes something, where it may only copy digits."""
+    """`encode` or `decode` computes something, but may only copy digits."""
 
 
 def digits_of(pairs: Sequence[Pair]) -> np.ndarray:

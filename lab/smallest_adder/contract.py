@@ -6,23 +6,24 @@
     VOCAB_SIZE        an int, at most 256
     MAX_OUTPUT_LEN    an int, at most 30
 
-The verifier judges what the module of build_model() computes: one pass over one sequence, written down as a graph.
+The verifier judges what the module of build_model() computes: one pass over one sequence, recorded as a graph.
 These bounds hold in addition to the challenge's rules (self-attention, causal, 99 % right):
 
     numbers in its code              at most LITERALS different ones, besides those that everybody knows; sizes that
-                                     are not those of a parameter count, and numbers that describe a constant
+                                     are not sizes of a parameter count too, and so do numbers that describe a constant
     an attention carries             at most CARRIED numbers to a position, and one more for every four parameters;
                                      all layers together CARRIED_IN_ALL, and one more for every four parameters
     before an attention, and after   at most STEPS operations of arithmetic
     after attentions follow          at most BENDS activations and norms in a row, summed over the layers, and one more
                                      for every four parameters
-    in the other precision           as many answers stay right (a float32 model in float64, a float64 one in float32),
-                                     and likewise if the numbers in the code are wrong in their fifth digit
+    in the other precision           (a float32 model in float64, a float64 one in float32) at least the share
+                                     RIGHT_IN_OTHER_PRECISION of the right answers stays right; the same holds if the
+                                     numbers in the code are wrong in their fifth digit
 
 Self-attention is a softmax over the tokens, or exponentials that are divided by their sum (a key of score zero may be
 among them, as one more key); linear attention counts if it is written with its weights (queries times keys, then times
-values), not as a running sum. What chooses among the learned (the largest few, a maximum's place) is not smooth, so
-mixtures that keep the best experts alone are no submissions.
+values), not as a running sum. Operations that choose among learned values (the largest few, the place of a maximum) are
+not smooth and not allowed, so mixtures that keep only the best experts are not submissions.
 
 This file only reads the source; no code of a submission is run here.
 """

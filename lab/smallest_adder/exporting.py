@@ -13,7 +13,7 @@ from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.problems import PUBLIC_SEED, problems
 
 CARD = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-_KINDS = {"gpt": "a plain GPT", "tiny": "one layer of Llama", "reduced": "a transformer in its least form"}
+_KINDS = {"gpt": "a plain GPT", "tiny": "one layer of Llama", "reduced": "a minimal transformer"}
 
 
 def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str) -> None:

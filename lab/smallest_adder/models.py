@@ -1,8 +1,8 @@
 """The smallest adders: causal transformers of one layer that read digits and write digits.
 
-Each class needs only torch and math, because a submission contains its source; so what is submitted is what was
-trained. `forward(ids, answers)` gives only the logits of the last `answers` positions, for training: keys and values
-are those of all tokens, queries those of the answers.
+Each class needs only torch and math, because a submission contains its source; so the submitted class is the
+trained one. `forward(ids, answers)` gives only the logits of the last `answers` positions, for training: keys and
+values are those of all tokens, queries those of the answers.
 
 Shapes: B sequences, T tokens, A answers (T if not given), D width, H heads, W width of a head, F hidden units, V
 digits; dimensions of size 2 and 3 are called 2 and 3.
@@ -65,9 +65,9 @@ class TinyAdder(nn.Module):
 
     `period` is a number, in tokens, or the two numbers between which a learned one begins. The embedding begins as an
     arc of a circle of that `radius`, so that neighbouring digits are near each other from the start, `height` above
-    zero: a direction that all digits share, which queries and keys read at first. Norms without `gains` only divide;
-    with `tied` the embedding is the head, too, and `ties` make the feed-forward's gate its map up, and its map down
-    minus the transpose of that.
+    zero: a direction that all digits share, which queries and keys read at first. Norms without `gains` only divide.
+    With `tied`, the embedding is also the head. With `ties`, the feed-forward's gate is its up projection ("gate"), and
+    its down projection is minus the transpose of the up projection ("down").
     """
 
     def __init__(
@@ -151,9 +151,10 @@ class TinyAdder(nn.Module):
 
 
 class ReducedAdder(nn.Module):
-    """One layer of one head in its least form: V and O are one map; norms and biases that change nothing are left out.
+    """One layer of one head, with as few numbers as possible: V and O are one map; norms and biases that change nothing
+    are left out.
 
-    What would be matrices can be fewer numbers:
+    Parts that are matrices in other transformers can be fewer numbers:
     embedding  table: ten points. arc: points on a circle, by radius, first angle and step. ramp: multiples of one step.
                unit: the digits themselves; a ramp's step is redundant, as all that follows it can be scaled instead.
     attention  content: queries and keys are maps of the tokens to a plane that turns once in `period` tokens (RoPE).
@@ -163,7 +164,7 @@ class ReducedAdder(nn.Module):
                back with opposite signs: a step of finite slope. In one dimension there is but one direction.
     head       free: ten vectors. tied: the embedding. nearest: the point of the embedding that is nearest (its squared
                length is a bias). Before tied and nearest each axis has a scale, as of a last norm.
-    The token's own way around attention has a scale too.
+    The residual connection around attention has a scale too.
     """
 
     def __init__(

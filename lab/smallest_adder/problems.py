@@ -31,7 +31,8 @@ def problems(seed: int, count: int = 10_000) -> list[Pair]:
 
 
 def practice(seed: int, count: int) -> list[Pair]:
-    """Problems that do not count: uniform ones, sums of nines, along which a carry runs, and short numbers."""
+    """Problems that do not count: uniform ones, sums whose digits add up to nines (a carry would run through them), and
+    short numbers."""
     drawn = random.Random(f"practice {seed}")
     pairs = [(drawn.randint(0, LARGEST), drawn.randint(0, LARGEST)) for _ in range(count)]
     for length in (*range(1, DIGITS + 1), *[DIGITS] * 14):

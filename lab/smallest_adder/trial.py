@@ -1,4 +1,4 @@
-"""One submission on trial: its process, its model as a graph, its codecs as tables, and what was found out so far.
+"""The trial of one submission: its process, its model as a graph, its codecs as tables, and the results so far.
 
 Shapes: B sequences, T tokens, A positions with logits, V tokens in the vocabulary.
 """
@@ -72,7 +72,7 @@ class Trial:
         return [answer if type(answer) is int else plain(answer) for answer in sent]
 
     def changed(self, **how: Any) -> list[Program]:
-        """The programs with numbers or values exchanged. `how`: arguments of `Program`."""
+        """The programs with numbers or values replaced. `how`: arguments of `Program`."""
         return [Program(graph, tick=self._tick, **how) for graph in self.graphs]
 
     def _tick(self) -> float:

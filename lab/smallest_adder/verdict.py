@@ -22,7 +22,7 @@ class Counts(NamedTuple):
     """Different numbers in the code of the pass, less those that everybody knows (graph/constants.py)."""
     trainable: int
     buffers_free: int
-    """Parameters alone: the literature's count, where fixed position tables are free."""
+    """Parameters alone: the count in the literature, in which fixed position tables are free."""
     by_data_ptr: int
     """What the public verifier counts."""
     bits: int

@@ -1,9 +1,9 @@
 """The numbers that a model has in its code. Each counts, because a number in the code is a weight like any other.
 
-Written numbers are counted by their first five digits; those that everybody knows (0, 1, 2, powers of ten, the square
-root of a width) are left out. So are sizes that follow from those of the parameters, and, where tokens are taken apart,
-the places of tokens. Tensors that come from outside without being registered are counted by the numbers that describe
-them. What digits beyond the fifth may hide is erased by shaking (graph/shaken.py).
+Numbers are told apart by their first five digits. Not counted are numbers that everybody knows (0, 1, 2, powers of ten,
+the square root of a width), sizes that follow from those of the parameters, and the places of tokens in operations on
+tokens. An unregistered tensor from outside counts as the numbers that describe it. Information in digits beyond the
+fifth is erased by shaking (graph/shaken.py).
 """
 
 import math
@@ -68,10 +68,10 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
 
 
 def chosen_places(graph: Graph) -> int:
-    """How many places are picked in what does not depend on the tokens: each is a number in the code as well.
+    """How many places are picked from tensors that do not depend on the tokens. Each is a number in the code as well.
 
-    The first place, the whole length and parts that are taken one after the other are not picked. For every four
-    numbers of the parameters, one place is free in what is made of parameters.
+    The first place, the whole length, and parts that are taken one after the other do not count as picked. In tensors
+    that are computed from parameters, one place is free for every four numbers of the parameters.
     """
     moving, learned = graph.downstream({IDS}), graph.downstream(graph.own)
     taken: dict[tuple, list[float]] = {}
@@ -92,8 +92,8 @@ def chosen_places(graph: Graph) -> int:
 
 
 def _paid(tensor: Tensor) -> list[int]:
-    """The sizes of a parameter. Empty if it shows a number several times or has no numbers, because then its sizes are
-    larger than what it costs."""
+    """The sizes of a parameter. Empty if it repeats a number (stride 0) or has no numbers, because then its sizes are
+    larger than the numbers that are counted for it."""
     spread = [size for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1]
     packed = all(stride for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1)
     return spread if packed and math.prod(tensor.shape) else []

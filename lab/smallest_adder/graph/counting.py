@@ -1,8 +1,7 @@
 """How large a model is: by the challenge's rule, and as others count.
 
-The rule: distinct storage elements of all parameters, trainable and frozen, and of non-boolean buffers. Counting
-tensors by the `data_ptr` of the first one seen, as the public verifier does, is fooled by a small view that is
-registered first.
+The rule: distinct storage elements of all parameters, trainable and frozen, and of non-boolean buffers. The
+public verifier counts, for each `data_ptr`, only the first tensor seen; a small view that is registered first fools it.
 """
 
 import math

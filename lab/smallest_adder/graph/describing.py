@@ -1,7 +1,7 @@
 """A few numbers that describe a tensor, if it is a ramp, a wave or a mask. A table takes all of its numbers.
 
-Numbers that are taken for equal may differ in digits that are rounded. What such digits may hide is erased by shaking
-(graph/shaken.py).
+Numbers count as equal even if they differ in their last digits, because of rounding. Information in such digits is
+erased by shaking (graph/shaken.py).
 """
 
 import math
@@ -15,9 +15,9 @@ MOST_TO_DESCRIBE = 6
 """The most numbers that the description of a tensor in the code may take."""
 
 ROUNDED = SHAKEN / 2
-"""How far a wave may be from the rate that describes it, for amplitudes of one."""
+"""How far a wave may be from the one that its rate describes, for amplitudes of one."""
 EQUAL = 4e-7
-"""By which part numbers that are taken for equal may differ. The last of float32's digits are rounded differently."""
+"""The relative difference up to which numbers count as equal. The last digits of float32 are rounded differently."""
 
 
 class Unregistered(ValueError):  # noqa: N818

@@ -3,7 +3,7 @@
 Attention weights are a softmax over as many keys as there are tokens, or a few more (a learned first key, a sink), or
 exponentials that take its place. In a graph with neither, they are products of queries and keys (linear attention, if
 it is written with its weights). A sum of products with weights is a mix: only there may positions exchange information.
-What has been multiplied with weights, added to them or put beside them, but is not summed yet, carries them still.
+A value that was multiplied with weights, added to them or concatenated with them carries them until it is summed.
 
 Shapes: T tokens.
 """
@@ -27,7 +27,7 @@ class Flow(NamedTuple):
     """Attention in a graph."""
 
     weights: dict[int, bool]
-    """Values that are attention weights; True if they come from a softmax, and so sum to one already."""
+    """Values that are attention weights; True if they come from a softmax, so that they already sum to one."""
     scores: Sequence[int]
     """Values that weights are computed from, or the products of queries and keys themselves."""
     values: Sequence[int]

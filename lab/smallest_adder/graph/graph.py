@@ -46,7 +46,7 @@ class Node(NamedTuple):
         return dict(zip(names, self.args, strict=False)) | dict(self.kwargs)
 
     def places(self, name: str) -> bool:
-        """Whether the numbers in an argument are sizes and places, and not computed with."""
+        """Whether the numbers in an argument are sizes and places, rather than numbers to compute with."""
         kinds = {argument.name: str(argument.type) for argument in self.function._schema.arguments}
         return "int" in kinds[name].lower()
 

@@ -1,7 +1,7 @@
 """The operations that a model may be made of, in five families, and why each family is allowed.
 
 An operation that is not listed is refused: random numbers (a seed would be a weight), views of bits (one number could
-be several), whatever reads memory by address, and what nobody has needed yet.
+be several), everything that reads memory by address, and operations that no submission has needed yet.
 """
 
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Runs a graph on many sequences at once. Numbers or values can be exchanged, to see what they are for.
+"""Runs a graph on many sequences at once. Numbers or values can be replaced, to see what they do.
 
 Values that do not depend on the ids are computed once; the others by `vmap`, so sequences cannot see each other.
 

@@ -1,7 +1,7 @@
-"""The numbers of a model's code, wrong in their fifth digit. What needs more digits has hidden numbers there.
+"""Changes the numbers in a model's code in their fifth digit. A model that then fails has hidden numbers in the digits.
 
-Parameters stay as they are: they are counted. Small whole numbers, powers of ten and what stands for infinity stay too,
-because they are told exactly.
+Parameters stay as they are, because they are counted. Small whole numbers, powers of ten and numbers that stand for
+infinity stay too, because they are described exactly.
 """
 
 import math
@@ -13,14 +13,14 @@ from torch.utils._pytree import tree_map
 from lab.smallest_adder.graph.graph import Graph, Node, numbers_in
 
 SHAKEN = 2e-5
-"""By which part of itself a number goes up or down."""
+"""The relative change of a number, up or down."""
 EXACT_BELOW = 1 << 15
 """Whole numbers below this stay."""
 INFINITE_ABOVE = 1e38
 
 
 def shaken_graph(graph: Graph) -> Graph:
-    """A graph whose code has slightly wrong numbers, and is otherwise as it was."""
+    """The graph with slightly wrong numbers in its code, and otherwise unchanged."""
     counted = graph.counted
     storages = {place: whole if place in counted else _shaken_tensor(whole) for place, whole in graph.storages.items()}
     return graph._replace(nodes=[_shaken_node(node) for node in graph.nodes], storages=storages)

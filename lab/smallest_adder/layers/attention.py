@@ -18,7 +18,7 @@ PLACES = 24
 
 
 def causality(trial: Trial) -> str:
-    """Stops looking ahead: what follows a position never changes its logits.
+    """Stops models that look ahead: tokens after a position never change its logits.
 
     A causal mask is enough, and passes of the same shape give the same bits. The model must also not confirm an answer
     that it is shown but would not write.
@@ -45,10 +45,10 @@ def causality(trial: Trial) -> str:
 
 
 def self_attention(trial: Trial) -> str:
-    """Stops models without attention, and those that are as often right if attention looks everywhere alike.
+    """Stops models without attention, and those that still give right answers with uniform attention.
 
-    A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, or they
-    carry one number more: if they are, nothing changes when all are twice as large. It is also measured whether
+    A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, because
+    otherwise they carry one more number; if they are, doubling all of them changes nothing. It is also measured whether
     attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal convolution, and the
     architecture holds the algorithm.
     """
@@ -97,13 +97,13 @@ def _change_of_weights(trial: Trial) -> float:
 
 
 def attention_alone(trial: Trial) -> str:
-    """Stops arithmetic beside attention.
+    """Stops information that passes between positions by other means than attention.
 
     One token is changed, while attention's sums over positions are kept. Then the logits, and what attention reads, may
     change only at that token's position, and scores only if they belong to that query or that key. Everything else in a
     transformer is computed position by position. (Activation patching, as in Geiger et al. 2021, arXiv 2106.02997, here
-    to test what may flow where.) It is done in the problems of the most carries, and in others that are drawn, in
-    double precision.
+    to test which information may flow where.) The problems are those with the most carries, and others that are drawn.
+    They are computed in double precision.
     """
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
     drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)[:4].tolist()

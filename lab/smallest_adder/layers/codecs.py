@@ -8,7 +8,7 @@ from lab.smallest_adder.trial import Objection, Trial, Unusable
 
 
 def interface(trial: Trial) -> str:
-    """Stops what is no submission: exports that are missing or too large, no module.
+    """Stops files that are not submissions: exports that are missing or too large, no module.
 
     These are the challenge's own bounds. A module may come with metadata.
     """
@@ -64,7 +64,7 @@ def encode_copies(trial: Trial) -> str:
 
 
 def decode_honesty(trial: Trial) -> str:
-    """Stops arithmetic that is left to decode, and sums that reach decode by another way than tokens.
+    """Stops arithmetic that is left to decode, and sums that reach decode by other means than tokens.
 
     Generated tokens are changed one by one: each decimal place of the answer may depend on one of them, and must be a
     function of it. Reading digits passes, in any order and code, and also up to a stop token. A table of this function

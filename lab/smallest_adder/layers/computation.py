@@ -10,9 +10,10 @@ from lab.smallest_adder.trial import Objection, Trial, Unusable
 
 
 def graph(trial: Trial) -> str:
-    """Stops what is no fixed computation of allowed operations: Python, libraries beside torch, random numbers.
+    """Stops models that are not a fixed computation of allowed operations: Python, other libraries than torch, random
+    numbers.
 
-    The pass over a practice prompt is written down once, and this graph is the model from here on. In a transformer,
+    The pass over a practice prompt is recorded once, and this graph is the model from here on. In a transformer,
     tokens are data and never decide what is computed, so nothing is lost.
     """
     start = trial.prompts.shape[1]
@@ -48,7 +49,7 @@ def arithmetic(trial: Trial) -> str:
     """Stops integer arithmetic, comparisons and rounding of what is learned or attended to.
 
     Tokens and positions may be compared, to mask or look something up. What depends on weights must be smooth, or have
-    hinges. A whole number that is a parameter may look up what is learned, and nothing else: in a table of the code it
+    hinges. A whole number that is a parameter may only look up learned values: as an index into a table in the code, it
     would stand for several numbers.
     """
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):

@@ -37,9 +37,9 @@ def numbers_in_the_code(trial: Trial) -> str:
 
 
 def parameters_matter(trial: Trial) -> str:
-    """Stops models whose weights are for show: with zeros or noise in their place, hardly any answer may be right.
+    """Stops models that do not need their weights: with zeros or noise instead, hardly any answer may be right.
 
-    An honest model knows nothing without its weights.
+    An honest model cannot add without its weights.
     """
     worst = 0.0
     for seed in (None, 0, 1, 2, 3):

@@ -17,7 +17,7 @@ def generation(trial: Trial) -> str:
 
 
 def accuracy(trial: Trial) -> str:
-    """Stops what cannot add: the challenge asks for 99 % of all problems, with every digit right."""
+    """Stops models that cannot add: the challenge asks for 99 % of all problems, with every digit right."""
     start = time.perf_counter()
     if trial.writing is None:
         raise Objection("without prompts that copy digits there is nothing to count")

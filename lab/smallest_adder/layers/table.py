@@ -1,7 +1,7 @@
 """The layers in the order in which they are tried: each comes after those that it builds upon.
 
-They make the challenge's own seven exact (interface, self-attention, causality, encode bounds and determinism, decode
-honesty, source). The source is judged by what it computes.
+They are exact versions of the challenge's own seven (interface, self-attention, causality, encode bounds and
+determinism, decode honesty, source). The source is judged by what it computes.
 """
 
 from collections.abc import Callable

@@ -40,7 +40,7 @@ class Limits(NamedTuple):
 
 
 class Misbehaved(Exception):  # noqa: N818
-    """The submission raised, hung, died, or answered what nobody asked."""
+    """The submission raised, hung, died, or sent something that was not an answer."""
 
 
 class Clock:

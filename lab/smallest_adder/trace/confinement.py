@@ -6,7 +6,7 @@ kernel has it: no file is read outside Python's own folders, no other process's 
 and processor time.
 
 Applied after torch was imported, so a submission still computes and imports modules. Seccomp needs
-Linux on x86-64 or 64-bit ARM; without it there is no confinement worth the name.
+Linux on x86-64 or 64-bit ARM; without it, a submission can do whatever its user can.
 """
 
 import ctypes
@@ -173,7 +173,7 @@ def _filter_calls(libc: ctypes.CDLL) -> None:
 
 
 def _reads_own_limits(call: int, argument: Callable[[int], int]) -> list[tuple[int, int, int, int]]:
-    """Allow `call` (prlimit) for this very process and with no new limit; go on at any other call."""
+    """Allow `call` (prlimit) only for this process and without a new limit; go on at any other call."""
     words = (argument(0), argument(2), argument(2) + 4)  # the process; both halves of the new limit's address
     checks = [step for word in words for step in ((LOAD, 0, 0, word), (EQUAL, 1, 0, 0), (RETURN, 0, 0, REFUSE))]
     return [(EQUAL, 0, len(checks) + 1, call), *checks, (RETURN, 0, 0, ALLOW)]

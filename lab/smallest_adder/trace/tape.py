@@ -1,4 +1,4 @@
-"""One pass of a model, written down: each operation with its settings, and the tensors that it takes from outside.
+"""Records one pass of a model: each operation with its settings, and the tensors that it takes from outside.
 
 Values are numbered as they appear; 0 is the ids. In-place operations and views are turned into plain ones on the way
 (`torch.func.functionalize`), and attention into its smallest parts, so what is written is a list of pure functions.
@@ -76,7 +76,7 @@ class Tape(TorchDispatchMode):
 
 
 def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: int) -> tuple[Tape, int]:
-    """The pass of a model over one sequence, and the number of its logits.
+    """The recorded pass of a model over one sequence, and the value number of its logits.
 
     The ids are given as a batch of one row; if the model does not take that, as a row alone; then as a plain list.
     If none of them gives logits, raises what the first of them raised.
@@ -116,7 +116,7 @@ def first(output: Any) -> Any:
 
 
 def warm_up() -> None:
-    """Makes torch import now what it would import when a pass is first written down."""
+    """Makes torch import now what it would import when a pass is first recorded."""
     torch.backends.mha.set_fastpath_enabled(False)
     table = torch.eye(3)
 
