@@ -42,10 +42,10 @@ from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.answers import READINGS
-from lab.text.documentation import HELD_OUT as DOCUMENTED
-from lab.text.documentation import documentation
 from lab.text.formats import TextFormat
 from lab.text.templates import HELD_OUT, VALIDATION, worded
+from lab.training.documentation import HELD_OUT as DOCUMENTED
+from lab.training.documentation import documentation
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"

@@ -3,9 +3,9 @@
     python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [publish=true]
 
 Measured for each model: how much of the means of ten digits at the tokens of a_k a helix and its controls explain, and
-how often the digit of the sum follows a digit that is put in along them (lab/probing/helix.py); how many of the hundred
+how often the digit of the sum follows a digit that is put in along them (lab/probing/instruments/helix.py); how many of the hundred
 neurons that write the digit follow a rule, and how many digits are lost without the neurons whose rules hold
-(lab/probing/heuristics.py). Sums have as many digits as a model can add, three for SmolLM2, and k is the column below
+(lab/probing/instruments/heuristics.py). Sums have as many digits as a model can add, three for SmolLM2, and k is the column below
 the highest.
 
 `models`: run directories and names; by default adders of the zoo that TransformerLens opens. Leaves tables and a
@@ -24,8 +24,8 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Shown, Table
 from lab.numbers.statistics import Estimate
 from lab.probing.bridge import open_model
-from lab.probing.helix import FITS, Helix, helix
-from lab.probing.heuristics import Heuristics, heuristics
+from lab.probing.instruments.helix import FITS, Helix, helix
+from lab.probing.instruments.heuristics import Heuristics, heuristics
 from lab.probing.measured import Measured
 from lab.progress import quiet_libraries
 

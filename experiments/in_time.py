@@ -8,9 +8,9 @@ model:
 
     exact match     at 3 and 4 digits, of 100 sums that were not trained on
     aligned         the largest attention that a head gives to the digit of place k of an operand, minus what it gives
-                    that digit from another column's query (`lab.probing.alignment`); four digits
+                    that digit from another column's query (`lab.probing.instruments.alignment`); four digits
     carry           how often an exchange of the difference of means turns digit 2 as the carry would, minus how often
-                    it turns it the other way (`lab.probing.interchange`); four digits, after the second attention, the
+                    it turns it the other way (`lab.probing.instruments.interchange`); four digits, after the second attention, the
                     place of F-025, so that no place is chosen here
 
 An event is the first step at which a measure reaches half of the largest value that any seed has. Measures are kept in
@@ -34,9 +34,9 @@ from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.pretrain import pretrain
-from lab.probing.alignment import alignment
 from lab.probing.bridge import open_model
-from lab.probing.interchange import interchange_all
+from lab.probing.instruments.alignment import alignment
+from lab.probing.instruments.interchange import interchange_all
 from lab.progress import quiet_libraries
 from lab.runs import Run
 

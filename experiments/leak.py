@@ -5,7 +5,7 @@
 Measures the models of scratch_grid.py packing and locality, trained on one problem a sequence, on sixteen, and on one
 with locality. The leak is the share of its attention that a query of the aligned heads gives to digits that its digit
 of the answer does not need. Exact match is measured without changes (vanilla), with only the leak removed, with the
-aligned heads pointed at their digits, and with wrong operations as controls (lab/probing/surgery.py). Prints means over
+aligned heads pointed at their digits, and with wrong operations as controls (lab/probing/instruments/surgery.py). Prints means over
 the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
 publish=true.
 """
@@ -23,9 +23,9 @@ from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
-from lab.probing.alignment import aligned_heads, alignment, destinations, one_hot
 from lab.probing.bridge import open_model
-from lab.probing.surgery import surgery
+from lab.probing.instruments.alignment import aligned_heads, alignment, destinations, one_hot
+from lab.probing.instruments.surgery import surgery
 from lab.progress import quiet_libraries
 
 SETTINGS = {

@@ -39,9 +39,9 @@ from lab.errors import exit_cleanly
 from lab.models import loading, sources
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
-from lab.probing.alignment import aligned_heads, alignment, destinations
-from lab.probing.attribution import spearman
 from lab.probing.bridge import Subject, bridge
+from lab.probing.instruments.alignment import aligned_heads, alignment, destinations
+from lab.probing.instruments.attribution import spearman
 from lab.probing.interventions import take
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
 from lab.progress import quiet_libraries

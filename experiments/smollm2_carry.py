@@ -10,7 +10,7 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
                  on 24 pairs, and the twelve largest are patched
     test         on other pairs, the three heads that bring most of a carry about in discovery, and three other heads of
                  the same layers, are patched, both ways
-    contents     what the first of the three heads holds, on other sums of three digits (lab/probing/head_contents.py)
+    contents     what the first of the three heads holds, on other sums of three digits (lab/probing/instruments/head_contents.py)
     exchange     the effect of its carry direction alone, on the test pairs of three digits
     told         digits that are right if its coordinate is set to the true carry, and to the wrong one
 
@@ -36,14 +36,14 @@ from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.finetune import finetune
 from lab.numbers.statistics import Estimate, wilson
-from lab.probing import attribution, head_contents, patching
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, WAYS
+from lab.probing.instruments import attribution, head_contents, patching
+from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import said_digits
 from lab.probing.measured import Measured
 from lab.probing.pairs import carry_only
-from lab.probing.patching import Patch
 from lab.probing.positions import batches
 from lab.progress import quiet_libraries
 

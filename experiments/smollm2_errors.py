@@ -24,9 +24,9 @@ from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.numbers.taxonomy import INTEGER, classify, unit_step
-from lab.probing.ablation import Group, mean_hooks
 from lab.probing.bridge import Hook, Subject, open_model
 from lab.probing.components import Component
+from lab.probing.instruments.ablation import Group, mean_hooks
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 

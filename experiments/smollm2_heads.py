@@ -21,10 +21,10 @@ from lab.drawing.tables import Entry, Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate
-from lab.probing.ablation import ablate
-from lab.probing.alignment import alignment
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
+from lab.probing.instruments.ablation import ablate
+from lab.probing.instruments.alignment import alignment
 from lab.probing.measured import Measured
 from lab.progress import quiet_libraries
 

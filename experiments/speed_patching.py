@@ -24,8 +24,8 @@ from transformers.utils import logging
 from lab.probing.bridge import open_model
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
+from lab.probing.instruments.patching import Patch, margins
 from lab.probing.pairs import carry_only
-from lab.probing.patching import Patch, margins
 from lab.probing.positions import Sums
 
 

@@ -19,13 +19,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from lab.probing import ablation, edges, patching
 from lab.probing.benchmark.families import trained
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
+from lab.probing.instruments import ablation, edges, patching
+from lab.probing.instruments.writes import EMBEDDING
 from lab.probing.pairs import Pairs
-from lab.probing.writes import EMBEDDING
 
 SLACK = 0.05
 """How far either test may be off, as a share of the carry's whole effect."""

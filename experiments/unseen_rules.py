@@ -39,7 +39,7 @@ from lab.text.notation import BEGIN, END, EQUALS, PAD
 from lab.text.rule_notation import ANSWER, ASSIGNED, DIGITS, ENDED, LINE, in_words
 from lab.text.rulebook import Rule, read_rule
 from lab.text.scratch_tokenizer import build_tokenizer
-from lab.text.tracing import trace
+from lab.text.traces.tracing import trace
 from lab.training.from_scratch import train_from_scratch
 from lab.training.problem_sets import ProblemSet, TrainingSets
 from lab.training.sequences import SequenceCollator, sequence_loss

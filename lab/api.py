@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from lab.probing.bridge import Subject
-    from lab.probing.circuit import Circuit
     from lab.probing.measured import Measured
+    from lab.probing.report.circuit import Circuit
 
 OPERATORS = {"+": "add", "-": "sub", "*": "multiply", "/": "truediv", "//": "floordiv", "%": "mod"}
 _QUESTION = re.compile(r"\s*([0-9./e]+)\s*(\+|-|\*|//|/|%)\s*([0-9./e]+)\s*=?\s*")
@@ -131,7 +131,7 @@ class Probed:
     @property
     def verdicts(self) -> list[str]:
         """What was found, in sentences."""
-        from lab.probing.verdicts import verdicts
+        from lab.probing.report.verdicts import verdicts
 
         return [sentence for name, arrays in self.found.items() for sentence in verdicts(name, arrays)]
 
@@ -264,8 +264,8 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
     from pydantic import ValidationError
 
     from lab.probing.bridge import open_model
+    from lab.probing.catalogue import INSTRUMENTS, Session
     from lab.probing.config import ProbeConfig
-    from lab.probing.instruments import INSTRUMENTS, Session
 
     name = model if isinstance(model, str) else model.name
     sums = {"lengths" if key == "digits" else key: value for key, value in settings.items()}

@@ -105,8 +105,8 @@ def attention(name: str) -> Callable[[int, int], None]:
     """Opens the model in TransformerLens; the function prints what its heads look at in a sum."""
     from rich.console import Console
 
-    from lab.probing.attention import table
     from lab.probing.bridge import open_model
+    from lab.probing.instruments.attention import table
 
     subject = open_model(name)
     return lambda a, b: Console().print(table(subject, a, b).terminal())

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from lab import processes
+from lab import distributed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,10 +61,10 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(main)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            with processes.one_voice():
+            with distributed.one_voice():
                 return main(*args, **kwargs)
         except LabError as error:
-            if processes.is_main() or isinstance(error, ModelError | DivergedError):
+            if distributed.is_main() or isinstance(error, ModelError | DivergedError):
                 for line in str(error).splitlines() or [type(error).__name__]:
                     print(f"error: {line}", file=sys.stderr)
             raise SystemExit(2) from error

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import processes
+from lab import distributed
 from lab.command import ResultsFolder, is_config, is_word, read_config, read_options
 from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
@@ -83,7 +83,7 @@ def evaluate(config: EvaluateConfig) -> None:
     with config.open_run(FREE_ON_RESUMING) as run:
         run.record_environment(device=device)
         samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
-        if not processes.is_main():
+        if not distributed.is_main():
             return
         kind = config.benchmark.kind
         summary = benchmark.summarize(samples)

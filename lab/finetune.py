@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lab import processes
+from lab import distributed
 from lab.command import read_config
 from lab.config.finetuning import FinetuneConfig
 from lab.config.schema import ModelConfig, chosen
@@ -50,7 +50,7 @@ def finetune(config: FinetuneConfig) -> None:
     from lab.inference.local import LocalEngine
     from lab.models import adapters, loading, pretrained, swaps
     from lab.text import formats
-    from lab.training.alignment import check_heads
+    from lab.training.alignment_loss import check_heads
     from lab.training.problem_sets import training_sets
     from lab.training.trainer import train
     from lab.training.tuning import adapter_training
@@ -76,7 +76,7 @@ def finetune(config: FinetuneConfig) -> None:
         model, tokenizer = loading.load(ModelConfig(name=str(run.path)))
         engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
         after = measure(benchmark, engine, run, "samples_after", requests=requests)
-        if processes.is_main():
+        if distributed.is_main():
             report(config, run, benchmark, before, after)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lab import processes
+from lab import distributed
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig
@@ -46,8 +46,8 @@ def pretrain(config: PretrainConfig) -> None:
     quiet_libraries()
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
-    from lab.inference.erasing import ErasingEngine
     from lab.inference.plain import PlainEngine
+    from lab.inference.sliding_window import ErasingEngine
     from lab.models import pretrained, scratch
     from lab.text.scratch_notation import notation_of
     from lab.text.scratch_tokenizer import build_tokenizer
@@ -75,7 +75,7 @@ def pretrain(config: PretrainConfig) -> None:
         model.sharpen(tested.sharpness)
         erasing = ErasingEngine(model, tokenizer, tested.batch_size) if tested.erase else None
         samples = measure(benchmark, erasing or PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
-        if processes.is_main():
+        if distributed.is_main():
             if erasing:
                 print(f"read again: {erasing.read:,} tokens, where whole rows have {erasing.whole_rows:,}")
             report(config, run, benchmark, samples, probed=not model.config.has_own_attention)

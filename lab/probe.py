@@ -24,8 +24,8 @@ from lab.probing.config import BenchmarkConfig, ProbeConfig
 from lab.progress import quiet_libraries
 
 if TYPE_CHECKING:
-    from lab.probing.instruments import Session
-    from lab.probing.page import Section
+    from lab.probing.catalogue import Session
+    from lab.probing.report.page import Section
     from lab.runs import Run
 
 
@@ -47,12 +47,12 @@ def probe(config: ProbeConfig) -> None:
     """Measures a model with the instruments of a config, and writes a run directory with tables and a page."""
     quiet_libraries()
     from lab.drawing.lines import end
-    from lab.probing import page
     from lab.probing.assembly import circuit
     from lab.probing.bridge import open_model
-    from lab.probing.charts import table
-    from lab.probing.instruments import Session
-    from lab.probing.verdicts import in_short
+    from lab.probing.catalogue import Session
+    from lab.probing.report import page
+    from lab.probing.report.charts import table
+    from lab.probing.report.verdicts import in_short
 
     session = Session(open_model(config.subject, config.sums.template), config)
     with config.open_run() as run:
@@ -95,10 +95,10 @@ def benchmark(config: BenchmarkConfig) -> None:
 
 def _measured(session: "Session", run: "Run", name: str) -> "Section":
     """What an instrument finds, or found in an earlier start. A failure is reported and does not stop the others."""
-    from lab.probing.instruments import INSTRUMENTS
+    from lab.probing.catalogue import INSTRUMENTS
     from lab.probing.measured import Measured
-    from lab.probing.page import Section
-    from lab.probing.verdicts import LOOK_FOR, unable, verdicts
+    from lab.probing.report.page import Section
+    from lab.probing.report.verdicts import LOOK_FOR, unable, verdicts
 
     stored = f"probe_{name}"
     try:

@@ -27,7 +27,7 @@ from typing import Any, Self, TypeAlias
 
 import yaml
 
-from lab import processes
+from lab import distributed
 from lab.config.commands import command_of
 from lab.errors import RunError
 
@@ -94,9 +94,9 @@ class Run:
         Raises `RunError` if the name is in use and neither `resume` nor `overwrite` is given, if both are given, if the
         configs differ, if `path` exists but is not a run directory, or if it cannot be written.
         """
-        run = cls(path) if processes.is_main() else _Onlooker(path)
+        run = cls(path) if distributed.is_main() else _Onlooker(path)
         run.how_to_go_on = f"the same command{'' if resume else ' with resume=true'} continues the run"
-        processes.from_main(lambda: run._begin(config_yaml, resume, overwrite, free, renew))
+        distributed.from_main(lambda: run._begin(config_yaml, resume, overwrite, free, renew))
         return run
 
     def _begin(
@@ -114,7 +114,7 @@ class Run:
     @staticmethod
     def check(path: Path, resume: bool = False, overwrite: bool = False) -> bool:
         """Whether there is something at `path`. Changes nothing; raises `RunError` if `open` would refuse to use it."""
-        return processes.from_main(lambda: _in_use(path, resume, overwrite))
+        return distributed.from_main(lambda: _in_use(path, resume, overwrite))
 
     @staticmethod
     def check_writable(path: Path) -> None:
@@ -125,7 +125,7 @@ class Run:
                 there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
                 tempfile.TemporaryFile(dir=there).close()
 
-        processes.from_main(check)
+        distributed.from_main(check)
 
     def _lock(self) -> None:
         """Lock the run until this process ends; raises `RunError` if another process has locked it."""

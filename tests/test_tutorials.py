@@ -113,7 +113,9 @@ def test_a_probe_that_is_kept_is_an_instrument_of_the_command(tmp_path):
     after(house / line.title, "INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {\n", line.text)
     after(house / line.title, "from lab.probing.positions import Sums\n", "from lab.probing.resting import resting\n")
     after(
-        house / "lab/probing/verdicts.py", "LOOK_FOR: Mapping[str, str] = {\n", '    "resting": "Heads that rest.",\n'
+        house / "lab/probing/report/verdicts.py",
+        "LOOK_FOR: Mapping[str, str] = {\n",
+        '    "resting": "Heads that rest.",\n',
     )
     command = "lab probe probe_scratch name=rest subject=zoo/adds-4-digits 'instruments=[resting]' sums.per_length=8"
     Reader(tmp_path, house).run(Block("bash", "", command))

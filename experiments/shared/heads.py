@@ -13,14 +13,14 @@ import torch
 
 from lab.errors import ModelError
 from lab.probing import interventions
-from lab.probing.ablation import Group
-from lab.probing.alignment import foreign_digits, queries
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
-from lab.probing.head_contents import at_query
+from lab.probing.instruments.ablation import Group
+from lab.probing.instruments.alignment import foreign_digits, queries
+from lab.probing.instruments.head_contents import at_query
+from lab.probing.instruments.subspaces import Subspace
 from lab.probing.interventions import put, said_digits, take
 from lab.probing.positions import Sums
-from lab.probing.subspaces import Subspace
 
 
 def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list[Group]:

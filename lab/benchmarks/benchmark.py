@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Generic, TypeVar
 
-from lab import processes
+from lab import distributed
 from lab.benchmarks.results import Part, Question, Sample, Scored, read_samples
 from lab.errors import RunError
 from lab.inference.engine import GREEDY, Completion, Engine, Request, Sampling, generate_together
@@ -120,7 +120,7 @@ def measure(
     Returns all samples, in the benchmark's order; if several processes share the questions, each process gets all
     samples. Raises RunError if the file belongs to other questions.
     """
-    recorded = processes.from_main(lambda: read_samples(run, name))
+    recorded = distributed.from_main(lambda: read_samples(run, name))
     asked = benchmark.requests(engine.count_tokens) if requests is None else requests
     for sample in recorded:
         known = 0 <= sample.index < len(benchmark) and benchmark.problems[sample.index] == sample.question

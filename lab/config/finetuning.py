@@ -184,7 +184,7 @@ class AlignmentConfig(Section):
 
 
 class ReplayConfig(Section):
-    """Ordinary text besides the problems, on which the model should not change (lab/training/replay.py)."""
+    """Ordinary text besides the problems, on which the model should not change (lab/training/replay_loss.py)."""
 
     tokens: int = Field(default=0, ge=0)
     """Tokens of ordinary text in each forward pass; 0 for none."""

@@ -207,7 +207,7 @@ class LengthCurvesConfig(Section):
     leaks to the many extra keys; a factor slightly above 1 counters that."""
     erase: bool = False
     """Compute each token only from the part of the row that model.window still shows. The cost of a token then does not
-    grow with the length of the trace (lab/inference/erasing.py)."""
+    grow with the length of the trace (lab/inference/sliding_window.py)."""
     while_training: list[int] = Field(default=[])
     """Lengths that are also measured at each validation, for curves over the number of samples seen."""
     problems_while_training: int = Field(default=50, ge=1)
@@ -221,7 +221,7 @@ class LengthCurvesConfig(Section):
 
 
 class InternalizeConfig(Section):
-    """Stages of training in which traces lose their first lines (lab/text/internalizing.py)."""
+    """Stages of training in which traces lose their first lines (lab/training/internalizing.py)."""
 
     stages: int = Field(default=0, ge=0)
     """How many stages follow the one of whole traces; 0 to remove nothing."""

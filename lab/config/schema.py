@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from lab import processes
+from lab import distributed
 from lab.config.loading import dump, renewed
 from lab.errors import ConfigError, TaskError
 from lab.numbers.sampling import Cell
@@ -110,7 +110,7 @@ class Lengths(Section):
 
 
 Detail: TypeAlias = Literal["full", "values", "state", "bare", "answer"]
-"""What the trace of a rule shows (lab/text/tracing.py)."""
+"""What the trace of a rule shows (lab/text/traces/tracing.py)."""
 
 
 class RulesConfig(Section):
@@ -196,9 +196,9 @@ class TrainingConfig(Section):
     def passes(self) -> int:
         """Forward passes of a step in each process. Raises ConfigError if a step cannot be divided equally between
         them."""
-        together = self.micro_batch_size * processes.count()
+        together = self.micro_batch_size * distributed.count()
         if self.batch_size % together:
-            what = f"training.batch_size={self.batch_size} is not a multiple of {processes.count()} processes x"
+            what = f"training.batch_size={self.batch_size} is not a multiple of {distributed.count()} processes x"
             counted = "it counts the problems of a step over all processes"
             raise ConfigError(f"{what} training.micro_batch_size={self.micro_batch_size}; {counted}")
         return self.batch_size // together

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from lab import processes
+from lab import distributed
 from lab.config.notation import FormatConfig
 from lab.text.examples import Prompt, encode_prompt, opens_thoughts
 from lab.text.notation import Notation
@@ -150,15 +150,15 @@ def generate_together(
     Batches and completions are the same as in a single process. In each round, every process computes one batch;
     successive batches have similar sizes, so that processes wait little for each other.
     """
-    if not isinstance(engine, BatchingEngine) or processes.count() == 1:
+    if not isinstance(engine, BatchingEngine) or distributed.count() == 1:
         yield from engine.generate(requests, sampling, done)
         return
     left = [batch for batch in engine.batches(requests) if not done >= set(batch)]
-    mine = processes.share(left)
+    mine = distributed.share(left)
     chosen = {index for batch in mine for index in batch} - done
     completions = engine.generate(requests, sampling, set(range(len(requests))) - chosen)
-    for turn in range(-(-len(left) // processes.count())):
+    for turn in range(-(-len(left) // distributed.count())):
         wanted, found = set(mine[turn]) - done if turn < len(mine) else set(), {}
         while not found.keys() >= wanted:
             found |= next(completions)
-        yield {index: completion for part in processes.gather(found) for index, completion in part.items()}
+        yield {index: completion for part in distributed.gather(found) for index, completion in part.items()}

@@ -21,10 +21,10 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.errors import ModelError
 from lab.inference.cache import RaggedCache
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling, never
-from lab.inference.reading import PromptReader
+from lab.inference.prefill import PromptReader
 from lab.inference.speculation import Drafter, Passages
 from lab.models.paths import attend_along_paths
-from lab.models.swapped import step_places
+from lab.models.swapped_llama import step_places
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 

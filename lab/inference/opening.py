@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lab import processes
+from lab import distributed
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
 from lab.errors import ConfigError
 from lab.inference.engine import Engine
@@ -10,7 +10,7 @@ from lab.inference.engine import Engine
 
 def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
     """The engine, and a text that says what it runs on. Raises ModelError or ConfigError if it cannot be made."""
-    if processes.count() > 1 and not isinstance(config, LocalEngineConfig):
+    if distributed.count() > 1 and not isinstance(config, LocalEngineConfig):
         key = "tensor_parallel" if isinstance(config, VllmConfig) else "concurrency"
         raise ConfigError(
             f"engine.kind={config.kind} needs a single process: start it without a launcher, and set engine.{key}"

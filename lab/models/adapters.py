@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError
 from lab.models.fused_lora import fuse, round_adapters
-from lab.models.swapped import biases_places, embeds_places
+from lab.models.swapped_llama import biases_places, embeds_places
 from lab.models.swaps import recorded, swap_of
 
 

@@ -19,7 +19,7 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import adapters, pretrained, sources, swaps
 from lab.models.scratch import NumberLlama
-from lab.models.swapped import SwappedLlama
+from lab.models.swapped_llama import SwappedLlama
 from lab.text.scratch_notation import ScratchNotation, notation_of
 
 

@@ -11,13 +11,13 @@ from huggingface_hub.errors import OfflineModeIsEnabled
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab import processes
+from lab import distributed
 from lab.config.finetuning import TextPositionsConfig
 from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models.sources import EMBEDDED, locate
-from lab.models.swapped import SwappedLlama
+from lab.models.swapped_llama import SwappedLlama
 
 _ADVICE = f"a model that needs no hub is {next(iter(EMBEDDED))}"
 
@@ -78,7 +78,7 @@ def _check_hub(path: str) -> None:
 
 def describe(model: PreTrainedModel) -> str:
     """The device and dtype of a model and the number of processes, in words, for environment.json."""
-    device, threads, count = model.device, torch.get_num_threads(), processes.count()
+    device, threads, count = model.device, torch.get_num_threads(), distributed.count()
     on_cpu = f"cpu, {threads} {'thread' if threads == 1 else 'threads'}"
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else on_cpu
     each = f"{count} processes, each on " if count > 1 else ""
@@ -91,7 +91,7 @@ def resolve_device(config: ModelConfig | ScratchConfig) -> torch.device:
         raise ModelError("model.device is cuda, but torch sees no CUDA device; use auto or cpu")
     if config.device == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    return torch.device("cuda", processes.number_here()) if processes.count() > 1 else torch.device("cuda")
+    return torch.device("cuda", distributed.number_here()) if distributed.count() > 1 else torch.device("cuda")
 
 
 def resolve_dtype(config: ModelConfig | ScratchConfig) -> torch.dtype:

@@ -12,7 +12,7 @@ from lab.config.finetuning import Swap
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import pretrained
-from lab.models.swapped import SwappedLlama
+from lab.models.swapped_llama import SwappedLlama
 from lab.text.digit_tokens import DigitTokens, swap_digits
 from lab.text.formats import TextFormat
 

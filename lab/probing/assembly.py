@@ -1,6 +1,6 @@
 """Puts together as one circuit what several instruments found.
 
-Arrows between components are paths of the carry (lab/probing/path_patching.py). A head that fetches a digit of the
+Arrows between components are paths of the carry (lab/probing/instruments/path_patching.py). A head that fetches a digit of the
 column itself has no such arrow, because the two sums of a pair differ only in the carry.
 """
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lab.probing.alignment import Aligned, Alignment, aligned_heads
-from lab.probing.circuit import ANSWER, Arrow, Circuit
 from lab.probing.components import Component
+from lab.probing.instruments.alignment import Aligned, Alignment, aligned_heads
 from lab.probing.measured import Measured, either_way
+from lab.probing.report.circuit import ANSWER, Arrow, Circuit
 
 _EFFECT = 0.1
 """The smallest effect that is part of the circuit."""

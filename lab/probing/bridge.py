@@ -22,7 +22,7 @@ from lab.config.schema import ModelConfig
 from lab.errors import ModelError
 from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
-from lab.models.swapped import SwappedLlama
+from lab.models.swapped_llama import SwappedLlama
 from lab.models.swaps import swap_of
 from lab.probing.components import Component
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums

@@ -100,7 +100,7 @@ class Measured(NamedTuple):
 
     def __repr__(self) -> str:
         """The name, the axes, and a table of the values with their intervals; a long table shows its first rows."""
-        from lab.probing.charts import table
+        from lab.probing.report.charts import table
 
         shown = table(self)
         left_out = len(shown.rows) - _SHOWN_ROWS
@@ -121,7 +121,7 @@ class Measured(NamedTuple):
         others."""
         from plotly.graph_objects import Figure
 
-        from lab.probing.charts import figure
+        from lab.probing.report.charts import figure
 
         drawn = figure(self)
         return Figure(drawn["data"], {**drawn["layout"], "title": {"text": self.name}})

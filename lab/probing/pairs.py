@@ -7,7 +7,7 @@ cross-digit (column k)   Base and source are drawn independently, except that th
                          the source) mod 10, which is the digit of neither sum.
 
 With pairs that share digits, a change that exchanges the whole answer would look like a carry
-(lab/probing/interchange.py).
+(lab/probing/instruments/interchange.py).
 All draws are functions of (seed, length, column).
 """
 

@@ -29,7 +29,7 @@ def start_logged(command: tuple[str, ...], log: Path, environment: Mapping[str, 
     with log.open("ab") as file:
         file.write(f"$ {shlex.join(command)}\n".encode())
         file.flush()
-        mortal = (sys.executable, "-m", "lab.sweeping.mortal", str(os.getpid()), *command)
+        mortal = (sys.executable, "-m", "lab.sweeping.die_with_parent", str(os.getpid()), *command)
         environment = {**os.environ, **environment}
         return subprocess.Popen(mortal, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment)
 

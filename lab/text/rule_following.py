@@ -13,7 +13,7 @@ from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import Task
 from lab.text import prompts
 from lab.text.rulebook import Rule, check_folder, rule_of
-from lab.text.tracing import check_readable, trace
+from lab.text.traces.tracing import check_readable, trace
 
 PROMPT = """Follow the given rule to solve the question.
 Rule:

@@ -22,7 +22,7 @@ from lab.text import answers, prompts, rule_following
 from lab.text.answers import Reading, Setting
 from lab.text.examples import Example, Message, Prompt
 from lab.text.notation import Notation
-from lab.text.trace_errors import first_error
+from lab.text.traces.errors import first_error
 
 Solved: TypeAlias = Mapping[str, Sequence[Problem]]
 """Problems that are shown with their answers before a question, by the key of the question's task."""

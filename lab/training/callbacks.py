@@ -7,7 +7,7 @@ from transformers import TrainerCallback
 
 from lab.progress import progress_bar
 from lab.runs import Record, Run
-from lab.text.internalizing import Removal
+from lab.training.internalizing import Removal
 
 _RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate", "eval_loss": "valid_loss"}
 
@@ -98,7 +98,7 @@ class KeepSteps(TrainerCallback):
 
 
 class ForgetAtStages(TrainerCallback):
-    """Resets the optimizer's state when a stage of the removal of trace lines begins (lab/text/internalizing.py)."""
+    """Resets the optimizer's state when a stage of the removal of trace lines begins (lab/training/internalizing.py)."""
 
     def __init__(self, removal: Removal) -> None:
         self.removal = removal

@@ -7,7 +7,7 @@ import torch
 
 from lab.models.paths import attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped import couples, path_places, tree_places
+from lab.models.swapped_llama import couples, path_places, tree_places
 from lab.numbers.sampling import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
@@ -23,7 +23,7 @@ class PrefixTreeCollator:
 
         Args:
             share_prefixes: if false, every example is its own branch, and no tokens are shared.
-            model: the model that the inputs are for, if it may need more than tokens (`lab.models.swapped`).
+            model: the model that the inputs are for, if it may need more than tokens (`lab.models.swapped_llama`).
         """
         self.share_prefixes, self.model = share_prefixes, model
 

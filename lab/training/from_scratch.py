@@ -8,14 +8,14 @@ import torch
 from transformers import TrainerCallback
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab import processes
+from lab import distributed
 from lab.config.pretraining import PretrainConfig, PretrainTrainingConfig
 from lab.models import pretrained
 from lab.models.scratch import NumberLlama
 from lab.runs import Run
-from lab.text.internalizing import Removal
 from lab.text.scratch_notation import ScratchNotation
 from lab.training.callbacks import ForgetAtStages, Measure, MeasureWhileTraining
+from lab.training.internalizing import Removal
 from lab.training.sequences import SequenceCollator, check_that_it_fits, longest_rows, sequence_loss, sequence_sets
 from lab.training.throughput import ThroughputMeter, matrix_product_rate, step_operations
 from lab.training.trainer import Method, Training, train
@@ -45,7 +45,7 @@ def train_from_scratch(training: Training, run: Run, measure: Measure | None = N
     first = method.collate(training.sets.train.rows(range(config.micro_batch_size)))
     parts = config.batch_size // config.micro_batch_size
     meter = ThroughputMeter(parts * step_operations(model, first), config.batch_size)
-    rate = processes.count() * matrix_product_rate(model.device, torch.bfloat16 if method.bfloat16 else torch.float32)
+    rate = distributed.count() * matrix_product_rate(model.device, torch.bfloat16 if method.bfloat16 else torch.float32)
     watching: list[TrainerCallback] = [MeasureWhileTraining(run, measure, config.batch_size)] if measure else []
     if config.internalize.stages:
         watching.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))

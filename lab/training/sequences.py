@@ -22,9 +22,9 @@ from lab.models.position_ids import TokenFacts, draw, position_ids
 from lab.numbers.sampling import BLOCK, Cell, Mixture
 from lab.numbers.splits import Split
 from lab.text.examples import IGNORED
-from lab.text.internalizing import Removal
 from lab.text.rule_notation import RuleNotation
 from lab.text.scratch_notation import ScratchNotation
+from lab.training.internalizing import Removal
 from lab.training.problem_sets import ProblemSet, Row, TrainingSets, validated, varied
 
 

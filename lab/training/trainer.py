@@ -21,7 +21,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from lab import processes
+from lab import distributed
 from lab.config.schema import TrainingConfig
 from lab.errors import DivergedError, RunError
 from lab.runs import Run
@@ -78,7 +78,7 @@ def train(training: Training, run: Run) -> None:
     the last checkpoint cannot be continued (see `undamaged`).
     """
     folder, sets = run.path / "checkpoints", training.sets
-    last = processes.from_main(lambda: undamaged(folder))
+    last = distributed.from_main(lambda: undamaged(folder))
     step = int(last.name.rpartition("-")[2]) if last else 0
     run.rewrite("metrics", [row for row in run.read("metrics") if row["step"] <= step])
     run.write_json("left_out", {"train": sets.train.left_out, "valid": sets.valid.left_out})
@@ -90,7 +90,7 @@ def train(training: Training, run: Run) -> None:
     times = {"from_step": step, "to_step": training.config.max_steps, "seconds": time.perf_counter() - began}
     run.append("training_times", [{**times, "kept_step": trainer.state.best_global_step}])
     _save(trainer, run, training.beside)
-    processes.from_main(lambda: shutil.rmtree(folder))
+    distributed.from_main(lambda: shutil.rmtree(folder))
 
 
 def _trainer(training: Training, run: Run, folder: Path, progress: TrainingProgress) -> "AnswerTrainer":
@@ -230,8 +230,8 @@ class AnswerTrainer(SFTTrainer):
         problems: Any = self.eval_dataset
         model: Any = self.model.eval()  # type: ignore[union-attr]
         batches = list(BatchSampler(range(len(problems)), self.args.eval_batch_size, drop_last=False))
-        mine, total, answers = processes.share(batches), 0.0, 0
-        for turn in range(-(-len(batches) // processes.count())):
+        mine, total, answers = distributed.share(batches), 0.0, 0
+        for turn in range(-(-len(batches) // distributed.count())):
             # all processes compute a sharded model together, so a process that has no batch left repeats one
             batch = mine[turn] if turn < len(mine) else batches[0]
             inputs = self._prepare_inputs(self.data_collator([problems[place] for place in batch]))
@@ -239,7 +239,7 @@ class AnswerTrainer(SFTTrainer):
                 found = self.answer_loss(model, inputs).item()
             if turn < len(mine):
                 total, answers = total + found, answers + int((inputs["shift_labels"] != IGNORED).sum())
-        totals, counts = zip(*processes.gather((total, answers)), strict=True)
+        totals, counts = zip(*distributed.gather((total, answers)), strict=True)
         metrics = {"eval_loss": sum(totals) / sum(counts)}
         return EvalLoopOutput(None, None, metrics, len(problems))  # type: ignore[arg-type]
 
@@ -251,7 +251,7 @@ _FINITE = {"loss": "loss", "grad_norm": "norm of the gradient", "eval_loss": "va
 def _save(trainer: AnswerTrainer, run: Run, beside: Mapping[str, str]) -> None:
     """Writes the model and the files beside it, and puts them in place of an earlier model in one step."""
     staged = run.path / ".model"
-    processes.from_main(lambda: shutil.rmtree(staged, ignore_errors=True))
+    distributed.from_main(lambda: shutil.rmtree(staged, ignore_errors=True))
     with _as_run_error("the trained model", run.path):
         trainer.save_model(str(staged))  # called in all processes, as each may hold a shard
 
@@ -262,7 +262,7 @@ def _save(trainer: AnswerTrainer, run: Run, beside: Mapping[str, str]) -> None:
         shutil.rmtree(run.model, ignore_errors=True)
         staged.rename(run.model)
 
-    processes.from_main(put_in_place)
+    distributed.from_main(put_in_place)
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.finetuning import FinetuneConfig
 from lab.models import adapters, swaps
 from lab.models.paths import attend_along_paths
-from lab.training.alignment import AlignedLoss
+from lab.training.alignment_loss import AlignedLoss
 from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import TrainingSets
-from lab.training.replay import ReplayLoss
+from lab.training.replay_loss import ReplayLoss
 from lab.training.trainer import Method, Training
 
 

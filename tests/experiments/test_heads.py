@@ -7,9 +7,9 @@ import torch
 from experiments.shared.heads import random_groups, set_leak, told
 from experiments.shared.sums import drawn
 from lab.errors import ModelError
-from lab.probing.alignment import foreign_digits, queries
 from lab.probing.components import Component
-from lab.probing.head_contents import contents
+from lab.probing.instruments.alignment import foreign_digits, queries
+from lab.probing.instruments.head_contents import contents
 from lab.probing.interventions import take
 from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from lab.errors import ModelError
-from lab.inference import local, reading
+from lab.inference import local
+from lab.inference import prefill as reading
 from lab.inference.cache import RaggedCache
 from lab.inference.engine import GREEDY, Request, Sampling
 from lab.inference.local import LocalEngine

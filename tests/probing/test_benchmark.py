@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from experiments import trained_circuits as verified
-from lab.probing import patching
 from lab.probing.benchmark.contestants import CONTESTANTS, Trial
 from lab.probing.benchmark.families import trained
 from lab.probing.benchmark.families.trained import VERIFIED
@@ -17,6 +16,7 @@ from lab.probing.benchmark.measures import auroc, parts
 from lab.probing.benchmark.running import ADDERS
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE
+from lab.probing.instruments import patching
 from lab.probing.pairs import carry_only
 
 DRAWN = np.random.default_rng(0)

@@ -18,11 +18,11 @@ from lab.errors import RuleError, TaskError
 from lab.numbers.representations import Integer
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import EASY, TASKS
-from lab.text.execution import Step, execute, target_of
-from lab.text.liveness import Liveness
 from lab.text.rule_following import check_rules, completion, operands, rule
 from lab.text.rulebook import Rule, read_rule
-from lab.text.tracing import content, read, trace
+from lab.text.traces.execution import Step, execute, target_of
+from lab.text.traces.liveness import Liveness
+from lab.text.traces.tracing import content, read, trace
 from lab.text.wording import RuleFollowing, Wording
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "full_traces.json"

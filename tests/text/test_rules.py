@@ -12,9 +12,9 @@ from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import TASKS
 from lab.text import rule_following
 from lab.text.answers import READINGS
-from lab.text.execution import execute
 from lab.text.rulebook import RULES, rule_file, rule_of
-from lab.text.tracing import trace
+from lab.text.traces.execution import execute
+from lab.text.traces.tracing import trace
 from lab.text.wording import RuleFollowing
 
 TARGETS = re.compile(r"(return )?[a-z_]\w*(, [a-z_]\w*)*$")

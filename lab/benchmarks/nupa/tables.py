@@ -16,7 +16,7 @@ from lab.numbers.paired import Difference, holm
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
 from lab.text.answers import READINGS
-from lab.text.trace_errors import KINDS
+from lab.text.traces.errors import KINDS
 
 UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
 
@@ -192,7 +192,7 @@ def errors(summaries: Mapping[str, NupaSummary]) -> Table:
 
 
 def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
-    """If rules are followed: what kind of line is the first wrong one (lab/text/trace_errors.py), and how many problems
+    """If rules are followed: what kind of line is the first wrong one (lab/text/traces/errors.py), and how many problems
     of each task were left out because their trace does not fit the window.
     """
     rows = [

@@ -14,7 +14,11 @@ import numpy as np
 import torch
 
 from lab.numbers.additions import addition
-from lab.probing import (
+from lab.probing.benchmark.known import Adder, Known
+from lab.probing.benchmark.measures import parts
+from lab.probing.components import Component
+from lab.probing.contrast import EVERYWHERE, Contrast
+from lab.probing.instruments import (
     ablation,
     alignment,
     atp_star,
@@ -26,16 +30,12 @@ from lab.probing import (
     path_patching,
     probes,
 )
-from lab.probing.benchmark.known import Adder, Known
-from lab.probing.benchmark.measures import parts
-from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, Contrast
-from lab.probing.interchange import Place
+from lab.probing.instruments.interchange import Place
+from lab.probing.instruments.subspaces import difference_of_means, probe_direction
 from lab.probing.interventions import SITES
 from lab.probing.measured import either_way
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
-from lab.probing.subspaces import difference_of_means, probe_direction
 
 Scores = Mapping[str, float]
 _LENGTH, _COLUMN = 4, 2

@@ -1,0 +1,117 @@
+"""Reads prompts into a cache, computing shared beginnings once.
+
+Prompts become prefix trees (`lab.models.prefix_tree`), a few prompts at a time, because the states of a tree take
+memory. If the prompts of a group share a longer beginning, such as a rule, it is computed once for all trees in all
+batches. It is computed separately, so its states do not depend on the other prompts.
+
+Shapes: B prompts of a piece, L tokens of the longest one, S tokens of the shared beginning, T nodes of a tree, V words
+of the vocabulary.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
+from transformers import DynamicCache, PreTrainedModel
+
+from lab.inference.cache import RaggedCache, States
+from lab.models.paths import Paths, attends_along_paths, path_inputs
+from lab.models.prefix_tree import PrefixTree
+from lab.models.swapped_llama import biases_places, tree_places
+
+_TOKENS_A_TREE = 2048
+"""The most nodes of a tree."""
+_BIASED_TOKENS_A_TREE = 512
+"""The same limit if heads have biases of their own, which are tables over all pairs of nodes."""
+_SHORTEST_START = 64
+"""The fewest tokens of a beginning that is computed separately. For a shorter one, a separate forward pass costs more
+than computing it in every tree."""
+
+
+class PromptReader:
+    def __init__(self, model: PreTrainedModel, groups: Sequence[str], prompts: Sequence[list[int]]) -> None:
+        """`groups`: the group of each prompt. `prompts`: their token ids."""
+        self.model, self.prompts = model, prompts
+        self.starts: list[tuple[int, ...]] = [()] * len(prompts)
+        """The beginning that each prompt shares with its whole group; empty if it is short."""
+        for _, members in itertools.groupby(sorted(range(len(prompts)), key=groups.__getitem__), groups.__getitem__):
+            members = list(members)
+            start = _common_start([prompts[i] for i in members])
+            for i in members if len(start) >= _SHORTEST_START else ():
+                self.starts[i] = start
+        self._start: tuple[int, ...] = ()
+        self._states: States = []
+
+    def read(self, chosen: Sequence[int], cache: RaggedCache) -> torch.Tensor:
+        """The logits after each chosen prompt, (len(chosen), V). Stores the prompts' states in the cache's rows."""
+        logits, row = [], 0
+        for start, members in itertools.groupby(chosen, self.starts.__getitem__):
+            rests = [self.prompts[i][len(start) :] for i in members]
+            shared, longest = len(_common_start(rests)), max(map(len, rests))
+            most = _BIASED_TOKENS_A_TREE if biases_places(self.model) else _TOKENS_A_TREE
+            count = max(1, (most - shared) // max(1, longest - shared))
+            for piece in (rests[k : k + count] for k in range(0, len(rests), count)):
+                logits_BV, states = self._read_piece(start, piece)
+                cache.fill(row, states)
+                logits.append(logits_BV)
+                row += len(piece)
+        return torch.cat(logits)
+
+    def _read_piece(self, start: tuple[int, ...], rests: list[list[int]]) -> tuple[torch.Tensor, States]:
+        """Logits (B, V) and states (B, heads, L, width); shorter prompts are padded on the right."""
+        device, known, tree = self.model.device, len(start), PrefixTree(rests)
+        inputs, cache = tree.tokens_and_depths(device), DynamicCache()
+        for layer, (keys, values) in enumerate(self._states_of(start)):
+            cache.update(keys, values, layer)
+        output = self.model(
+            input_ids=inputs["input_ids"],
+            **{"position_ids": inputs["position_ids"] + known} | tree_places(self.model, tree, start),
+            **self._seen(tree, known),
+            past_key_values=cache,
+            logits_to_keep=torch.tensor([path[-1] for path in tree.paths], device=device),
+        )
+        paths = [torch.tensor([*range(known), *(known + node for node in path)]) for path in tree.paths]
+        nodes_BL = pad_sequence(paths, batch_first=True).to(device)
+        # (1, heads, S + T, width) to (B, heads, L, width): each prompt gets the states along its own path
+        return output.logits[0], [
+            (keys[0, :, nodes_BL].transpose(0, 1), values[0, :, nodes_BL].transpose(0, 1))
+            for keys, values in _layers(cache)
+        ]
+
+    def _seen(self, tree: PrefixTree, known: int) -> dict[str, Any]:
+        """Which tokens each node of a tree sees, if the tree follows `known` tokens."""
+        if attends_along_paths(self.model) and not biases_places(self.model):
+            inputs = {name: part.to(self.model.device) for name, part in path_inputs(tree, known).items()}
+            paths = Paths(*(inputs[name] for name in Paths._fields))
+            return {"attention_mask": inputs["attention_mask"], "paths": paths}
+        mask_11TT = tree.inputs(self.model.device)["attention_mask"]
+        return {"attention_mask": pad(mask_11TT, (known, 0), value=True)}
+
+    def _states_of(self, start: tuple[int, ...]) -> States:
+        """The states of a shared beginning. Only those of the latest one are kept, because the requests of a group come
+        together."""
+        if start != self._start:
+            cache = DynamicCache()
+            if start:
+                ids_1S = torch.tensor([start], device=self.model.device)
+                self.model(input_ids=ids_1S, past_key_values=cache, logits_to_keep=1)
+            self._start, self._states = start, _layers(cache)
+        return self._states
+
+
+def _layers(cache: DynamicCache) -> States:
+    return [(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[union-attr, return-value]
+
+
+def _common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
+    """The beginning that all prompts share. It never is a whole prompt, because the logits after its last token are
+    needed.
+
+    In lexicographic order, the first and the last prompt share exactly what all prompts share.
+    """
+    pairs = zip(min(prompts), max(prompts), strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return tuple(prompts[0][: min(shared, min(map(len, prompts)) - 1)])

@@ -1,0 +1,309 @@
+"""Every instrument by name, as `lab.probe` runs it on a model with the sums of a config."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError
+from lab.numbers.additions import addition
+from lab.probing.bridge import Subject
+from lab.probing.components import Component
+from lab.probing.config import ProbeConfig
+from lab.probing.instruments import (
+    ablation,
+    alignment,
+    attribution,
+    edges,
+    fourier,
+    head_contents,
+    helix,
+    heuristics,
+    illusion,
+    interchange,
+    lenses,
+    patching,
+    path_patching,
+    probes,
+    remap,
+    surgery,
+)
+from lab.probing.instruments.alignment import Aligned
+from lab.probing.measured import Measured, either_way
+from lab.probing.pairs import Pairs, carry_only
+from lab.probing.positions import Sums
+
+_STRONGEST = 6
+"""Heads that are patched token by token and in pairs, and senders of paths."""
+_STEPS = 5
+"""Points of integrated gradients."""
+_EDGE_PAIRS = 16
+_OPENED = 3
+"""Heads whose contents are read."""
+_HELIX_LAYERS = 6
+_NEGLIGIBLE = 0.05
+"""Only heads with a smaller effect than this are controls."""
+
+
+class Session:
+    """A model, the sums that it is asked, and what one instrument learns for the next."""
+
+    def __init__(self, subject: Subject, config: ProbeConfig) -> None:
+        self.subject, self.config, self.batch_size = subject, config, config.batch_size
+
+    def sums_of(self, length: int, count: int | None = None) -> Sums:
+        """Sums of a length. `count`: how many; `sums.per_length` of the config if not given."""
+        asked = self.config.sums
+        drawn = (addition(asked.stratum, length, self.config.seed, i) for i in range(count or asked.per_length))
+        return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
+
+    @cached_property
+    def by_length(self) -> dict[int | str, Sums]:
+        return {length: self.sums_of(length) for length in self.config.sums.lengths}
+
+    @cached_property
+    def trained(self) -> Sums:
+        return self.sums_of(self.config.sums.trained)
+
+    @cached_property
+    def probed(self) -> Sums:
+        return self.sums_of(self.config.sums.trained, self.config.sums.probed)
+
+    @cached_property
+    def same_layout(self) -> Sums:
+        """Sums whose answers have the same number of digits too, so that tokens can be compared by position."""
+        answers = [len(str(a + b)) for a, b in self.trained.numbers]
+        most = max(set(answers), key=answers.count)
+        return self.subject.sums([pair for pair, n in zip(self.trained.numbers, answers, strict=True) if n == most])
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Pairs that differ in nothing but the carry into the column."""
+        asked = self.config.sums
+        return carry_only(asked.trained, asked.column - 1, asked.pairs, self.config.seed)
+
+    @property
+    def few_pairs(self) -> Pairs:
+        """The first of the pairs, for attributing edges: gradients of all edges are kept for each pair."""
+        return self.pairs.part(slice(_EDGE_PAIRS))
+
+    @cached_property
+    def head_effects(self) -> np.ndarray:
+        """The effect of each head at all tokens, (layers, heads): the larger one of the two directions of the carry."""
+        return either_way(patching.patch_heads(self.subject, self.pairs).effect.value)[..., 0]
+
+    def strongest_heads(self, count: int) -> list[Component]:
+        places = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
+        return [Component("head", *divmod(int(place), self.subject.heads)) for place in places]
+
+    @cached_property
+    def aligned(self) -> list[Aligned]:
+        """Heads that look at digits by their place, at the length that the model can add."""
+        return alignment.aligned_heads(alignment.alignment(self.subject, {self.config.sums.trained: self.trained}))
+
+    @cached_property
+    def interchanged(self) -> interchange.Interchanged:
+        asked = self.config.sums
+        return interchange.interchange_all(
+            self.subject,
+            asked.trained,
+            columns=[asked.column],
+            train_pairs=asked.pairs,
+            test_pairs=asked.pairs,
+            batch_size=self.batch_size,
+            seed=self.config.seed,
+        )
+
+    @cached_property
+    def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
+        """Evidence on each kind of learned subspace, at the place where it exchanges the carry best."""
+        rates, subspaces = self.interchanged
+        asked = self.config.sums
+        test = interchange.pairs_for(asked.trained, asked.column, asked.pairs, asked.pairs, self.config.seed)[1]
+        found = {}
+        for name in interchange.LEARNED:
+            places = [place for place, other in subspaces if other == name]
+            place = max(places, key=lambda place: float(_target_rate(rates, place, name)))
+            wrote = illusion.read_writes(self.subject, self.few_pairs, place)
+            others = {other: subspaces[place, other].basis_DR for other in interchange.LEARNED if other != name}
+            found[place, name] = illusion.examine(
+                self.subject, name, subspaces[place, name].basis_DR, place, test, wrote, compared=others,
+                batch_size=self.batch_size,
+            )  # fmt: skip
+        return found
+
+    @cached_property
+    def carry(self) -> surgery.CarrySite:
+        """Where the carry is: the subspace that exchanges it best. One that passes the tests of `illusion` comes before
+        one that does not. Models whose writes do not sum to the stream cannot be tested."""
+        rates, subspaces = self.interchanged
+        try:
+            found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
+        except ModelError:
+            found = {key: (False, float(_target_rate(rates, *key))) for key in subspaces}
+        key = max(found, key=lambda key: found[key])
+        return surgery.CarrySite(key[0].layer, key[0].site, subspaces[key])
+
+    @property
+    def facts(self) -> list[str]:
+        """What a reader of the page should know about the model and the sums."""
+        asked = self.config.sums
+        digits = ", ".join(map(str, asked.lengths))
+        return [
+            f"{self.subject.layers} layers of {self.subject.heads} heads, width {self.subject.width}",
+            f"{asked.per_length} sums ({asked.stratum}) at each of {digits} digits; {asked.pairs} pairs of sums",
+            f"Instruments of one length ask sums of {asked.trained} digits, about column {asked.column} (0: the ones)",
+            "A claim needs a causal effect and its controls: probes, attention, lenses and attributions only suggest",
+        ]
+
+    @torch.inference_mode()
+    def attention(self, heads: Sequence[Component] = ()) -> list[tuple[str, list[str], list[str], np.ndarray]]:
+        """Title, tokens, names of heads and patterns (H, T, T) for a few sums. Without `heads`, all heads of the last
+        layer."""
+        last = self.subject.layers - 1
+        heads = heads or [one for one in self.subject.components if one.kind == "head" and one.layer == last]
+        names = [f"blocks.{head.layer}.attn.hook_pattern" for head in heads]
+        shown = []
+        for row in range(min(self.config.examples, len(self.trained))):
+            sums = self.subject.sums([self.trained.numbers[row]])
+            tokens = [f"{word} " for word in self.subject.writer.words(sums.tokens_BT[0].tolist())]
+            _, found = self.subject.activations(sums, sorted(set(names)))
+            patterns = [found[name][0, head.head] for name, head in zip(names, heads, strict=True)]
+            a, b = sums.numbers[0]
+            shown.append((f"{a} + {b}", tokens, list(map(str, heads)), torch.stack(patterns).float().cpu().numpy()))
+        return shown
+
+
+def _target_rate(rates: Measured, place: interchange.Place, subspace: str) -> np.ndarray:
+    labels = {**place._asdict(), "subspace": subspace, "change": "interchange", "direction": "both"}
+    return rates.at(**labels, outcome="target").value
+
+
+def _alignment(session: Session) -> list[Measured]:
+    by_place = alignment.alignment(session.subject, session.by_length, "place", session.batch_size)
+    by_left = alignment.alignment(session.subject, session.by_length, "left", session.batch_size)
+    return [*by_place, by_left.attention._replace(name="alignment counted from the left: attention")]
+
+
+def _ablation(session: Session) -> list[Measured]:
+    groups = ablation.components(session.subject)
+    found = []
+    for replacement in ("mean", "resample"):
+        lost = ablation.ablate(session.subject, session.same_layout, groups, replacement, "queries", session.batch_size)
+        found += [part._replace(name=f"{part.name} ({replacement} ablation)") for part in lost]
+    return found
+
+
+def _patching(session: Session) -> list[Measured]:
+    """All heads at all tokens at once. Only the strongest are patched token by token: a large model has many heads."""
+    subject, pairs = session.subject, session.pairs
+    heads = patching.patch_heads(subject, pairs)
+    strongest = session.strongest_heads(_STRONGEST)
+    axes = {"head": list(map(str, strongest)), "place": patching.PLACES}
+    patches = [patching.Patch((head,), place) for head in strongest for place in patching.PLACES]
+    return [
+        *heads,
+        patching.patch(subject, pairs, patches, "effect of the strongest heads", axes).effect,
+        patching.patch_head_pairs(subject, pairs, strongest).effect,
+        patching.patch_mlps(subject, pairs, (patching.EVERYWHERE, "q_k-1", "q_k")).effect,
+        patching.patch_residuals(subject, pairs, sites=("post",)).effect,
+    ]
+
+
+def _path_patching(session: Session) -> list[Measured]:
+    """From the heads and MLPs whose patches do most; controls are heads whose patches do hardly anything."""
+    subject, pairs = session.subject, session.pairs
+    mlps = either_way(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value)
+    effects = {Component("mlp", layer): float(mlps[layer, 0]) for layer in range(subject.layers)}
+    heads = [one for one in subject.components if one.kind == "head"]
+    effects |= {head: float(session.head_effects[head.layer, head.head]) for head in heads}
+    senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
+    outside = [head for head in heads if effects[head] < _NEGLIGIBLE]
+    return [*path_patching.patch_paths(subject, pairs, senders, path_patching.receivers(subject), outside or None)]
+
+
+def _head_contents(session: Session) -> list[Measured]:
+    """The contents of the heads that bring most of a carry about. Directions are learned on half of the sums."""
+    subject, column = session.subject, session.config.sums.column
+    heads = session.strongest_heads(_OPENED)
+    half = len(session.probed) // 2
+    train, test = session.probed.part(slice(0, half)), session.probed.part(slice(half, None))
+    found = head_contents.contents(subject, heads, [column], train, test, session.batch_size)
+    directions = {head: found.directions[head, column] for head in heads}
+    effect = head_contents.exchange(subject, session.pairs, directions, session.batch_size).effect
+    return [found.explained, found.steps, effect]
+
+
+def _probes(session: Session) -> list[Measured]:
+    columns = range(session.config.sums.trained)
+    found = probes.probe(session.subject, session.probed, columns=columns, batch_size=session.batch_size)
+    return [part._replace(name=f"probe: {part.name.replace('_', ' ')}") for part in found]
+
+
+def _illusion(session: Session) -> list[Measured]:
+    claims = [one.claim for one in session.evidence.values()]
+    return [illusion.as_measured(claims, session.config.sums.pairs)]
+
+
+def _surgery(session: Session) -> list[Measured]:
+    aligned = alignment.one_hot(session.aligned)
+    return [*surgery.surgery(session.subject, session.by_length, aligned, session.carry, session.batch_size)]
+
+
+def _remap(session: Session) -> list[Measured]:
+    seen = int(remap.ids(session.subject, session.trained).max()) + 1
+    return [*remap.remap(session.subject, session.by_length, seen, batch_size=session.batch_size)]
+
+
+def _fourier(session: Session) -> list[Measured]:
+    subject, sums = session.subject, session.trained
+    removed = fourier.remove_periods(subject, sums, batch_size=session.batch_size)
+    return [fourier.embedding_power(subject), fourier.residual_power(subject, sums), *removed]
+
+
+def _helix(session: Session) -> list[Measured]:
+    """In at most `_HELIX_LAYERS` layers, because each layer takes a pass for each fit."""
+    subject = session.subject
+    layers = range(0, subject.layers, -(-subject.layers // _HELIX_LAYERS))
+    column, seed = session.config.sums.column, session.config.seed
+    found = helix.helix(
+        subject, session.probed, session.trained, column, layers=layers, batch_size=session.batch_size, seed=seed
+    )
+    return [*found]
+
+
+def _heuristics(session: Session) -> list[Measured]:
+    column, seed = session.config.sums.column, session.config.seed
+    found = heuristics.heuristics(session.subject, session.probed, column, batch_size=session.batch_size, seed=seed)
+    return [found.matched, found.by_family, found.digits]
+
+
+def _edges(session: Session) -> list[Measured]:
+    found = edges.attribute(session.subject, session.few_pairs, steps=_STEPS)
+    return [found, edges.curve(session.subject, session.few_pairs, either_way(found.value)).faithfulness]
+
+
+INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {
+    "competence": lambda session: surgery.vanilla(session.subject, session.by_length, session.batch_size),
+    "alignment": _alignment,
+    "destinations": lambda session: [*alignment.destinations(session.subject, session.by_length, session.batch_size)],
+    "ablation": _ablation,
+    "patching": _patching,
+    "attribution": lambda session: [*attribution.screen(session.subject, session.pairs)],
+    "path_patching": _path_patching,
+    "edges": _edges,
+    "head_contents": _head_contents,
+    "probes": _probes,
+    "interchange": lambda session: [session.interchanged.rates],
+    "illusion": _illusion,
+    "logit_lens": lambda session: [*lenses.logit_lens(session.subject, session.trained, batch_size=session.batch_size)],
+    "logit_attribution": lambda session: [
+        lenses.direct_attribution(session.subject, session.trained, batch_size=session.batch_size)
+    ],
+    "fourier": _fourier,
+    "helix": _helix,
+    "heuristics": _heuristics,
+    "surgery": _surgery,
+    "remap": _remap,
+}

@@ -1,0 +1,145 @@
+"""Attribution patching: estimates all patches of a model from one gradient (Nanda 2023; Syed et al. 2023, arXiv
+2310.10348).
+
+    effect of a place ~ sum over its tokens and width of (source - base) dm/da,  a the base's activation
+
+This is the effect of the patch if the model is linear from there on. For a carry the estimate is often wrong, in size
+and in which components it names, because a switch has no slope far from the point where it turns. So it only ranks:
+`screen` patches the components that it ranks first, and measures how well both agree.
+
+Shapes: B pairs (each both ways), T tokens, H heads, N attributions, R resamples.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import rankdata
+
+from lab.probing.bridge import Subject
+from lab.probing.components import Component
+from lab.probing.contrast import PLACES, WAYS, Contrast, Effects, Runs
+from lab.probing.instruments.patching import BATCH, Patch, margins
+from lab.probing.measured import Axes, Measured, nanmean
+from lab.probing.pairs import Pairs
+from lab.probing.positions import batches
+
+_RESAMPLES = 1000
+_BATCH = 64
+"""Rows of a pass with gradients, which needs much memory."""
+_TIES = 6
+"""Effects, in logits, that agree to this many decimals count as equal."""
+
+
+class Screen(NamedTuple):
+    """Attributed effects of all patches, and exact effects of the largest."""
+
+    heads: Measured
+    """Attributed effects; axes carry, layer, head, place."""
+    mlps: Measured
+    """The same; axes carry, layer, place."""
+    attributed: Measured
+    """The largest attributed effects in either direction, largest first; axes carry, patch."""
+    exact: Measured
+    """The effects of these patches; axes carry, patch."""
+    agreement: Measured
+    """Spearman's rank correlation of both, by carry, with intervals by bootstrap over the pairs."""
+    gap: Measured
+
+
+def screen(
+    subject: Subject,
+    pairs: Pairs,
+    places: Sequence[str] = PLACES,
+    top: int = 20,
+    batch_size: int = BATCH,
+) -> Screen:
+    """Attributed effects of all heads and MLPs at the places, and exact effects of the `top` largest.
+
+    `batch_size`: rows of a pass without gradients. Raises the same errors as `patching.patch`.
+    """
+    contrast = Contrast(subject, pairs)
+    contrast.check_competence(_BATCH)
+    layers, heads = range(subject.layers), range(subject.heads)
+    patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]
+    patches += [Patch((Component("mlp", layer),), place) for layer, place in product(layers, places)]
+    guessed_BN = attributions(contrast, places)
+
+    def effects(name: str, axes: Axes, moved: np.ndarray) -> Effects:
+        return contrast.effects_of_moves(name, axes, moved.reshape(-1, *map(len, axes.values())))
+
+    count = len(layers) * len(heads) * len(places)
+    by_head, gap = effects(
+        "attributed effect of a head", {"layer": layers, "head": heads, "place": places}, guessed_BN[:, :count]
+    )
+    by_mlp, _ = effects("attributed effect of an MLP", {"layer": layers, "place": places}, guessed_BN[:, count:])
+
+    size_N = np.max([np.abs(nanmean(guessed_BN[contrast.way_B == way], 0)) for way in range(len(WAYS))], axis=0)
+    chosen = np.argsort(-np.nan_to_num(size_N), kind="stable")[:top]
+    exact_BN = margins(contrast, [patches[n] for n in chosen], batch_size)
+    axes = {"patch": [str(patches[n]) for n in chosen]}
+    moved_BN = exact_BN - contrast.corrupt_B[:, None]
+    return Screen(
+        by_head,
+        by_mlp,
+        effects("attributed effect", axes, guessed_BN[:, chosen]).effect,
+        effects("effect", axes, moved_BN).effect,
+        _agreement(contrast, guessed_BN[:, chosen], moved_BN, gap),
+        gap,
+    )
+
+
+def attributions(contrast: Contrast, places: Sequence[str], batch_size: int = _BATCH) -> np.ndarray:
+    """What each patch adds to the margin by estimate, in logits, (B, N): heads (layer, head, place), then MLPs (layer,
+    place); nan if a pair has no such place."""
+    subject = contrast.subject
+    components = [Component(kind, layer) for kind in ("head", "mlp") for layer in range(subject.layers)]
+    names = [component.hook_point for component in components]
+    at_PBT = torch.stack([contrast.at_BT(place) for place in places])
+    guessed = []
+    for rows in batches(len(contrast), batch_size):
+        with torch.inference_mode():
+            runs = Runs(contrast, rows, names, names)
+        slopes = runs.slopes(names).gradients
+        at = at_PBT[:, rows].to(subject.device)
+        found = []
+        with torch.inference_mode():
+            for name, slope in slopes.items():
+                by_token = ((runs.source[name] - runs.base[name]).float() * slope).sum(-1)
+                by_head = by_token if by_token.ndim == 3 else by_token[..., None]
+                found.append(torch.einsum("bth,pbt->bhp", by_head, at.float()).flatten(1))
+            there_BP = at.any(2).T
+            width = sum(part.shape[1] for part in found) // len(places)
+            all_BN = torch.cat(found, dim=1)
+            guessed.append(torch.where(there_BP.repeat(1, width), all_BN, float("nan")).cpu())
+    return torch.cat(guessed).numpy()
+
+
+def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray, gap: Measured) -> Measured:
+    """The rank correlation of estimated and exact effects; nan if effects are nan, or if all estimates or all effects
+    are equal."""
+    value, low, high = (np.full(len(WAYS), np.nan) for _ in range(3))
+    n = np.zeros(len(WAYS), int)
+    for way in np.flatnonzero(gap.low > 0):
+        of_way = contrast.way_B == way
+        there_N = ~np.isnan(guessed_BN[of_way] + exact_BN[of_way]).all(0)
+        guessed, exact = (samples[of_way][:, there_N] for samples in (guessed_BN, exact_BN))
+        n[way] = there_N.sum()
+        value[way] = spearman(nanmean(guessed, 0), nanmean(exact, 0))
+        rows_RB = np.random.default_rng(0).integers(len(guessed), size=(_RESAMPLES, len(guessed)))
+        drawn_R = spearman(nanmean(guessed[rows_RB], 1), nanmean(exact[rows_RB], 1))
+        if not np.isnan(drawn_R).all():
+            low[way], high[way] = np.nanquantile(drawn_R, [0.025, 0.975])
+    return Measured("rank correlation of attributed and exact effects", {"carry": list(WAYS)}, value, low, high, n)
+
+
+def spearman(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Rank correlation (Spearman 1904) along the last dimension; ties share their mean rank. nan if all values of
+    either side are equal. Values that differ by less than a millionth are ties, because rounding errors depend on the
+    batch size."""
+    ranked = (rankdata(np.round(values, _TIES), axis=-1) for values in (left, right))
+    left, right = (ranks - ranks.mean(-1, keepdims=True) for ranks in ranked)
+    with np.errstate(invalid="ignore"):
+        return (left * right).sum(-1) / np.sqrt((left**2).sum(-1) * (right**2).sum(-1))

@@ -1,0 +1,323 @@
+"""Which edges of a model carry an answer: the attributed effect of every edge, and what a circuit of a few edges does.
+
+The stream is a sum of writes (`writes`), so a model is a graph: senders (embedding, heads, MLPs) write, and receivers
+(the queries, keys and values of heads, MLPs, the logits) read. To patch the edge u -> r means to add
+
+    source's write of u - base's write of u
+
+to what r reads, and nowhere else (`path_patching` does so, one edge in each pass). Attribution estimates the effects of
+all edges from gradients:
+
+    EAP      sum over tokens of (difference of u's writes) . (gradient of the margin in r's input at the base)
+             (edge attribution patching; Syed et al. 2023, arXiv 2310.10348)
+    EAP-IG   the same with the mean gradient over `steps` points between the base's embeddings and the source's: a
+             switch that is flat at both ends has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806)
+
+An estimate is as good as the circuit that it selects: `faithfulness` keeps some edges, gives all others what they carry
+in the base's run (resample ablation) or in the mean run (mean ablation), and measures how much of the margin is left.
+
+Shapes: B pairs (each both ways), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError, TaskError
+from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
+from lab.probing.contrast import Contrast, Runs
+from lab.probing.instruments import writes
+from lab.probing.instruments.ablation import means
+from lab.probing.instruments.path_patching import receivers
+from lab.probing.instruments.writes import EMBEDDING
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs
+from lab.probing.positions import batches
+
+Ablation: TypeAlias = Literal["resample", "mean"]
+ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
+SIZES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Shares of all edges at which faithfulness is measured (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
+_PROJECTIONS = ("q", "k", "v")
+_BATCH = 32
+"""Rows of a pass; all their writes and gradients are kept."""
+
+
+class Graph:
+    """Senders, receivers, and which pairs of them are edges."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.senders = writes.writers(subject, subject.layers - 1, "post")
+        self.receivers = receivers(subject)
+        self.is_edge_UR = np.array([[other.is_after(one) for other in self.receivers] for one in self.senders])
+
+    @property
+    def count(self) -> int:
+        return int(self.is_edge_UR.sum())
+
+    def names(self) -> dict[str, list[str]]:
+        return {"sender": list(map(str, self.senders)), "receiver": list(map(str, self.receivers))}
+
+    def largest(self, scores_UR: np.ndarray, count: int) -> np.ndarray:
+        """The edges with the largest absolute scores, (U, R), booleans; of equal scores, the first ones."""
+        size_UR = np.where(self.is_edge_UR, np.abs(np.nan_to_num(scores_UR)), -1.0)
+        chosen = np.zeros(size_UR.size, dtype=bool)
+        chosen[np.argsort(-size_UR, axis=None, kind="stable")[:count]] = True
+        return chosen.reshape(size_UR.shape) & self.is_edge_UR
+
+
+def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
+    """The attributed effect of every edge, as a share of the margin between base and source: axes carry, sender,
+    receiver; nan if there is no edge.
+
+    Args:
+        subject: a model that can add, with merged adapters.
+        pairs: the pairs that it is run on, in both directions.
+        steps: 1 for EAP; a larger number for EAP-IG with that many points.
+
+    Raises the same errors as `Contrast`, and ModelError if the subject cannot add or its weights are hidden.
+    """
+    contrast, graph = Contrast(subject, pairs), Graph(subject)
+    contrast.check_competence(_BATCH)
+    found = []
+    for rows in batches(len(contrast), _BATCH):
+        run = _Wired(contrast, graph, rows)
+        total_BUR = torch.zeros(len(run.runs), len(graph.senders), len(graph.receivers))
+        for step in range(steps):
+            share = 0.0 if steps == 1 else (step + 0.5) / steps
+            total_BUR += run.attributed(share).cpu()
+        found.append(torch.where(torch.from_numpy(graph.is_edge_UR), total_BUR / steps, torch.nan))
+    return contrast.effects_of_moves("attributed effect of an edge", graph.names(), torch.cat(found).numpy()).effect
+
+
+class Curve(NamedTuple):
+    """The faithfulness of circuits that grow edge by edge, the best scores first."""
+
+    faithfulness: Measured
+    """Axes ablation, share of edges. The margin that is left: 1 is that of the whole model, 0 that without any edge."""
+    cpr: dict[str, float]
+    """Circuit performance ratio, by ablation: the area under faithfulness. Higher is better."""
+    cmd: dict[str, float]
+    """Circuit-model distance: the area between faithfulness and 1. Lower is better."""
+
+
+def curve(
+    subject: Subject,
+    pairs: Pairs,
+    scores_UR: np.ndarray,
+    sizes: Sequence[float] = SIZES,
+    ablations: Sequence[Ablation] = ABLATIONS,
+) -> Curve:
+    """The faithfulness of the edges with the largest scores, for each share of all edges."""
+    graph = Graph(subject)
+    circuits = [graph.largest(scores_UR, round(size * graph.count)) for size in sizes]
+    left = {ablation: faithfulness(subject, pairs, circuits, ablation) for ablation in ablations}
+    arrays = map(np.stack, zip(*(one.arrays for one in left.values()), strict=True))
+    axes: dict[str, list[Any]] = {"ablation": list(left), "share of edges": list(sizes)}
+    areas = {name: areas_of(sizes, one.value) for name, one in left.items()}
+    return Curve(
+        Measured("faithfulness", axes, *arrays),
+        {name: cpr for name, (cpr, _) in areas.items()},
+        {name: cmd for name, (_, cmd) in areas.items()},
+    )
+
+
+def areas_of(sizes: Sequence[float], faithfulness: np.ndarray) -> tuple[float, float]:
+    """CPR and CMD of a curve, by the trapezoid rule over shares of edges, from the first size to the last."""
+    span = sizes[-1] - sizes[0]
+    return tuple(float(np.trapezoid(part, sizes) / span) for part in (faithfulness, np.abs(1 - faithfulness)))  # type: ignore[return-value]
+
+
+@torch.inference_mode()
+def faithfulness(
+    subject: Subject, pairs: Pairs, circuits: Sequence[np.ndarray], ablation: Ablation, batch_size: int = _BATCH
+) -> Measured:
+    """The share of the margin that is left if only the edges of a circuit are live. Axis circuit; the mean over both
+    directions of the carry. A circuit is an array of booleans, (U, R).
+
+    Raises the same errors as `attribute`, and TaskError for an unknown ablation.
+    """
+    if ablation not in ABLATIONS:
+        raise TaskError(f"ablation {ablation!r}: should be one of {', '.join(ABLATIONS)}")
+    contrast, graph = Contrast(subject, pairs), Graph(subject)
+    contrast.check_competence(batch_size)
+    nothing = np.zeros_like(graph.is_edge_UR)
+    kept, empty = [], []
+    # pairs are there both ways, so bases are sources too
+    mean = means(subject, contrast.base, _names(subject), batch_size) if ablation == "mean" else None
+    for rows in batches(len(contrast), batch_size):
+        run = _Wired(contrast, graph, rows)
+        off = mean or run.runs.base
+        kept.append(torch.stack([run.margin(circuit, off) for circuit in circuits], 1).cpu())
+        empty.append(run.margin(nothing, off).cpu())
+    kept_BC, empty_B = (torch.cat(parts).numpy() for parts in (kept, empty))
+    shares_BC = (kept_BC - empty_B[:, None]) / (contrast.clean_B - empty_B).mean()
+    return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, shares_BC)
+
+
+class _Wired:
+    """The runs of some of the pairs, with everything that edges need."""
+
+    def __init__(self, contrast: Contrast, graph: Graph, rows: slice) -> None:
+        self._subject, self._graph = contrast.subject, graph
+        self._layers = range(contrast.subject.layers)
+        with torch.inference_mode():
+            self.runs = Runs(contrast, rows, names := _names(contrast.subject), names)
+            writes.check_additive(self._subject, self.runs.base)
+            _check_projections(self._subject, self.runs.base)
+
+    @cached_property
+    def _difference_UBTD(self) -> torch.Tensor:
+        """What each sender writes for the source, minus what it writes for the base."""
+        source_UBTD, base_UBTD = (
+            torch.stack([writes.written(self._subject, one, run) for one in self._graph.senders])
+            for run in (self.runs.source, self.runs.base)
+        )
+        return source_UBTD - base_UBTD
+
+    @torch.inference_mode()
+    def attributed(self, share: float) -> torch.Tensor:
+        """The attributed effects (B, U, R), with gradients at this share of the way from base to source."""
+        gradient_RBTD = self._gradients(share)
+        return torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, gradient_RBTD)
+
+    def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
+        """The margins (B,), with the edges of the circuit live and the writes of `off` on all other edges."""
+        wired = _Circuit(self._subject, self._graph, circuit_UR, self.runs.source, off)
+        return self.runs.again(self._layers, wired.hooks())[0]
+
+    def _gradients(self, share: float) -> torch.Tensor:
+        """The gradient of the margin with respect to each receiver's input, (R, B, T, D)."""
+        base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
+        # the MLP's own input: a change here reaches the MLP and nothing else (see `interventions`)
+        mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
+        heads = {(name, layer): f"blocks.{layer}.attn.hook_{name}" for layer in self._layers for name in _PROJECTIONS}
+        last = f"blocks.{self._layers[-1]}.hook_resid_post"
+        entering = [f"blocks.{layer}.hook_resid_pre" for layer in self._layers]
+        names = [*mlps.values(), *heads.values(), last, *entering]
+        kept, slopes = self.runs.slopes(names, base_BTD + share * (source_BTD - base_BTD))
+        found = []
+        for layer in self._layers:
+            pulled = {
+                name: _pull_back(self._subject, layer, name, kept[entering[layer]], slopes[heads[name, layer]])
+                for name in _PROJECTIONS
+            }
+            for one in self._graph.receivers:
+                if one.layer == layer and one.input != "logits":
+                    found.append(slopes[mlps[layer]] if one.input == "mlp" else pulled[one.input][one.head])
+        return torch.stack([*found, slopes[last]])
+
+
+class _Circuit:
+    """A run in which each receiver reads its own stream: writes of senders are live along edges of the circuit, and
+    those of `off` along all others."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        graph: Graph,
+        circuit_UR: np.ndarray,
+        source: dict[str, torch.Tensor],
+        off: dict[str, torch.Tensor],
+    ) -> None:
+        self._subject, self._graph, self._off = subject, graph, off
+        self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point])
+        self._changed = {EMBEDDING: source[EMBEDDING.hook_point].float() - off[EMBEDDING.hook_point].float()}
+        """By sender, in the order of writing: its live write minus its write in `off`."""
+
+    def hooks(self) -> list[Hook]:
+        found: list[Hook] = []
+        for layer in range(self._subject.layers):
+            found += [self._projected(layer, name) for name in _PROJECTIONS]
+            found += [self._after_heads(layer), self._before_mlp(layer), self._after_mlp(layer)]
+        last = f"blocks.{self._subject.layers - 1}.hook_resid_post"
+        return [*found, (last, lambda stream, hook: self._read("logits", self._subject.layers - 1, last)[0].to(stream))]
+
+    def _read(self, input: str, layer: int, site: str) -> torch.Tensor:
+        """What the receivers of this kind in a layer read, (R, B, T, D)."""
+        some = [r for r, one in enumerate(self._graph.receivers) if (one.input, one.layer) == (input, layer)]
+        changed_UBTD = torch.stack(list(self._changed.values()))
+        mask_RU = self._circuit_UR[: len(changed_UBTD), some].T
+        return self._off[site].float() + torch.einsum("ru,ubtd->rbtd", mask_RU, changed_UBTD)
+
+    def _projected(self, layer: int, name: str) -> Hook:
+        point, site = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.hook_resid_pre"
+
+        def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
+            norm = self._subject.bridge.blocks[layer].ln1
+            moved_RBTD = norm(self._read(name, layer, site)) - norm(self._off[site].float())
+            weight_RDZ = _projection(self._subject, layer, name, activation.shape[2])
+            return (self._off[point] + torch.einsum("rbtd,rdz->btrz", moved_RBTD, weight_RDZ)).to(activation.dtype)
+
+        return point, change
+
+    def _after_heads(self, layer: int) -> Hook:
+        point = f"blocks.{layer}.attn.hook_z"
+
+        def keep(z_BTHZ: torch.Tensor, hook: Any) -> torch.Tensor:
+            for head in range(self._subject.heads):
+                one = Component("head", layer, head)
+                live_BTD = writes.written(self._subject, one, {point: z_BTHZ})
+                self._changed[one] = live_BTD - writes.written(self._subject, one, self._off)
+            return z_BTHZ
+
+        return point, keep
+
+    def _before_mlp(self, layer: int) -> Hook:
+        mid = f"blocks.{layer}.hook_resid_mid"
+        # an alias of the MLP's input: as wanted here, a change reaches the MLP and nothing else
+        return mid, lambda stream, hook: self._read("mlp", layer, mid)[0].to(stream.dtype)
+
+    def _after_mlp(self, layer: int) -> Hook:
+        point = f"blocks.{layer}.hook_mlp_out"
+
+        def keep(added_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
+            self._changed[Component("mlp", layer)] = added_BTD.float() - self._off[point].float()
+            return added_BTD
+
+        return point, keep
+
+
+def _names(subject: Subject) -> list[str]:
+    """The hook points whose activations edges need."""
+    ends = ("hook_resid_pre", "hook_resid_mid", "hook_resid_post", *(f"attn.hook_{name}" for name in _PROJECTIONS))
+    of_layers = [f"blocks.{layer}.{end}" for layer in range(subject.layers) for end in ends]
+    return list(dict.fromkeys([*writes.hook_points(subject), *of_layers]))
+
+
+def _projection(subject: Subject, layer: int, name: str, groups: int) -> torch.Tensor:
+    """Weights of the queries, keys or values of a layer, (R, D, Z)."""
+    weight_RDZ = getattr(subject.bridge.blocks[layer].attn, f"W_{name.upper()}").float()
+    return weight_RDZ[:: len(weight_RDZ) // groups]  # a group's keys may be repeated once for each of its heads
+
+
+def _check_projections(subject: Subject, run: dict[str, torch.Tensor]) -> None:
+    """Raises ModelError unless queries, keys and values are what the norm and these weights make of the stream."""
+    for layer in range(subject.layers):
+        normed_BTD = subject.bridge.blocks[layer].ln1(run[f"blocks.{layer}.hook_resid_pre"].float())
+        for name in _PROJECTIONS:
+            found_BTRZ = run[f"blocks.{layer}.attn.hook_{name}"].float()
+            weight_RDZ = _projection(subject, layer, name, found_BTRZ.shape[2])
+            rest_BTRZ = found_BTRZ - torch.einsum("btd,rdz->btrz", normed_BTD, weight_RDZ)
+            gap = float((rest_BTRZ - rest_BTRZ[:1, :1]).abs().max())
+            if gap > 1e-2 * max(1e-6, float(found_BTRZ.abs().max())):
+                raise ModelError(
+                    f"{subject.name}: the {name} of layer {layer} are not its weights times its normed stream (off by "
+                    f"{gap:.2g}); adapters should be merged, and a norm should come first"
+                )
+
+
+def _pull_back(
+    subject: Subject, layer: int, name: str, stream_BTD: torch.Tensor, slope_BTRZ: torch.Tensor
+) -> torch.Tensor:
+    """The gradient with respect to what each head's queries, keys or values read, (R, B, T, D)."""
+    weight_RDZ = _projection(subject, layer, name, slope_BTRZ.shape[2])
+    with torch.inference_mode(False), torch.enable_grad():
+        wanted_RBTD = torch.einsum("btrz,rdz->rbtd", slope_BTRZ.float(), weight_RDZ).detach()
+        read_RBTD = stream_BTD.detach().float().expand(len(wanted_RBTD), -1, -1, -1).clone().requires_grad_()
+        normed_RBTD = subject.bridge.blocks[layer].ln1(read_RBTD)
+        return torch.autograd.grad((normed_RBTD * wanted_RBTD).sum(), [read_RBTD])[0]

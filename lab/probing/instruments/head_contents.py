@@ -1,0 +1,185 @@
+"""Does a head hold the carry, or does it fetch the digits from which a carry follows?
+
+Patching cannot tell. If a head brings the source's digits of column k - 1, a later part computes the source's carry
+from them, and the answer changes as if the head had brought the carry itself. So this instrument looks at a head's
+output at q_k, along the direction from its mean without a carry to its mean with one (`Subspace`, learned on other
+sums). The coordinate along it is 0 at the first mean and 1 at the second.
+
+    holds the carry       The coordinate is a step: it depends on the carry alone, and not on how large the sum of the
+                          digits is. If the digits add up to 9, it follows the carry from the column before.
+    fetches both digits   It is a straight line: each digit adds its part, and something later has to find the step.
+    fetches one digit     It depends on a's digit alone, or on b's.
+
+The shares of variance are those of the coordinate at q_k, adjusted for the number of groups. With uniform digits, a
+straight line explains two thirds of a step, and a step two thirds of a straight line; so compare the two.
+
+`exchange` intervenes: it puts the source's coordinate, and nothing else of the head's output, into the base's run. If
+this has the effect of the whole output, later parts read the head along this direction.
+
+Shapes: N sums, Z width of a head, B pairs (each both ways), R resamples.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lab.probing import interventions
+from lab.probing.bridge import Hook, Subject
+from lab.probing.components import Component
+from lab.probing.contrast import Contrast, Effects, Runs
+from lab.probing.instruments.subspaces import Subspace, difference_of_means
+from lab.probing.interventions import put, read_at, take
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs
+from lab.probing.positions import Sums, batches
+
+READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
+"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly; a_{k-1} + b_{k-1} with a mean for
+each value; one digit of column k - 1, with a mean for each value."""
+PARTS = ("all of it", "its carry direction", "the rest")
+"""Parts of a head's output. The rest is all that is orthogonal to the direction."""
+_RESAMPLES = 300
+_SUMS = range(19)
+
+
+class Contents(NamedTuple):
+    """What the outputs of heads hold."""
+
+    explained: Measured
+    """The share of the coordinate's variance that each of `READINGS` explains; axes (head, column, reading)."""
+    steps: Measured
+    """The mean coordinate by a_{k-1} + b_{k-1} and the carry into column k - 1; axes (head, column, carry, sum)."""
+    directions: dict[tuple[Component, int], Subspace]
+    """By head and column."""
+
+
+def contents(
+    subject: Subject, heads: Sequence[Component], columns: Sequence[int], train: Sums, test: Sums, batch_size: int = 64
+) -> Contents:
+    """What heads hold at q_k, for columns k.
+
+    Args:
+        subject: the model.
+        heads: components of kind head.
+        columns: above 0, because nothing is carried into the ones.
+        train: sums on which the directions are learned. A sum does not count for a column that it lacks.
+        test: other sums, on which everything is measured.
+        batch_size: sums of a pass.
+    """
+    learned, tested = (outputs(subject, heads, columns, sums, batch_size) for sums in (train, test))
+    directions: dict[tuple[Component, int], Subspace] = {}
+    shape = (len(heads), len(columns))
+    explained = np.full((3, *shape, len(READINGS)), np.nan)
+    steps = np.full((len(test), *shape, 2, len(_SUMS)), np.nan)
+    for i, head in enumerate(heads):
+        for j, k in enumerate(columns):
+            there_N = _there(train, k)
+            z_NZ, carry_N = learned[head, k][there_N], train.columns.carry[there_N, k]
+            directions[head, k] = direction = Subspace.of(difference_of_means(z_NZ, carry_N), z_NZ, carry_N)
+            there_N = _there(test, k)
+            coordinate_N = _scaled(direction, tested[head, k]).numpy()
+            explained[:, i, j] = _explained(coordinate_N[there_N], test, there_N, k)
+            sums_N = (test.columns.a + test.columns.b)[:, k - 1]
+            rows_N = np.flatnonzero(there_N)
+            steps[rows_N, i, j, test.columns.carry[rows_N, k - 1], sums_N[rows_N]] = coordinate_N[rows_N]
+    axes = {"head": list(map(str, heads)), "column": list(columns)}
+    counts = np.broadcast_to(np.array([[_there(test, k).sum()] for k in columns]), explained.shape[1:])
+    name = "share of a head's carry coordinate that is explained"
+    by_sum = {**axes, "carry": [0, 1], "sum": list(_SUMS)}
+    return Contents(
+        Measured(name, {**axes, "reading": list(READINGS)}, *explained, n=counts),
+        Measured.mean("mean carry coordinate of a head", by_sum, steps),
+        directions,
+    )
+
+
+def outputs(
+    subject: Subject, heads: Sequence[Component], columns: Sequence[int], sums: Sums, batch_size: int = 64
+) -> dict[tuple[Component, int], torch.Tensor]:
+    """The output (N, Z) of each head at q_k, by head and column. Rows of sums without the column are meaningless."""
+    names = sorted({head.hook_point for head in heads})
+    read = read_at(subject, sums, names, sums.query_at_BK[:, list(columns)], batch_size)
+    z_NKHZ = dict(zip(names, read, strict=True))
+    return {(head, k): z_NKHZ[head.hook_point][:, j, head.head] for head in heads for j, k in enumerate(columns)}
+
+
+@torch.inference_mode()
+def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], batch_size: int = 64) -> Effects:
+    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part).
+
+    `heads`: the direction of each head (`Contents.directions`). Raises the same errors as `patching.patch`.
+    """
+    contrast = Contrast(subject, pairs)
+    contrast.check_competence(batch_size)
+    names = sorted({head.hook_point for head in heads})
+    changed = np.full((len(contrast), len(heads), len(PARTS)), np.nan)
+    for rows in batches(len(contrast), batch_size):
+        runs = Runs(contrast, rows, names, names)
+        at_B1 = contrast.base.part(rows).query_at_BK[:, contrast.column, None]
+        for i, (head, direction) in enumerate(heads.items()):
+            base_B1Z, source_B1Z = (
+                take(run[head.hook_point][:, :, head.head], at_B1) for run in (runs.base, runs.source)
+            )
+            basis_Z1 = direction.basis_DR.to(base_B1Z)
+            along_B1Z = (source_B1Z - base_B1Z) @ basis_Z1 @ basis_Z1.T
+            moves = (source_B1Z - base_B1Z, along_B1Z, source_B1Z - base_B1Z - along_B1Z)
+            for place, move_B1Z in enumerate(moves):
+                hook = at_query(head, at_B1, partial(torch.add, other=move_B1Z))
+                changed[rows, i, place] = runs.again(range(head.layer, subject.layers), [hook])[0].cpu().numpy()
+    axes = {"head": list(map(str, heads)), "part": list(PARTS)}
+    return contrast.effects("effect of a part of a head's output", axes, changed)
+
+
+def at_query(head: Component, at_B1: torch.Tensor, change: interventions.Change) -> Hook:
+    """A hook that changes the output of a head at q_k, (B, 1, Z)."""
+
+    def changed(z_BTHZ: torch.Tensor) -> torch.Tensor:
+        new_BTHZ, old_BTZ = z_BTHZ.clone(), z_BTHZ[:, :, head.head]
+        new_BTHZ[:, :, head.head] = put(old_BTZ, at_B1, change(take(old_BTZ, at_B1)))
+        return new_BTHZ
+
+    return interventions.heads(head.layer, changed)
+
+
+def _there(sums: Sums, column: int) -> np.ndarray:
+    """Which sums have a digit in the column, and digits of both numbers in the column before it."""
+    places = (sums.query_at_BK[:, column], sums.a_at_BK[:, column - 1], sums.b_at_BK[:, column - 1])
+    return np.logical_and.reduce([(at_B >= 0).numpy() for at_B in places])
+
+
+def _scaled(direction: Subspace, z_NZ: torch.Tensor) -> torch.Tensor:
+    """The coordinate (N,): 0 at the mean without a carry, 1 at the mean with one."""
+    along_N = (z_NZ @ direction.basis_DR)[:, 0]
+    return (along_N - direction.mean_0_R) / (direction.mean_1_R - direction.mean_0_R)
+
+
+def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column: int) -> np.ndarray:
+    """Value, low and high (3, readings); intervals by bootstrap over the sums."""
+    digits = sums.columns
+    a_N, b_N = digits.a[there_N, column - 1], digits.b[there_N, column - 1]
+    groups = {
+        "carry": digits.carry[there_N, column],
+        "straight line": a_N + b_N,
+        "digit sum": a_N + b_N,
+        "a's digit": a_N,
+        "b's digit": b_N,
+    }
+    draw = np.random.default_rng(0)
+    drawn = [np.arange(len(coordinate_N)), *draw.integers(0, len(coordinate_N), (_RESAMPLES, len(coordinate_N)))]
+    shares_RX = np.array([
+        [_share(coordinate_N[rows], groups[name][rows], name == "straight line") for name in READINGS] for rows in drawn
+    ])  # fmt: skip
+    return np.stack([shares_RX[0], *np.quantile(shares_RX[1:], [0.025, 0.975], axis=0)])
+
+
+def _share(values_N: np.ndarray, group_N: np.ndarray, line: bool) -> float:
+    """R2, adjusted for the number of groups."""
+    if line:
+        return float(np.corrcoef(values_N, group_N)[0, 1] ** 2)
+    counts = np.bincount(group_N)
+    means = np.bincount(group_N, values_N) / np.maximum(counts, 1)
+    left, free = ((values_N - means[group_N]) ** 2).sum(), len(values_N) - (counts > 0).sum()
+    return float(1 - (left / free) / values_N.var(ddof=1))

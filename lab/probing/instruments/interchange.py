@@ -1,0 +1,335 @@
+"""Interchange of a carry: is a direction of the stream the carry with which the model computes?
+
+A model reads two sums, a base and a source whose carries into column k differ (`pairs.cross_digit`). At q_k and one
+place of the stream x, the part of the base's stream in a subspace is replaced by that of the source:
+
+    x' = x_base + V V^T (x_source - x_base)             V (D, r) orthonormal
+
+If the subspace is the carry, digit k of the base becomes (a_k + b_k of the base + carry of the source) mod 10
+(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). Source and base share no digits on
+purpose, and the rate of the source's own digit is reported too: it is high if a subspace exchanges the whole answer.
+
+Subspaces:
+
+    difference of means     from the mean of streams without a carry to that of streams with one
+    probe                   the weights of a softmax regression that reads the carry (`probes.fit`)
+    das                     distributed alignment search: V is learned by gradient descent, so that training pairs give
+                            their targets (Geiger et al. 2023, arXiv 2303.02536)
+
+Controls: exchange `nothing` (how often the model is right), the `whole` stream (should swap the answers), or `random`
+subspaces (20, each for a twentieth of the pairs); for each of them the `placebo`, a change of the same size in a random
+direction; and all of this on a model of the same shape that has learned nothing (`untrained`).
+Even a rate above all controls does not make a direction the carry: see `illusion`.
+
+Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
+
+from lab.errors import ModelError, TaskError
+from lab.probing import bridge as bridges
+from lab.probing.bridge import Subject
+from lab.probing.instruments import probes
+from lab.probing.instruments.subspaces import Subspace, difference_of_means, probe_direction, random_basis
+from lab.probing.interventions import SITES, Change, Site, put, residual, take
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs, cross_digit
+from lab.probing.positions import Sums, batches
+
+OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
+"""Which digit is the most likely token: the one that follows if only the carry is exchanged, the source's own (if it
+differs from the base's), the base's own, or the neighbour on its other side. An arbitrary change produces both
+neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
+DIRECTIONS = ("both", "0 to 1", "1 to 0")
+"""The base's carry, and the source's."""
+CHANGES = ("interchange", "placebo")
+DRAWS = 20
+"""Number of random subspaces."""
+LEARNED = ("difference of means", "probe", "das")
+SUBSPACES = ("nothing", "whole", "random", *LEARNED)
+
+
+class Place(NamedTuple):
+    """Where the stream is changed: at the query of a column."""
+
+    layer: int
+    site: Site
+    column: int
+
+
+class Interchanged(NamedTuple):
+    """Rates of interchange, and the subspaces that were learned."""
+
+    rates: Measured
+    """Axes (layer, site, column, subspace, change, direction, outcome)."""
+    subspaces: dict[tuple[Place, str], Subspace]
+    """The learned subspaces, by place and name."""
+
+
+def interchange_all(
+    subject: Subject,
+    length: int,
+    *,
+    layers: Sequence[int] | None = None,
+    sites: Sequence[Site] = SITES,
+    columns: Sequence[int] | None = None,
+    subspaces: Sequence[str] = SUBSPACES,
+    train_pairs: int = 200,
+    test_pairs: int = 200,
+    das_steps: int = 60,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Interchanged:
+    """Exchanges each subspace at each layer, site and column, on numbers of `length` digits.
+
+    For each place and subspace there are two forward passes over the test pairs, and for das `das_steps` passes with
+    gradients over a batch.
+
+    Args:
+        subject: the model.
+        length: digits of both numbers.
+        layers: all layers if not given.
+        sites: sites of the stream in each layer.
+        columns: if not given, all but the first and the last. Pairs of the last column are not a fair sample: their
+            sums must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds
+            that instead of the carry.
+        subspaces: some of `SUBSPACES`.
+        train_pairs: pairs from which subspaces are learned.
+        test_pairs: other pairs, on which they are tested.
+        das_steps: steps of gradient descent.
+        batch_size: pairs of a forward pass.
+        seed: of all draws.
+
+    Raises TaskError for a column without a carry into it, and for an unknown subspace.
+    """
+    layers = range(subject.layers) if layers is None else layers
+    columns = range(1, max(2, length - 1)) if columns is None else columns
+    if unknown := [name for name in subspaces if name not in SUBSPACES]:
+        raise TaskError(f"subspace {unknown[0]!r}: should be one of {', '.join(SUBSPACES)}")
+    places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
+    found: dict[tuple[Place, str], Subspace] = {}
+    shape = (test_pairs, len(layers), len(sites), len(columns), len(subspaces))
+    hits = np.full((*shape, len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
+    for j, column in enumerate(columns):
+        train, test = pairs_for(length, column, train_pairs, test_pairs, seed)
+        known = [subject.sums(side) for side in (train.base, train.source)]
+        asked = _Asked.of(subject, test)
+        known_GND = torch.cat(
+            [probes.read_queries(subject, sums, places, [column], batch_size)[:, :, 0] for sums in known], dim=1
+        )
+        source_GND = probes.read_queries(subject, asked.source, places, [column], batch_size)[:, :, 0]
+        carry_N = np.concatenate([sums.columns.carry[:, column] for sums in known])
+        for i, (layer, site) in enumerate(places):
+            place = Place(layer, site, column)
+            for m, name in enumerate(subspaces):
+                at = (slice(None), i // len(sites), i % len(sites), j, m)
+                if name == "random":
+                    hits[at] = _randomly(subject, asked, place, source_GND[i], batch_size, seed)
+                    continue
+                if name == "das":
+                    basis_DR = das(subject, train, place, steps=das_steps, batch_size=batch_size, seed=seed)
+                else:
+                    basis_DR = _basis(name, known_GND[i], carry_N)
+                if name in LEARNED:
+                    found[place, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
+                hits[at] = _outcomes(subject, asked, place, source_GND[i], basis_DR, batch_size, seed)
+    axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "subspace": list(subspaces)}
+    return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
+
+
+def _basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
+    """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a place."""
+    match name:
+        case "nothing":
+            return torch.zeros(known_ND.shape[1], 0)
+        case "whole":
+            return torch.eye(known_ND.shape[1])
+        case "difference of means":
+            return difference_of_means(known_ND, carry_N)
+        case _:
+            return probe_direction(known_ND, carry_N)
+
+
+def pairs_for(length: int, column: int, train_pairs: int, test_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
+    """Cross-digit pairs to learn from, and others to test on. Raises the same errors as `cross_digit`."""
+    both = cross_digit(length, column, train_pairs + test_pairs, seed)
+    return both.part(slice(train_pairs)), both.part(slice(train_pairs, None))
+
+
+def interchange(
+    subject: Subject, pairs: Pairs, place: Place, basis_DR: torch.Tensor, *, batch_size: int = 64
+) -> Measured:
+    """Interchange of a given subspace at one place: axes (change, direction, outcome)."""
+    asked = _Asked.of(subject, pairs)
+    source_ND = _streams(subject, asked.source, place, batch_size)
+    hits = _outcomes(subject, asked, place, source_ND, basis_DR, batch_size)
+    return Measured.share("interchange", _OUTCOME_AXES, hits)
+
+
+def random_rates(subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *, batch_size: int = 64) -> Measured:
+    """Interchange of each of `DRAWS` random subspaces with all pairs: axes (draw, direction, outcome). A learned
+    subspace should have a better rate than the best of them."""
+    asked = _Asked.of(subject, pairs)
+    source_ND = _streams(subject, asked.source, place, batch_size)
+    drawn = (random_basis(subject.width, rank, draw) for draw in range(DRAWS))
+    hits = [_outcomes(subject, asked, place, source_ND, basis_DR, batch_size)[:, 0] for basis_DR in drawn]
+    axes = {"draw": list(range(DRAWS)), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
+    return Measured.share("interchange of random subspaces", axes, np.stack(hits, 1))
+
+
+def _randomly(
+    subject: Subject, asked: "_Asked", place: Place, source_ND: torch.Tensor, batch_size: int, seed: int
+) -> np.ndarray:
+    """Like `_outcomes`, for random subspaces, each with every twentieth pair."""
+    hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
+    for draw in range(min(DRAWS, len(hits))):
+        some = slice(draw, None, DRAWS)
+        basis_DR = random_basis(subject.width, 1, seed + draw)
+        hits[some] = _outcomes(subject, asked.part(some), place, source_ND[some], basis_DR, batch_size, seed + draw)
+    return hits
+
+
+_OUTCOME_AXES = {"change": list(CHANGES), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
+
+
+class _Asked(NamedTuple):
+    """Pairs as tokens, the token of each outcome (N, O), and whether a pair counts for a direction, (N, 3)."""
+
+    base: Sums
+    source: Sums
+    token_NO: np.ndarray
+    counts_N3: np.ndarray
+
+    @classmethod
+    def of(cls, subject: Subject, pairs: Pairs) -> "_Asked":
+        base, source = subject.sums(pairs.base), subject.sums(pairs.source)
+        carry_N, theirs_N, own_N = (array[:, pairs.column] for array in (source.columns.carry, source.columns.sum,
+                                                                         base.columns.sum))  # fmt: skip
+        token_of_digit = np.array(subject.writer.digit_ids())
+        opposite_N = (2 * own_N - pairs.target) % 10
+        token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N, opposite_N], axis=1)]
+        # if both sums have the same digit, it does not show whether the source's answer was taken over
+        token_NO[:, 1] = np.where(theirs_N == own_N, _NO_TOKEN, token_NO[:, 1])
+        return cls(base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
+
+    def part(self, rows: slice) -> "_Asked":
+        return _Asked(self.base.part(rows), self.source.part(rows), self.token_NO[rows], self.counts_N3[rows])
+
+
+_NO_TOKEN = -1
+
+
+@torch.inference_mode()
+def _outcomes(
+    subject: Subject,
+    asked: _Asked,
+    place: Place,
+    source_ND: torch.Tensor,
+    basis_DR: torch.Tensor,
+    batch_size: int,
+    seed: int = 0,
+) -> np.ndarray:
+    """Whether each pair had each outcome, (N, change, direction, outcome); nan if it does not count."""
+    generator = torch.Generator().manual_seed(seed)
+    found_CN: list[list[int]] = [[], []]
+    for rows in batches(len(asked.base), batch_size):
+        exchange = _exchange(source_ND[rows], basis_DR.to(subject.device))
+        for found_N, change in zip(found_CN, (exchange, _placebo(exchange, generator)), strict=True):
+            found_N += _logits_with(subject, asked.base.part(rows), place, change).argmax(-1).tolist()
+    hits_NCO = np.array(found_CN).T[:, :, None] == asked.token_NO[:, None]
+    counts_N13O = (asked.counts_N3[:, None, :, None] == 1) & (asked.token_NO != _NO_TOKEN)[:, None, None]
+    return np.where(counts_N13O, hits_NCO[:, :, None], np.nan)
+
+
+@torch.inference_mode(False)
+def das(
+    subject: Subject,
+    pairs: Pairs,
+    place: Place,
+    *,
+    rank: int = 1,
+    steps: int = 60,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> torch.Tensor:
+    """Orthonormal columns (D, R) whose interchange gives the pairs' targets, found with Adam on the cross-entropy.
+
+    The basis is the Q of a QR decomposition, through which gradients pass. Its first column starts as the difference of
+    means, the others are random. From a random start, a switch as sharp as those written by hand is found only half the
+    time. Each step uses one batch of pairs. The model's weights do not change.
+    """
+    base, source = subject.sums(pairs.base), subject.sums(pairs.source)
+    here_ND, there_ND = (_streams(subject, side, place, batch_size) for side in (base, source))
+    carry_N = np.concatenate([side.columns.carry[:, place.column] for side in (base, source)])
+    start_DR = random_basis(subject.width, rank, seed)
+    start_DR[:, :1] = difference_of_means(torch.cat([here_ND, there_ND]), carry_N)
+    target_N = torch.tensor(subject.writer.digit_ids())[torch.from_numpy(pairs.target)].to(subject.device)
+    matrix_DR = start_DR.requires_grad_()
+    # the entries of a unit vector are about 1 / sqrt(D), so steps should be in proportion to that
+    optimizer = torch.optim.Adam([matrix_DR], lr=0.05 / subject.width**0.5)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for rows in itertools.islice(itertools.cycle(batches(len(base), batch_size)), steps):
+        with torch.enable_grad():
+            basis_DR = torch.linalg.qr(matrix_DR)[0].to(subject.device)
+            logits_NV = _logits_with(subject, base.part(rows), place, _exchange(there_ND[rows], basis_DR))
+            loss = cross_entropy(logits_NV.float(), target_N[rows])
+            # gradients of the model's weights are not needed, and none are left behind
+            (matrix_DR.grad,) = torch.autograd.grad(loss, [matrix_DR])
+        optimizer.step()
+        schedule.step()
+    return torch.linalg.qr(matrix_DR.detach())[0]
+
+
+def untrained(subject: Subject, seed: int = 0) -> Subject:
+    """A model of the same shape with random weights: what also holds for this model is not a finding.
+
+    Raises ModelError for a model that is not from transformers, because it is not known how its weights were drawn.
+    """
+    model = subject.bridge.original_model
+    if not isinstance(model, PreTrainedModel):
+        raise ModelError(
+            f"{subject.name}: only a model of transformers can be drawn anew, not a {type(model).__name__}"
+        )
+    torch.manual_seed(seed)
+    fresh = type(model)(model.config).eval()
+    fresh.to(subject.device)  # type: ignore[arg-type]
+    return bridges.bridge(f"{subject.name}, untrained", fresh, subject.writer)
+
+
+def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> torch.Tensor:
+    """The logits (N, V) at the place's query if `change` of the stream (N, D) is added to it."""
+    at_N1 = base.query_at_BK[:, place.column : place.column + 1]
+
+    def changed(stream_NTD: torch.Tensor) -> torch.Tensor:
+        here_ND = take(stream_NTD, at_N1)[:, 0]
+        return put(stream_NTD, at_N1, (here_ND + change(here_ND.float()).to(here_ND.dtype))[:, None])
+
+    return take(subject.logits(base, residual(place.layer, place.site, changed)), at_N1)[:, 0]
+
+
+def _streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:
+    return probes.read_queries(subject, sums, [(place.layer, place.site)], [place.column], batch_size)[0, :, 0]
+
+
+def _exchange(source_ND: torch.Tensor, basis_DR: torch.Tensor) -> Change:
+    def exchange(here_ND: torch.Tensor) -> torch.Tensor:
+        return (source_ND.to(here_ND.device) - here_ND) @ basis_DR @ basis_DR.T
+
+    return exchange
+
+
+def _placebo(change: Change, generator: torch.Generator) -> Change:
+    """A change of the same size in a direction drawn for each row."""
+
+    def placebo(here_ND: torch.Tensor) -> torch.Tensor:
+        noise_ND = torch.randn(here_ND.shape, generator=generator).to(here_ND.device)
+        return noise_ND * (change(here_ND).norm(dim=-1, keepdim=True) / noise_ND.norm(dim=-1, keepdim=True))
+
+    return placebo

@@ -1,0 +1,234 @@
+"""Path patching: what one component passes directly to another (Wang et al. 2022, arXiv 2211.00593, appendix B;
+Goldowsky-Dill et al. 2023, arXiv 2304.05969).
+
+The stream is the sum of what components write. If all other components are frozen, replacing a sender's output by the
+source's changes what a later receiver reads by exactly the difference of the two writes:
+
+    1. delta     what the sender writes with the source's output, minus what it writes with the base's
+    2. receive   compute only the receiver's layer, with delta added to its stream: keep the receiver's query, keys,
+                 values or output
+    3. go on     the base's run with this query, key, value or output; everything after it is computed again
+
+A receiver is the query, key or value input of a head, an MLP, or the logits. In grouped-query attention the heads of a
+group share keys and values, so k and v receivers are groups; each head has its own queries. No setting of the bridge
+changes, and weights are never read, so adapters and quantized weights do not matter.
+
+The control is another head of the sender's layer, drawn from the heads that the caller knows to be outside of the
+circuit, or from those that are not senders. A head of the circuit would not be a control.
+
+Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, H heads, Z width of one.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from lab.errors import ModelError
+from lab.numbers.sampling import philox
+from lab.probing import interventions
+from lab.probing.bridge import Hook, Subject, check_components
+from lab.probing.components import Component
+from lab.probing.contrast import Contrast, Runs
+from lab.probing.instruments.patching import BATCH, replacing
+from lab.probing.instruments.writes import EMBEDDING
+from lab.probing.interventions import Site
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs
+from lab.probing.positions import batches
+
+Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
+
+
+class Receiver(NamedTuple):
+    """What a path leads to: the query, key or value input of a head, an MLP, or the logits."""
+
+    input: Input
+    layer: int
+    head: int = 0
+    """The head for q; for k and v the key-value head, which serves several heads in grouped-query attention."""
+
+    def __str__(self) -> str:
+        if self.input == "logits":
+            return "logits"
+        return f"L{self.layer} mlp" if self.input == "mlp" else f"L{self.layer}H{self.head}.{self.input}"
+
+    def is_after(self, sender: Component) -> bool:
+        """Whether it reads what the sender writes. MLPs read the heads of their own layer; everything reads the
+        embedding."""
+        if sender == EMBEDDING:
+            return True
+        same_layer = self.input == "logits" or (self.input == "mlp" and sender.kind == "head")
+        return self.layer > sender.layer or (same_layer and self.layer == sender.layer)
+
+
+class Paths(NamedTuple):
+    """Effects of paths and of their controls."""
+
+    effect: Measured
+    """Axes carry, sender, receiver; nan if the receiver is not after the sender."""
+    control: Measured
+    """The same for heads outside of the circuit, which are then the labels of the axis sender."""
+    gap: Measured
+
+
+def receivers(subject: Subject, inputs: Sequence[Input] = ("q", "k", "v", "mlp", "logits")) -> list[Receiver]:
+    """All receivers of a subject with these inputs."""
+    heads = {"q": subject.heads, "k": _groups(subject), "v": _groups(subject), "mlp": 1}
+    found = [
+        Receiver(name, layer, head)
+        for layer in range(subject.layers)
+        for name in inputs
+        if name != "logits"
+        for head in range(heads[name])
+    ]
+    return [*found, Receiver("logits", subject.layers - 1)] if "logits" in inputs else found
+
+
+def patch_paths(
+    subject: Subject,
+    pairs: Pairs,
+    senders: Sequence[Component],
+    into: Sequence[Receiver],
+    outside: Sequence[Component] | None = None,
+) -> Paths:
+    """The effects of the paths from each sender to each receiver.
+
+    Args:
+        subject: a model that can add.
+        pairs: the pairs that it is run on, in both directions.
+        senders: heads, MLPs, or the embedding.
+        into: receivers.
+        outside: heads from which controls are drawn; all heads that are not senders if not given.
+
+    Raises the same errors as `Contrast`, and ModelError for senders and receivers that the subject does not have, for a
+    subject that cannot add, and if no layer of a sender has a head for a control.
+    """
+    contrast = Contrast(subject, pairs)
+    contrast.check_competence(BATCH)
+    _check(subject, senders, into)
+    stand_ins = _others(subject, senders, outside)
+    distinct = sorted({*senders, *stand_ins})
+    changed = margins(contrast, distinct, into)
+
+    def effects(name: str, of: Sequence[Component]) -> tuple[Measured, Measured]:
+        axes = {"sender": list(map(str, of)), "receiver": list(map(str, into))}
+        return contrast.effects(name, axes, changed[:, [distinct.index(one) for one in of]])
+
+    effect, gap = effects("effect of a path", senders)
+    return Paths(effect, effects("effect of a path from a random head", stand_ins)[0], gap)
+
+
+@torch.inference_mode()
+def margins(
+    contrast: Contrast, senders: Sequence[Component], into: Sequence[Receiver], batch_size: int = BATCH
+) -> np.ndarray:
+    """The margins with each path patched, (B, senders, receivers); nan if there is no path."""
+    subject = contrast.subject
+    written = [_written(sender) for sender in senders]
+    outputs = [sender.hook_point for sender in senders]
+    changed = np.full((len(contrast), len(senders), len(into)), np.nan)
+    for rows in batches(len(contrast), batch_size):
+        runs = Runs(contrast, rows, written, outputs)
+        at_once = max(1, batch_size // len(runs))
+        for s, sender in enumerate(senders):
+            delta_BTD = _delta(runs, sender)
+            after = [receiver for receiver in into if receiver.is_after(sender)]
+            for layer in sorted({receiver.layer for receiver in after}):
+                here = [receiver for receiver in after if receiver.layer == layer]
+                received = _received(runs, here, layer, delta_BTD)
+                for first in range(0, len(here), at_once):
+                    group = here[first : first + at_once]
+                    hooks = _receiving(group, layer, received, delta_BTD)
+                    found_CB = runs.again(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
+                    for receiver, found_B in zip(group, found_CB, strict=True):
+                        changed[rows, s, into.index(receiver)] = found_B
+    return changed
+
+
+def _delta(runs: Runs, sender: Component) -> torch.Tensor:
+    """(B, T, D). The write of a head is measured and not computed from weights, which adapters may hide."""
+    name = _written(sender)
+    if sender.kind != "head":
+        return runs.source[name] - runs.base[name]
+    hooks = replacing([[sender]], runs.source, torch.ones(1, 1, 1, dtype=torch.bool))
+    return runs.within(sender.layer, [name], hooks)[name] - runs.base[name]
+
+
+def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torch.Tensor) -> dict[Input, torch.Tensor]:
+    """What the receivers of a layer compute from a stream with delta: the queries, keys and values of all heads
+    (B, T, H, Z), and what the MLP adds (B, T, D)."""
+    found: dict[Input, torch.Tensor] = {}
+    sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
+    for site, inputs in sites:
+        wanted: list[Input] = [name for name in inputs if any(receiver.input == name for receiver in group)]
+        if wanted:
+            hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
+            kept = runs.within(layer, [_hook_point(name, layer) for name in wanted], hooks)
+            for name in wanted:
+                found[name] = kept[_hook_point(name, layer)]
+    return found
+
+
+def _receiving(
+    group: Sequence[Receiver], layer: int, received: dict[Input, torch.Tensor], delta_BTD: torch.Tensor
+) -> list[Hook]:
+    """Hooks for a batch with one copy of the rows for each receiver."""
+
+    def hook(name: Input) -> Hook:
+        def put(activation: torch.Tensor, hook: object) -> torch.Tensor:
+            copies = activation.clone().reshape(len(group), -1, *activation.shape[1:])
+            for copy, receiver in enumerate(group):
+                if receiver.input == name == "logits":
+                    copies[copy] += delta_BTD
+                elif receiver.input == name == "mlp":
+                    copies[copy] = received[name]
+                elif receiver.input == name:
+                    copies[copy, :, :, receiver.head] = received[name][:, :, receiver.head]
+            return copies.reshape(activation.shape)
+
+        return _hook_point(name, layer), put
+
+    names: tuple[Input, ...] = ("q", "k", "v", "mlp", "logits")
+    return [hook(name) for name in names if any(receiver.input == name for receiver in group)]
+
+
+def _hook_point(name: Input, layer: int) -> str:
+    ends = {"mlp": "hook_mlp_out", "logits": "hook_resid_post"}
+    return f"blocks.{layer}.{ends.get(name, f'attn.hook_{name}')}"
+
+
+def _written(sender: Component) -> str:
+    """The hook point where a sender's write enters the stream: together with all heads of its layer, or alone."""
+    return f"blocks.{sender.layer}.hook_attn_out" if sender.kind == "head" else sender.hook_point
+
+
+def _groups(subject: Subject) -> int:
+    return subject.bridge.cfg.n_key_value_heads or subject.heads
+
+
+def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiver]) -> None:
+    for sender in senders:
+        if sender.kind not in ("head", "mlp") and sender != EMBEDDING:
+            raise ModelError(f"{sender} sends nothing of its own; senders should be heads, MLPs and the embedding")
+    check_components(subject, senders)
+    known = set(receivers(subject))
+    if unknown := [receiver for receiver in into if receiver not in known]:
+        raise ModelError(
+            f"{subject.name} has no receiver {unknown[0]}: it has {subject.layers} layers, {subject.heads} heads with "
+            f"queries of their own and {_groups(subject)} with keys and values of their own"
+        )
+
+
+def _others(subject: Subject, senders: Sequence[Component], outside: Sequence[Component] | None) -> list[Component]:
+    """A control for each sender from its layer; senders without one are left out."""
+    every = [one for one in subject.components if one.kind == "head"]
+    chosen = []
+    for sender in senders:
+        free = [head for head in outside or every if head.layer == sender.layer and head not in senders]
+        if free:
+            chosen.append(free[int(np.random.Generator(philox("control", 0, str(sender))).integers(len(free)))])
+    if not chosen:
+        raise ModelError(f"{subject.name}: no head beside {', '.join(map(str, senders))} to compare a path with")
+    return list(dict.fromkeys(chosen))

@@ -1,0 +1,156 @@
+"""A circuit: which head attends to which digit, which components bring the carry about, and which component passes it
+to which. And its drawing: digits on the left, a column for each layer, and the answer on the right.
+
+`lab.probing.assembly` puts it together from what instruments found.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import NamedTuple
+
+from lab.probing.components import Component
+
+ANSWER = "s_k"
+"""The digit that is written."""
+_WIDTH, _HEIGHT = 108, 46
+"""The size of a box, in pixels."""
+_ACROSS, _DOWN = 170, 66
+"""The distance from one box to the next, in pixels."""
+_MARGIN = 14
+_THINNEST, _THICKEST = 1.0, 6.0
+
+
+class Arrow(NamedTuple):
+    """Attention to a digit, or a path of the carry."""
+
+    start: str
+    """A digit, such as "a_k-1", or a component."""
+    end: str
+    """A component, or the digit that is written."""
+    weight: float
+    """Attention, or the effect of the path; from 0 to 1."""
+
+
+class Circuit(NamedTuple):
+    """The parts that bring the carry about or look at digits, and how they are connected."""
+
+    parts: Sequence[Component]
+    effects: Mapping[Component, float]
+    """The share of a carry that a component brings about if it is patched, for components above the threshold."""
+    arrows: Sequence[Arrow]
+
+    def __repr__(self) -> str:
+        """A line for each arrow, in the order of the layers that they lead to."""
+        order = [str(part) for part in self.parts] + [ANSWER]
+        arrows = sorted(self.arrows, key=lambda arrow: (order.index(arrow.end), arrow.start))
+        return "\n".join(f"{arrow.start} -> {arrow.end} {arrow.weight:.0%}" for arrow in arrows)
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return svg(self)
+
+    @property
+    def heads(self) -> list[Component]:
+        return [part for part in self.parts if part.kind == "head"]
+
+    @property
+    def digits(self) -> list[str]:
+        """The digits that heads look at; digits of the operand a come first."""
+        return sorted({arrow.start for arrow in self.arrows if arrow.start[1:2] == "_"})
+
+
+class Box(NamedTuple):
+    x: float
+    y: float
+    name: str
+    lines: list[str]
+    """The text below the name."""
+    kind: str
+    """"digit", "head", "mlp" or "answer"."""
+
+
+class Line(NamedTuple):
+    path: str
+    """Of SVG."""
+    thickness: float
+    label: str
+    looks: bool
+    """Whether it shows what a head attends to, and not what a component passes on."""
+
+
+class Diagram(NamedTuple):
+    width: float
+    height: float
+    box_width: float
+    box_height: float
+    boxes: list[Box]
+    lines: list[Line]
+
+
+def svg(circuit: Circuit) -> str:
+    """The drawing, in the colours of the page around it; "" for a circuit without parts."""
+    from jinja2 import Environment
+
+    if not circuit.parts:
+        return ""
+    template = Environment(autoescape=True).from_string(
+        files("lab.probing.report").joinpath("circuit.svg").read_text("utf-8")
+    )
+    return template.render(diagram=diagram(circuit))
+
+
+def diagram(circuit: Circuit) -> Diagram:
+    """The boxes and lines of a circuit. Layers without a part have no column."""
+    steps = sorted({(part.layer, part.kind != "head") for part in circuit.parts})
+    columns = [
+        [Box(0, 0, digit, [], "digit") for digit in circuit.digits],
+        *(
+            [_box(part, circuit) for part in circuit.parts if (part.layer, part.kind != "head") == step]
+            for step in steps
+        ),
+        [Box(0, 0, ANSWER, ["is written"], "answer")],
+    ]
+    columns = [column for column in columns if column]
+    tallest = max(map(len, columns))
+    placed = [
+        box._replace(x=_MARGIN + number * _ACROSS, y=_MARGIN + (tallest - len(column)) * _DOWN / 2 + row * _DOWN)
+        for number, column in enumerate(columns)
+        for row, box in enumerate(column)
+    ]
+    by_name = {box.name: box for box in placed}
+    lines = [
+        Line(
+            _curve(by_name[arrow.start], by_name[arrow.end]),
+            _THINNEST + (_THICKEST - _THINNEST) * min(1.0, arrow.weight),
+            f"{arrow.end} looks at {arrow.start}: {arrow.weight:.0%} of its attention"
+            if by_name[arrow.start].kind == "digit"
+            else f"{arrow.start} tells {arrow.end}: {arrow.weight:.0%} of a carry",
+            by_name[arrow.start].kind == "digit",
+        )
+        for arrow in circuit.arrows
+    ]
+    return Diagram(
+        2 * _MARGIN + (len(columns) - 1) * _ACROSS + _WIDTH,
+        2 * _MARGIN + (tallest - 1) * _DOWN + _HEIGHT,
+        _WIDTH,
+        _HEIGHT,
+        placed,
+        lines,
+    )
+
+
+def _box(part: Component, circuit: Circuit) -> Box:
+    looks = [
+        f"{arrow.start} {arrow.weight:.0%}"
+        for arrow in circuit.arrows
+        if arrow.end == str(part) and arrow.start in circuit.digits
+    ]
+    carries = [f"carry {circuit.effects[part]:.0%}"] if part in circuit.effects else []
+    return Box(0, 0, str(part), [", ".join(looks[:2])] * bool(looks) + carries, part.kind)
+
+
+def _curve(start: Box, end: Box) -> str:
+    x, y = start.x + _WIDTH, start.y + _HEIGHT / 2
+    to_x, to_y = end.x - 6, end.y + _HEIGHT / 2  # the head of the arrow takes the rest
+    bend = max(30.0, (to_x - x) / 2)
+    return f"M{x:g},{y:g} C{x + bend:g},{y:g} {to_x - bend:g},{to_y:g} {to_x:g},{to_y:g}"

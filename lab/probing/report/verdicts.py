@@ -1,0 +1,225 @@
+"""What the instruments found, in sentences, and what to look for in their figures."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from lab.probing.instruments import illusion
+from lab.probing.instruments.alignment import Alignment, aligned_heads
+from lab.probing.measured import Measured, either_way
+
+_NAMED = 4
+"""The largest number of components that the sentences of one instrument name."""
+_HALF = 0.5
+"""A subject with a smaller share of right digits cannot add, and a smaller share of variance explains nothing."""
+_THE = {"carry": "the carry", "straight line": "a straight line"}
+_LINES = 5
+"""The largest number of lines in the summary at the end of a command."""
+
+LOOK_FOR: Mapping[str, str] = {
+    "competence": "Can the subject add at all? At lengths where it cannot, nothing below shows how it adds.",
+    "alignment": "A head that attends to one digit of a column has much attention at that offset, and little in the "
+    "controls: spread evenly over the number, and from the query of another column. Attention does not prove use.",
+    "destinations": "Where all of the attention goes. In models that fail, the share that leaks to digits that are not "
+    "needed grows with length.",
+    "ablation": "Components far below 0 are needed. A head that another head can replace is not.",
+    "patching": "1 produces the source's digit, 0 changes nothing. A part of the circuit has an effect in both "
+    "directions of the carry, unless a partner replaces it: see the pairs of heads.",
+    "attribution": "An estimate from gradients, which is as good as its rank correlation with exact patches.",
+    "path_patching": "Which sender passes the carry to which receiver. The senders of the control are outside of the "
+    "circuit, and their effects should be 0 everywhere.",
+    "edges": "Integrated gradients of every edge, then how much of the answer the best edges carry alone. If the "
+    "circuit was found, few edges reach 1.",
+    "head_contents": "Does a head hold the carry, or fetch the digits that make it? A carry is a step at 10, and at 9 "
+    "it follows the column below; a fetched digit explains the coordinate by itself, two of them make a straight line.",
+    "probes": "What can be read from the stream. It means something only above the same probe on the operands.",
+    "interchange": "Which subspace exchanges the carry. Compare its rate with those of random subspaces, the placebo "
+    "and the other neighbour. A high rate alone does not make a direction the carry.",
+    "illusion": "Is a direction the carry? What it exchanges must be read later, must be computed and not copied, and "
+    "must work better than the best of 20 random directions.",
+    "logit_lens": "The first layer after which a digit can be read from the stream.",
+    "logit_attribution": "Which component writes the digit.",
+    "fourier": "Compare the power at a period with that of a plain ramp, which has 63 % at the longest, and of random "
+    "vectors.",
+    "helix": "Are the ten digits written as a helix, and does the sum follow if the helix of one digit is replaced by "
+    "that of another? A polynomial of as many dimensions and the helix of permuted digits should change fewer sums.",
+    "heuristics": "Do neurons follow simple rules of the digits? More should match than with shuffled sums, and "
+    "removing those whose rules hold should lose more digits than removing as many others.",
+    "surgery": "What recovers at lengths outside of training if the model is given alignment, the carry, or both. The "
+    "wrong forms must not help.",
+    "remap": "What recovers with other position ids failed because of positions.",
+}
+
+
+def verdicts(name: str, measured: Sequence[Measured]) -> list[str]:
+    """What an instrument's arrays say, in sentences; empty for instruments without verdicts."""
+    return _VERDICTS[name](measured) if name in _VERDICTS else []
+
+
+def in_short(found: Mapping[str, Sequence[Measured]], failed: Sequence[str] = ()) -> list[str]:
+    """The summary at the end of a command: at most five lines, from the instruments that say most.
+
+    Args:
+        found: the arrays of each instrument.
+        failed: the instruments that could not measure.
+    """
+    missing = [f"Not measured: {', '.join(failed)}."] if failed else []
+    told = [one for name in _ORDER if name in found for one in [_line(name, found[name])] if one]
+    return told[: _LINES - len(missing)] + missing
+
+
+def _line(name: str, measured: Sequence[Measured]) -> str:
+    """An instrument's sentences as one, as far as they belong together."""
+    found = verdicts(name, measured)
+    if name == "alignment" and len(found) > 1:
+        return "; ".join(sentence.removesuffix(".") for sentence in found[:2]) + "."
+    if name == "illusion":  # a claim that holds comes first
+        found = sorted(found, key=lambda sentence: not sentence.endswith("it is the carry."))
+    return found[0] if found else ""
+
+
+_ORDER = ("competence", "patching", "alignment", "illusion", "surgery", "path_patching", "edges", "destinations")
+"""Instruments whose findings are summarized, the most important ones first."""
+
+
+def unable(name: str, measured: Sequence[Measured]) -> bool:
+    """Whether these arrays say that the subject cannot add at any length."""
+    return name == "competence" and not bool((measured[1].value >= _HALF).any())
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _competence(measured: Sequence[Measured]) -> list[str]:
+    exact, digits = measured
+    lengths = exact.axes["length"]
+    shown = ", ".join(f"{_percent(value)} at {length}" for length, value in zip(lengths, exact.value, strict=True))
+    low = [str(length) for length, value in zip(lengths, digits.value, strict=True) if value < _HALF]
+    warning = f" It gets fewer than half of the digits right at {', '.join(low)}." if low else ""
+    return [f"Right sums by number of digits: {shown}.{warning}"]
+
+
+def _alignment(measured: Sequence[Measured]) -> list[str]:
+    found = [one for one in aligned_heads(Alignment(*measured[:3])) if one.number != "sum"]
+    if not found:
+        return ["No head looks at one digit of an operand at all of these lengths."]
+    where = {0: "of the place that is written", -1: "one place below it", -2: "two places below it"}
+    return [
+        f"L{one.layer}H{one.head} looks at the digit of {one.number} {where.get(one.offset, 'above it')}: "
+        f"{_percent(one.weight)} of its attention."
+        for one in sorted(found, key=lambda one: -one.weight)[:_NAMED]
+    ]
+
+
+def _destinations(measured: Sequence[Measured]) -> list[str]:
+    """The mean over heads at the shortest and the longest length."""
+    leak = measured[1]
+    lengths = leak.axes["length"]
+    first, last = (float(np.nanmean(leak.at(length=length).value)) for length in (lengths[0], lengths[-1]))
+    return [
+        f"On average over all heads, {_percent(first)} of attention goes to foreign digits at {lengths[0]} digits, "
+        f"{_percent(last)} at {lengths[-1]}."
+    ]
+
+
+def _path_patching(measured: Sequence[Measured]) -> list[str]:
+    """The strongest path of each sender, and the strongest control."""
+    effect, control = (either_way(one.value) for one in measured[:2])
+    names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
+    best = sorted(zip(names, effect.max(1), effect.argmax(1), strict=True), key=lambda row: -row[1])[:_NAMED]
+    told = ", ".join(f"{name} to {receivers[at]} {_percent(value)}" for name, value, at in best)
+    return [f"The strongest paths: {told}; of heads outside of the circuit {_percent(control.max(initial=0))} at most."]
+
+
+def _surgery(measured: Sequence[Measured]) -> list[str]:
+    """The shortest length at which the subject fails, and what helps there."""
+    exact = measured[0]
+    plain = exact.at(operation="vanilla")
+    failing = [length for length, value in zip(plain.axes["length"], plain.value, strict=True) if value < _HALF]
+    if not failing:
+        return ["The subject adds at all of these lengths: there is nothing to mend."]
+    share = {name: float(exact.at(operation=name, length=failing[0]).value) for name in exact.axes["operation"]}
+    mended = ", ".join(f"{_percent(share[name])} with {name}" for name in _MENDS if name in share)
+    wrong = max(value for name, value in share.items() if name not in (*_MENDS, "vanilla"))
+    return [
+        f"At {failing[0]} digits {_percent(share['vanilla'])} of sums are right, {mended}; the best control has "
+        f"{_percent(wrong)}."
+    ]
+
+
+_MENDS = ("no leak", "alignment", "carry", "both")
+"""Operations of surgery that should help; the others are controls."""
+
+
+def _patching(measured: Sequence[Measured]) -> list[str]:
+    """The strongest head in each direction of the carry, compared with the median head."""
+    effect = measured[0].at(place="everywhere")
+    found: dict[str, list[str]] = {}
+    none = []
+    for way in effect.axes["carry"]:
+        one = effect.at(carry=way)
+        if np.isnan(one.value).all():
+            none.append(f"The subject's answer does not change with the carry {way}, so no patch could bring it about.")
+            continue
+        layer, head = np.unravel_index(int(np.nanargmax(np.abs(one.value))), one.value.shape)
+        value, low, high = (100 * array[layer, head] for array in one[2:5])
+        middle = _percent(np.nanmedian(np.abs(one.value)))
+        told = f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}"
+        found.setdefault(f"L{layer}H{head}", []).append(told)
+    return [f"{head} brings the carry about: {'; '.join(ways)}." for head, ways in found.items()] + none
+
+
+def _illusion(measured: Sequence[Measured]) -> list[str]:
+    sentences = [claim.sentence() for claim in illusion.claims_of(measured[0])]
+    return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences]
+
+
+def _edges(measured: Sequence[Measured]) -> list[str]:
+    """The smallest circuit that carries nine tenths of the answer."""
+    curve = next(one for one in measured if one.name == "faithfulness")
+    found = []
+    for ablation in curve.axes["ablation"]:
+        enough = np.flatnonzero(curve.at(ablation=ablation).value >= 0.9)
+        share = f"{100 * curve.axes['share of edges'][enough[0]]:.1f} %" if enough.size else "no part"
+        found.append(f"Under {ablation} ablation {share} of the edges do at least 90 % of what the model does.")
+    return found
+
+
+def _head_contents(measured: Sequence[Measured]) -> list[str]:
+    """What explains most of each head's coordinate, and how much the direction alone does."""
+    explained, _, effect = measured
+    found = []
+    for head in explained.axes["head"]:
+        for column in explained.axes["column"]:
+            shares = explained.at(head=head, column=column)
+            named = {
+                name: float(shares.at(reading=name).value)
+                for name in ("carry", "straight line", "a's digit", "b's digit")
+            }
+            most = max(named, key=lambda name: np.nan_to_num(named[name]))
+            alone, whole = (
+                float(np.nan_to_num(effect.at(head=head, part=part).value).max())
+                for part in ("its carry direction", "all of it")
+            )
+            told = ", ".join(f"{name} {_percent(share)}" for name, share in named.items())
+            clear = named[most] >= _HALF
+            follows = f"follows {_THE.get(most, most)} best" if clear else "follows neither the carry nor the digits"
+            found.append(
+                f"What {head} writes for column {column} {follows} ({told}); this direction alone brings "
+                f"{_percent(alone)} of the carry about, the whole head {_percent(whole)}."
+            )
+    return found
+
+
+_VERDICTS: Mapping[str, Callable[[Sequence[Measured]], list[str]]] = {
+    "competence": _competence,
+    "alignment": _alignment,
+    "destinations": _destinations,
+    "path_patching": _path_patching,
+    "surgery": _surgery,
+    "patching": _patching,
+    "illusion": _illusion,
+    "edges": _edges,
+    "head_contents": _head_contents,
+}

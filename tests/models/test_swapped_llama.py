@@ -1,0 +1,375 @@
+import json
+
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from lab.config.finetuning import (
+    DigitTokensConfig,
+    LocalityConfig,
+    LoraConfig,
+    Swap,
+    TextPositionsConfig,
+    TextTokenizerConfig,
+)
+from lab.config.notation import FormatConfig
+from lab.config.schema import ModelConfig
+from lab.errors import ModelError
+from lab.inference.engine import Request
+from lab.inference.local import LocalEngine
+from lab.inference.plain import PlainEngine
+from lab.models import adapters, loading, swaps
+from lab.models.coupled import HIDDEN
+from lab.models.paths import Paths, attend_along_paths, attends_along_paths
+from lab.models.prefix_tree import PrefixTree
+from lab.models.same_place import SamePlaceBias
+from lab.models.swapped_llama import path_places, tree_places
+from lab.text.examples import EncodedExample
+from lab.training.collation import PrefixTreeCollator
+from lab.training.losses import tree_loss
+
+REVERSED = FormatConfig(reverse="integer")
+TWO_DIGITS = TextTokenizerConfig(digits=DigitTokensConfig(kind="k_digit", k=2))
+COUPLED = TextPositionsConfig(kind="coupled")
+SWAPS = {
+    "nope": Swap(positions=TextPositionsConfig(kind="nope")),
+    "alibi": Swap(positions=TextPositionsConfig(kind="alibi")),
+    "places": Swap(positions=TextPositionsConfig(places=40), format=REVERSED),
+    "places in alibi": Swap(positions=TextPositionsConfig(kind="alibi", places=40), format=REVERSED),
+    "same place": Swap(positions=TextPositionsConfig(same_place=True), format=FormatConfig(reverse="total")),
+    "same place and all": Swap(
+        positions=TextPositionsConfig(kind="alibi", places=40, same_place=True), format=REVERSED
+    ),
+    "coupled": Swap(positions=COUPLED, format=FormatConfig(reverse="total")),
+    "coupled, only answers reversed": Swap(positions=COUPLED, format=FormatConfig(reverse="answer")),
+    "coupled in one layer": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(window=0, layers=(1, 1))),
+        format=FormatConfig(reverse="total"),
+    ),
+    "coupled, far digits seen": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="seen", far_at_most=3)),
+        format=FormatConfig(reverse="total"),
+    ),
+    "two digits": Swap(tokenizer=TWO_DIGITS),
+    "hints": Swap(format=FormatConfig(index_hints="both")),
+}
+TEXTS = ["12 + 345 =", "7 + 8 =", "x 90817 and 33"]
+
+
+def load(toy_model, swap: Swap):
+    return swaps.load(ModelConfig(name=str(toy_model), dtype="float32", device="cpu"), swap)
+
+
+def with_trained_places(model):
+    if model.place_embeddings is not None:
+        torch.manual_seed(1)
+        torch.nn.init.normal_(model.place_embeddings.weight, std=0.5)
+    for module in model.modules():
+        if isinstance(module, SamePlaceBias):
+            torch.nn.init.normal_(module.bias, std=2)
+    return model
+
+
+@pytest.fixture(scope="module", params=SWAPS)
+def swapped(request, toy_model):
+    model, tokenizer = load(toy_model, SWAPS[request.param])
+    return with_trained_places(model), tokenizer
+
+
+@pytest.mark.parametrize("places", [1, 40])
+def test_places_change_no_bit_before_they_are_trained(toy_model, places):
+    swap = Swap(positions=TextPositionsConfig(places=places), format=REVERSED)
+    model, tokenizer = load(toy_model, swap)
+    plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    ids = tokenizer.encode("1 + 2 = 3" if places == 1 else "123 + 45 = 168", return_tensors="pt")
+    with torch.inference_mode():
+        assert torch.equal(model(ids).logits, plain(ids).logits)
+
+
+def test_a_bias_of_places_changes_no_bit_before_it_is_trained(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["same place"])
+    plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    tree = PrefixTree([tokenizer.encode(text) for text in ("12 + 345 = 1", "12 + 347 = 82")])
+    with torch.inference_mode():
+        assert torch.equal(model(**tree.inputs(), **tree_places(model, tree)).logits, plain(**tree.inputs()).logits)
+
+
+def test_a_coupled_model_reads_text_without_numbers_to_the_bit_as_its_base_does(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    with_trained_places(model)
+    tree = PrefixTree([tokenizer.encode(text) for text in ("a cat. sat = e", "a cat, e.g. this")])
+    alone = tokenizer.encode("Some words, and no number.", return_tensors="pt")
+    with torch.inference_mode():
+        assert torch.equal(model(alone).logits, plain(alone).logits)
+        assert torch.equal(model(**tree.inputs() | tree_places(model, tree)).logits, plain(**tree.inputs()).logits)
+
+
+def test_a_row_along_its_paths_has_the_logits_of_the_tree(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    with_trained_places(model)
+    texts = ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4", "and 5")
+    tree = PrefixTree([tokenizer.encode(text) for text in texts])
+    given = path_places(model, tree)
+    paths = Paths(*(given.pop(name) for name in Paths._fields))
+    with torch.inference_mode():
+        expected = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits
+        found = model(input_ids=tree.inputs()["input_ids"], **given, paths=paths, use_cache=False).logits
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_swapped_model_has_the_loss_of_the_tree_along_its_paths(swapped):
+    model, tokenizer = swapped
+    texts = (("12 + 345 = ", "753"), ("12 + 347 = ", "953"), ("Say 5 or 77: ", "5"))
+    examples = [EncodedExample(tokenizer.encode(prompt), tokenizer.encode(answer)) for prompt, answer in texts]
+    before = model.config._attn_implementation
+    expected = tree_loss(model, PrefixTreeCollator(model=model)(examples))
+    attend_along_paths(model)
+    biased = model.alibi is not None or model.same_place is not None
+    assert attends_along_paths(model) == (model.coupled or not biased)
+    found = tree_loss(model, PrefixTreeCollator(model=model)(examples))
+    model.set_attn_implementation(before)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_what_a_digit_of_the_answer_is_told_does_not_depend_on_digits_of_other_places(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    with_trained_places(model)
+    # The next digit is of place 8: it sees 7 to 9 of the second number, which see 7 to 11 of the first. Text sees the
+    # ones digits and their neighbours, and through those of the second number places 0 to 3 of the first.
+    alike = "say 0123456789123 + 0123456789123 = 01234567"
+    other = "say 0123006789120 + 0123000789000 = 00000007"
+    logits = [model(tokenizer.encode(text, return_tensors="pt")).logits[0, -1] for text in (alike, other)]
+    torch.testing.assert_close(*logits)
+    near = alike.replace("89123 =", "79123 =")
+    assert (model(tokenizer.encode(near, return_tensors="pt")).logits[0, -1] - logits[0]).abs().max() > 1e-3
+
+
+def test_the_length_of_numbers_does_not_matter_to_the_text_after_them(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled"])
+    with_trained_places(model)
+    short, long = (tokenizer.encode(f"take 1234{more} and stop", return_tensors="pt") for more in ("", "5" * 300))
+    torch.testing.assert_close(model(short).logits[0, -5:], model(long).logits[0, -5:])
+
+
+def test_layers_without_a_bound_see_all_digits(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled in one layer"])
+    texts = ("say 123456789 + 987654321 = 0123", "say 993456222 + 777654333 = 0123")
+    with torch.inference_mode():
+        first, second = (model(tokenizer.encode(text, return_tensors="pt")).logits[0, -1] for text in texts)
+    assert (first - second).abs().max() > 1e-3
+
+
+def test_far_digits_that_are_seen_can_be_learned_to_be_ignored(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
+    texts = ("say 0123456789123 + 0123456789123 = 01234567", "say 0123006789120 + 0123000789000 = 00000007")
+    tokens = [tokenizer.encode(text, return_tensors="pt") for text in texts]  # the next digit is of place 8
+    first, second = (model(row).logits[0, -1] for row in tokens)
+    assert (first - second).abs().max() > 1e-3
+    torch.nn.init.constant_(model.same_place.bias[..., -1], -100)
+    torch.testing.assert_close(*(model(row).logits[0, -1] for row in tokens))
+
+
+def test_far_digits_together_weigh_no_more_than_as_many_as_they_may(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
+    for digits in (2, 5, 40):
+        tokens = tokenizer.encode(f"take {'7' * digits} and")
+        far_11K = (model.kinds(tokens, 1) == HIDDEN)[None]
+        assert far_11K.sum() == digits  # after one number there is no answer to write, so all are far
+        bounded = model._bounded(torch.zeros(1, 1, 1, len(tokens)), far_11K)[0].exp()
+        assert bounded[far_11K].sum().item() == pytest.approx(min(3, digits), rel=1e-5)
+        assert (bounded[~far_11K] == 1).all()
+    row = torch.tensor([tokens])
+    with_bound = model(row).logits
+    loading.bound_far(model, 0)
+    assert (model(row).logits - with_bound)[0, -1].abs().max() > 1e-4
+    loading.bound_far(model, 3)
+    assert torch.equal(model(row).logits, with_bound)
+
+
+@pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "far digits")])
+def test_far_digits_that_are_not_told_from_others_cannot_be_bounded(toy_model, swap, message):
+    model = load(toy_model, SWAPS[swap] if swap else Swap())[0]
+    with pytest.raises(ModelError, match=message):
+        loading.bound_far(model, 3)
+
+
+def test_a_bound_of_layers_that_there_are_not_is_refused(toy_model):
+    beyond = TextPositionsConfig(kind="coupled", locality=LocalityConfig(layers=(0, 2)))
+    with pytest.raises(ModelError, match=r"locality\.layers=\[0, 2\]: there is no layer 2; the model has 2"):
+        load(toy_model, Swap(positions=beyond, format=FormatConfig(reverse="total")))
+
+
+def test_a_digits_place_is_how_many_digits_its_run_has_so_far(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["places"])
+    assert model.places(tokenizer.encode("x 123+45.67")) == [0, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2]
+
+
+def test_a_token_of_two_digits_has_the_place_of_its_last(toy_model):
+    model, tokenizer = load(toy_model, Swap(tokenizer=TWO_DIGITS, positions=TextPositionsConfig(places=8)))
+    assert model.places(tokenizer.encode("123+45")) == [1, 3, 0, 2]
+
+
+def test_hints_do_not_end_a_run(toy_model):
+    hinted = Swap(positions=TextPositionsConfig(places=8), format=FormatConfig(index_hints="both", reverse="integer"))
+    model, tokenizer = load(toy_model, hinted)
+    assert model.places(tokenizer.encode("<0.0>7<0.1>4+")) == [0, 1, 0, 2, 0]
+
+
+def test_alibi_takes_away_slope_times_distance(toy_model):
+    model, _ = load(toy_model, SWAPS["alibi"])
+    bias = model._biased(torch.zeros(1, 3, 32), None, None, 0)
+    slopes = [2**-2, 2**-4, 2**-6, 2**-8]
+    hidden = torch.finfo(torch.float32).min
+    for head, slope in enumerate(slopes):
+        expected = [[0, hidden, hidden], [-slope, 0, hidden], [-2 * slope, -slope, 0]]
+        assert torch.equal(bias[0, head], torch.tensor(expected))
+
+
+def test_without_positions_order_does_not_matter_to_the_last_token_of_one_layer(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["nope"])
+    model.model.layers = model.model.layers[:1]
+    with torch.inference_mode():
+        first, second = (model(tokenizer.encode(text, return_tensors="pt")).logits[0, -1] for text in ("ab=", "ba="))
+    torch.testing.assert_close(first, second)
+
+
+def test_generation_with_a_cache_is_that_without(swapped):
+    model, tokenizer = swapped
+    for text in TEXTS:
+        ids = tokenizer.encode(text, return_tensors="pt")
+        expected = ids
+        with torch.inference_mode():
+            for _ in range(8):
+                chosen = model(expected, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)
+                expected = torch.cat([expected, chosen], 1)
+        ones = torch.ones_like(ids)  # the text may begin with what pads others
+        settings: dict = {"max_new_tokens": 8, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+        found = model.generate(ids, attention_mask=ones, **settings)
+        assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("speculation", [0, 3])
+def test_the_labs_engine_writes_what_generate_writes(swapped, speculation):
+    model, tokenizer = swapped
+    start = "the same long beginning, again and again, so that it is read once for all of a group: "
+    requests = [Request(start + text, 6 + i, "group") for i, text in enumerate(TEXTS)]
+    local, plain = LocalEngine(model, tokenizer, 2, speculation), PlainEngine(model, tokenizer, 2)
+    ours, theirs = ({i: c.text for found in e.generate(requests) for i, c in found.items()} for e in (local, plain))
+    assert ours == theirs
+
+
+def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
+    model, tokenizer = swapped
+    # the last two share digits that are of other places in each: 5.21 and 5.521 from the lowest digit up
+    texts = ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4", "12.5 + 3 = 1", "125.5 + 3 = 8")
+    sequences = [tokenizer.encode(text) for text in texts]
+    tree = PrefixTree(sequences)
+    with torch.inference_mode():
+        logits = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits[0]
+        for sequence, path in zip(sequences, tree.paths, strict=True):
+            alone = model(torch.tensor([sequence])).logits[0]
+            torch.testing.assert_close(logits[path], alone, atol=1e-4, rtol=1e-4)
+
+
+def test_padding_on_the_left_changes_nothing(swapped):
+    model, tokenizer = swapped
+    ids = tokenizer.encode("12 + 345 =", return_tensors="pt")
+    padded = torch.cat([torch.zeros(1, 3, dtype=torch.long), ids], 1)
+    mask = (torch.arange(padded.shape[1]) >= 3).long()[None]
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    with torch.inference_mode():
+        found = model(padded, attention_mask=mask, position_ids=positions).logits[:, 3:]
+        torch.testing.assert_close(found, model(ids).logits, atol=1e-4, rtol=1e-4)
+
+
+def test_new_tokens_begin_as_the_mean_of_their_digits(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["two digits"])
+    four, seven, both = tokenizer.convert_tokens_to_ids(["4", "7", "47"])
+    for table in (model.get_input_embeddings().weight, model.get_output_embeddings().weight):
+        torch.testing.assert_close(table[both], (table[four] + table[seven]) / 2)
+
+
+def test_a_forbidden_token_is_never_written_whatever_its_logit(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["nope"])
+    ids = tokenizer.encode("12 + 345 =", return_tensors="pt")
+    with torch.inference_mode():
+        likeliest = int(model(ids).logits[0, -1].argmax())
+        words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+        model.know_tokens(words, [], [likeliest])
+        chances = model(ids).logits[0, -1].softmax(-1)
+        written = model.generate(ids, max_new_tokens=20, do_sample=True, temperature=5.0, eos_token_id=None)
+    assert chances[likeliest] == 0
+    assert likeliest not in written[0, ids.shape[1] :].tolist()
+
+
+@pytest.mark.parametrize("name", SWAPS)
+def test_adapters_bring_their_swap_with_them(toy_model, tmp_path, name):
+    swap = SWAPS[name]
+    model, tokenizer = load(toy_model, swap)
+    tuned = adapters.attach(model, LoraConfig(rank=2), seed=0)
+    for weight in tuned.parameters():
+        if weight.requires_grad:
+            torch.nn.init.normal_(weight, std=0.1)
+    tuned.eval().save_pretrained(tmp_path, save_embedding_layers=False)
+    (tmp_path / swaps.FILE).write_text(swap.model_dump_json())
+    ids = tokenizer.encode("12 + 345 = 7", return_tensors="pt")
+    with torch.inference_mode():
+        expected = tuned(ids).logits
+        again, own = loading.load(ModelConfig(name=str(tmp_path), dtype="float32", device="cpu"))
+        assert own.encode("12 + 345 = 7") == ids[0].tolist()
+        torch.testing.assert_close(again(ids).logits, expected, atol=1e-4, rtol=1e-4)
+    assert swaps.swap_of(again) == swap
+
+
+def test_adapters_without_their_swap_are_refused(toy_model, tmp_path):
+    model, _ = load(toy_model, SWAPS["nope"])
+    adapters.attach(model, LoraConfig(rank=2), seed=0).save_pretrained(tmp_path)
+    (tmp_path / swaps.FILE).write_text(SWAPS["nope"].model_dump_json())
+    plain, _ = load(toy_model, Swap())
+    with pytest.raises(ModelError, match=r"trained with .*nope"):
+        adapters.load(plain, tmp_path)
+
+
+def test_a_damaged_swap_is_one_line(tmp_path):
+    (tmp_path / swaps.FILE).write_text(json.dumps({"positions": {"kind": "sideways"}}))
+    with pytest.raises(ModelError, match="not a swap"):
+        swaps.recorded(tmp_path)
+
+
+def test_a_model_that_is_no_llama_is_refused(tmp_path):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=20)).save_pretrained(tmp_path)
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE({"a": 0}, [])), eos_token="a").save_pretrained(
+        tmp_path
+    )
+    with pytest.raises(ModelError, match="type gpt2"):
+        load(tmp_path, SWAPS["nope"])
+
+
+def test_a_place_without_an_embedding_is_refused(toy_model):
+    model, tokenizer = load(toy_model, Swap(positions=TextPositionsConfig(places=2), format=REVERSED))
+    with pytest.raises(ModelError, match=r"positions\.places of at least 3"):
+        model(tokenizer.encode("123", return_tensors="pt"))
+
+
+def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
+    model, _ = load(toy_model, SWAPS["same place"])
+    with pytest.raises(ModelError, match=r"one digit a token.*'12'.*one_digit"):
+        model.know_tokens(["1", "2", "12"], [], [])
+    model.know_tokens(["1", "2", "12"], [], [2])  # one that is never written does not matter
+
+
+@pytest.mark.parametrize("name", [name for name in SWAPS if "only answers" not in name])
+def test_swapped_models_open_in_transformer_lens(toy_model, name):
+    from lab.probing.bridge import bridge
+    from lab.probing.positions import TextSums
+
+    model, tokenizer = load(toy_model, SWAPS[name])
+    format = SWAPS[name].format
+    writer = TextSums(tokenizer, format=None if format.index_hints != "none" else format)
+    bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's

@@ -1,0 +1,124 @@
+"""Edges of adders whose circuit is known, attributed and kept alone."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.errors import ModelError, TaskError
+from lab.probing.benchmark.families import ones_first
+from lab.probing.benchmark.known import KnownAdder
+from lab.probing.components import Component
+from lab.probing.contrast import Contrast
+from lab.probing.instruments import edges as lab
+from lab.probing.instruments.path_patching import Receiver, margins
+from lab.probing.pairs import Pairs, carry_only
+from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
+
+ADDERS = {
+    "native": native_adder,
+    "grouped": lambda: llama_adder(key_value_heads=1),
+    "sharp": lambda: ones_first.adder("sharp", ones_first.Design(sharp=True), 3),
+    "tricase": tricase_adder,
+}
+PAIRS = carry_only(4, 1, 6, seed=0)
+
+
+@pytest.fixture(scope="module", params=ADDERS)
+def adder(request: pytest.FixtureRequest) -> KnownAdder:
+    return ADDERS[request.param]()
+
+
+def of_circuit(adder: KnownAdder) -> np.ndarray:
+    """The true edges, and all of the embedding, of which the truth says nothing."""
+    graph = lab.Graph(adder)
+    true = [[(str(u), str(r)) in adder.known.edges for r in graph.receivers] for u in graph.senders]
+    from_embedding = (np.arange(len(graph.senders)) == 0)[:, None] & graph.is_edge_UR
+    return np.array(true) | from_embedding
+
+
+@pytest.mark.parametrize("ablation", lab.ABLATIONS)
+def test_the_true_circuit_does_all_and_without_any_of_its_edges_less(adder, ablation):
+    if ablation == "mean" and adder.name == "tricase adder":
+        pytest.skip("its means look where no sum does")
+    whole = of_circuit(adder)
+    edges = np.argwhere(whole & (np.arange(len(whole)) > 0)[:, None])
+    without = [whole.copy() for _ in edges]
+    for circuit, edge in zip(without, edges, strict=True):
+        circuit[tuple(edge)] = False
+    nothing, everything = np.zeros_like(whole), lab.Graph(adder).is_edge_UR
+    found = lab.faithfulness(adder, PAIRS, [nothing, everything, whole, *without], ablation)
+    assert found.value[0] == pytest.approx(0, abs=1e-4)
+    assert found.value[1] == pytest.approx(1, abs=0.01)
+    if ablation == "resample":
+        assert found.value[2] == pytest.approx(1, abs=0.01)
+        assert (found.value[3:] < 0.95).all()
+
+
+def test_a_circuit_of_one_path_has_the_effect_of_patching_it(adder):
+    graph, contrast = lab.Graph(adder), Contrast(adder, PAIRS)
+    sender, receiver = Component("head", *adder.known.carry_heads[0]), Receiver("mlp", 0)
+    circuit = (
+        graph.is_edge_UR & np.array([one == Component("mlp", 0) or one.layer > 0 for one in graph.senders])[:, None]
+    )
+    circuit[0] = [one.input in ("q", "k", "v") and one.layer == 0 for one in graph.receivers]
+    circuit[graph.senders.index(sender), graph.receivers.index(receiver)] = True
+    exact_B11 = margins(contrast, [sender], [receiver])
+    expected = (exact_B11[:, 0, 0] - contrast.corrupt_B).mean() / (contrast.clean_B - contrast.corrupt_B).mean()
+    assert expected > 0.05
+    assert lab.faithfulness(adder, PAIRS, [circuit], "resample").value[0] == pytest.approx(expected, abs=0.02)
+
+
+def test_attributions_are_slopes_times_differences_by_hand():
+    # 14 + 13 = 27 and 19 + 18 = 37: the carry into the tens turns on. y goes from 2 to 3 with slope 1, m = 2 y - 5
+    adder = native_adder()
+    found = lab.attribute(adder, Pairs([(14, 13)], [(19, 18)], 1))
+    for edge in (("L0 mlp", "L1 mlp"), ("L1 mlp", "logits")):
+        np.testing.assert_allclose(found.at(sender=edge[0], receiver=edge[1]).value, [1, 1], atol=0.01)
+    assert np.isnan(found.at(sender="L1 mlp", receiver="L0 mlp").value).all()
+    graph = lab.Graph(adder)
+    assert (~np.isnan(found.value[0])).sum() == graph.count == 151
+
+
+def test_a_switch_that_is_flat_at_either_end_is_seen_by_integrated_gradients_alone():
+    adder = ADDERS["sharp"]()
+    sender = f"L0H{adder.known.carry_heads[0][1]}"
+    sizes = {steps: np.abs(lab.attribute(adder, PAIRS, steps).at(sender=sender, receiver="L0 mlp").value).max()
+             for steps in (1, 10)}  # fmt: skip
+    assert sizes[1] == pytest.approx(0, abs=1e-4)
+    assert sizes[10] > 0.2
+
+
+def test_the_best_edges_reach_the_whole_answer_and_areas_are_those_of_the_curve():
+    adder = ADDERS["sharp"]()
+    scores = np.abs(np.nan_to_num(lab.attribute(adder, PAIRS, 10).value)).max(0)
+    curve = lab.curve(adder, PAIRS, scores, sizes=(0.0, 0.05, 1.0), ablations=("resample",))
+    np.testing.assert_allclose(curve.faithfulness.value, [[0, 1, 1]], atol=0.01)
+    assert curve.cpr["resample"] == pytest.approx(0.975, abs=0.01)
+    assert curve.cmd["resample"] == pytest.approx(0.025, abs=0.01)
+    assert lab.areas_of((0.0, 0.5, 1.0), np.array([0.0, 1.5, 1.0])) == (1.0, pytest.approx(0.5))
+
+
+@given(st.integers(0, 151), st.integers(0, 99))
+def test_the_largest_edges_are_as_many_as_asked_for_and_none_is_smaller_than_one_left_out(count, seed):
+    graph = _GRAPH
+    scores = np.random.default_rng(seed).normal(size=graph.is_edge_UR.shape)
+    chosen = graph.largest(scores, count)
+    assert chosen.sum() == count
+    rest = graph.is_edge_UR & ~chosen
+    if count and rest.any():
+        assert np.abs(scores[chosen]).min() >= np.abs(scores[rest]).max()
+
+
+_GRAPH = lab.Graph(native_adder())
+
+
+def test_what_cannot_be_measured_is_refused_in_one_line():
+    adder = native_adder()
+    with pytest.raises(TaskError, match=r"^ablation 'zero': should be one of resample, mean$"):
+        lab.faithfulness(adder, PAIRS, [], "zero")  # type: ignore[arg-type]
+    with torch.no_grad():
+        adder.bridge.unembed.original_component.weight.zero_()
+    with pytest.raises(ModelError, match="changes nothing that it says"):
+        lab.attribute(adder, PAIRS)

@@ -1,0 +1,58 @@
+"""The instrument tells heads that hold the carry from heads that fetch digits, in adders whose heads are known."""
+
+import numpy as np
+import pytest
+
+from lab.numbers.additions import addition
+from lab.probing.benchmark.running import ADDERS
+from lab.probing.components import Component
+from lab.probing.instruments.head_contents import contents, exchange
+from lab.probing.pairs import cross_digit
+
+COLUMN = 2
+
+
+def drawn(subject, first, count):
+    items = [addition("uniform", 4, 0, index) for index in range(first, first + count)]
+    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
+
+
+def looked(name):
+    adder = ADDERS[name](5)
+    heads = [Component("head", *head) for head in adder.known.carry_heads]
+    return adder, heads, contents(adder, heads, [COLUMN], drawn(adder, 0, 200), drawn(adder, 200, 300))
+
+
+@pytest.mark.parametrize("name", ["ones first", "ones first, superposed"])
+def test_heads_that_fetch_digits_are_told_by_the_digit_that_they_fetch(name):
+    adder, heads, found = looked(name)
+    for head in heads:
+        operand = adder.known.looks_at[head.layer, head.head][0]
+        other = {"a": "b", "b": "a"}[operand]
+        shares = found.explained.at(head=str(head), column=COLUMN)
+        assert shares.at(reading=f"{operand}'s digit").value == pytest.approx(1, abs=1e-3)
+        assert shares.at(reading=f"{other}'s digit").high < 0.1
+        assert shares.at(reading="carry").high < 0.6
+
+
+def test_a_head_that_holds_the_carry_is_a_step_and_follows_the_chain_through_nines():
+    _, heads, found = looked("ones first, fetched carry")
+    best = max(heads, key=lambda head: found.explained.at(head=str(head), column=COLUMN, reading="carry").value)
+    shares = found.explained.at(head=str(best), column=COLUMN)
+    assert shares.at(reading="carry").value > 0.98
+    assert shares.at(reading="straight line").high < 0.8
+    steps = found.steps.at(head=str(best), column=COLUMN)
+    assert steps.at(carry=0, sum=9).value == pytest.approx(0, abs=0.1)
+    assert steps.at(carry=1, sum=9).value == pytest.approx(1, abs=0.1)
+    assert steps.at(carry=0, sum=8).value == pytest.approx(0, abs=0.1)
+
+
+def test_the_direction_alone_does_what_the_head_does_if_it_holds_the_carry():
+    adder, heads, found = looked("ones first, fetched carry")
+    best = max(heads, key=lambda head: found.explained.at(head=str(head), column=COLUMN, reading="carry").value)
+    direction = found.directions[best, COLUMN]
+    effect = exchange(adder, cross_digit(4, COLUMN, 16, seed=3), {best: direction}).effect.at(head=str(best))
+    np.testing.assert_allclose(
+        effect.at(part="its carry direction").value, effect.at(part="all of it").value, atol=0.05
+    )
+    np.testing.assert_allclose(effect.at(part="the rest").value, 0, atol=0.05)

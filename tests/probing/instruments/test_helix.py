@@ -1,0 +1,58 @@
+"""Fits of ten digits: their geometry, and adders whose digits are known to lie on a line."""
+
+import numpy as np
+import pytest
+
+from lab.errors import TaskError
+from lab.numbers.additions import addition
+from lab.probing.benchmark.running import ADDERS
+from lab.probing.instruments import helix as lab
+
+DIGITS = np.arange(10)
+
+
+def drawn(subject, first, count):
+    items = [addition("uniform", 4, 0, index) for index in range(first, first + count)]
+    return subject.sums([(int(item.a), int(str(item.b))) for item in items])
+
+
+@pytest.mark.parametrize("fit", lab.FITS)
+def test_a_fit_is_orthonormal_and_knows_no_constant(fit):
+    columns = lab.basis(fit)
+    np.testing.assert_allclose(columns.T @ columns, np.eye(columns.shape[1]), atol=1e-9)
+    np.testing.assert_allclose(columns.sum(0), 0, atol=1e-9)
+
+
+def test_digits_on_a_circle_are_a_helix_and_no_polynomial():
+    angle = 2 * np.pi * DIGITS / 10
+    means = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    shares = {fit: lab._shares(means, [lab.basis(fit)])[0] for fit in lab.FITS}
+    assert shares["helix"] == pytest.approx(1)
+    assert shares["all means"] == pytest.approx(1)
+    assert shares["polynomial"] < 0.98
+    assert shares["ramp"] < 0.5
+
+
+def test_a_permuted_helix_explains_a_third_of_points_without_order():
+    draw = np.random.default_rng(0)
+    means = draw.normal(size=(10, 200))
+    bases = [lab.basis("permuted helix", draw.permutation(10)) for _ in range(50)]
+    assert lab._shares(means - means.mean(0), bases)[0] == pytest.approx(1 / 3, abs=0.03)
+
+
+@pytest.mark.parametrize("name", ["ones first", "ones first, superposed"])
+def test_in_an_adder_whose_digits_lie_on_a_line_the_ramp_turns_them_and_a_permuted_helix_does_not(name):
+    adder = ADDERS[name](3)
+    found = lab.helix(adder, drawn(adder, 0, 150), drawn(adder, 150, 100), 2, layers=[0])
+    turned, explained = found.turned.at(layer=0), found.explained.at(layer=0)
+    for fit in ("ramp", "helix", "polynomial", "all means"):
+        assert explained.at(fit=fit).value == pytest.approx(1, abs=1e-2)
+        assert turned.at(fit=fit).value == 1
+    assert explained.at(fit="permuted helix").high < 0.95
+    assert turned.at(fit="permuted helix").value < 0.6
+
+
+def test_a_digit_that_does_not_occur_is_named():
+    adder = ADDERS["ones first"](0)
+    with pytest.raises(TaskError, match=r"digit \d does not occur in column 2 of these 3 sums"):
+        lab.helix(adder, drawn(adder, 0, 3), drawn(adder, 0, 3), 2)

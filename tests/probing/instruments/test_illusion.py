@@ -1,0 +1,102 @@
+"""Directions of the carry, true and illusory, in adders where the true one is known."""
+
+import pytest
+import torch
+
+from lab.errors import ModelError
+from lab.probing.benchmark.known import KnownAdder
+from lab.probing.instruments import illusion as lab
+from lab.probing.instruments.interchange import Place, das
+from lab.probing.measured import Measured
+from lab.probing.pairs import carry_only, cross_digit
+from tests.probing.known_adders import llama_adder, native_adder
+
+TEST = cross_digit(4, 2, 60, seed=0)
+TRAIN = cross_digit(4, 2, 128, seed=1)
+AFTER_THE_CARRY, BEFORE_IT, AFTER_THE_SUM = Place(0, "post", 2), Place(0, "mid", 2), Place(1, "post", 2)
+
+
+@pytest.fixture(scope="module", params=[native_adder, llama_adder])
+def adder(request: pytest.FixtureRequest) -> KnownAdder:
+    return request.param()
+
+
+def examined(adder: KnownAdder, name: str, basis_DR: torch.Tensor, place: Place) -> lab.Evidence:
+    wrote = lab.read_writes(adder, carry_only(4, 1, 16, seed=0), place)
+    truth = {"truth": adder.known.carry_D[:, None]}
+    return lab.examine(adder, name, basis_DR, place, TEST, wrote, compared=truth, batch_size=60)
+
+
+def test_the_true_direction_is_the_carry_and_all_of_it_is_read(adder: KnownAdder):
+    found = examined(adder, "truth", adder.known.carry_D[:, None], AFTER_THE_CARRY)
+    assert found.claim.holds
+    assert found.claim.rate == 1
+    assert found.claim.unread == pytest.approx(0, abs=1e-3)
+    assert found.claim.computed == pytest.approx(1, abs=1e-3)
+    assert found.claim.best_random < 0.5
+    assert found.claim.sentence().endswith("100 % of it is read): it is the carry")
+
+
+def test_what_das_finds_is_the_carry_or_is_said_not_to_be_and_mended_it_is(adder: KnownAdder):
+    found = examined(adder, "das", das(adder, TRAIN, AFTER_THE_CARRY, steps=30), AFTER_THE_CARRY)
+    assert found.claim.rate > 0.8
+    assert (found.cosines["truth"] > 0.9) == found.claim.holds
+    # here it is an illusion: nearly all of it is a_{k-1} + b_{k-1} - s_{k-1}, which the carry's MLP has read already
+    assert found.cosines["truth"] < 0.3
+    assert found.claim.unread > 0.9
+    assert found.claim.gradient < 0.1
+    assert "nobody reads from there on: an illusion" in found.claim.sentence()
+    assert lab.cosine(found.mended_DR, adder.known.carry_D[:, None]) > 0.99
+    assert found.claim.mended_rate == 1
+
+
+def test_a_direction_at_a_site_before_the_carry_is_computed_is_named_as_such():
+    adder = native_adder()
+    found = examined(adder, "das", das(adder, TRAIN, BEFORE_IT, steps=30), BEFORE_IT)
+    assert found.claim.rate > 0.6
+    assert found.claim.computed == pytest.approx(0, abs=1e-3)
+    assert found.claim.unread < 0.5
+    assert "the carry is not computed yet" in found.claim.sentence()
+
+
+def test_a_direction_after_the_carry_was_read_is_no_better_than_random_ones():
+    adder = native_adder()
+    found = examined(adder, "truth", adder.known.carry_D[:, None], AFTER_THE_SUM)
+    assert found.claim.rate == 0
+    assert not found.claim.holds
+    assert "random subspaces" in found.claim.sentence()
+
+
+def test_writes_add_up_to_the_stream_and_only_read_ones_have_an_effect(adder: KnownAdder):
+    wrote = lab.read_writes(adder, carry_only(4, 1, 8, seed=0), AFTER_THE_CARRY)
+    assert wrote.components == ["L0 pre", *(f"L0H{head}" for head in range(5)), "L0 mlp"]
+    assert wrote.effect.at(component="L0 mlp").value.tolist() == pytest.approx([1, 1], abs=0.02)
+    assert {str(one) for one in wrote.unread} == {"L0 pre", *(f"L0H{head}" for head in range(5))}
+    assert [str(one) for one in wrote.computed] == ["L0 mlp"]
+
+
+def test_heads_that_do_not_add_up_are_refused_in_one_line():
+    adder = native_adder()
+    written_TD = torch.arange(adder.writer.tokens)[:, None] * adder.known.directions["decoy 0"]
+    adder.bridge.add_hook(
+        "blocks.0.hook_attn_out", lambda added_BTD, hook: added_BTD + written_TD[: added_BTD.shape[1]]
+    )
+    with pytest.raises(ModelError, match=r"^native adder: heads of layer 0 do not sum to what its attention writes"):
+        lab.read_writes(adder, carry_only(4, 1, 8, seed=0), AFTER_THE_CARRY)
+
+
+def test_spans_and_angles_by_hand():
+    assert lab.span(torch.tensor([[3.0, 0, 0], [0, 4.0, 0], [3.0, 4.0, 0]])).shape == (3, 2)
+    assert lab.span(torch.zeros(2, 3)).shape == (3, 0)
+    assert lab.cosine(torch.tensor([[1.0], [0]]), torch.tensor([[0.6], [0.8]])) == pytest.approx(0.6)
+
+
+def test_claims_are_kept_as_arrays_and_come_back():
+    claims = [lab.Claim("one", 0.9, 0.8, 0, 0.2, 0.1, 1, 0.3, 0.9), lab.Claim("two", 0.9, 0.8, 0, 0.2, 0.9, 0.4, 0, 1)]
+    again = lab.claims_of(Measured.from_json(lab.as_measured(claims, 60).to_json()))
+    assert again == claims
+    assert [claim.holds for claim in again] == [True, False]
+    assert again[1].sentence() == (
+        "two exchanges the carry in 90 %, but is not the carry: 90 % of what it exchanges nobody reads from there on: "
+        "an illusion; 60 % of it are copied digits: the carry is not computed yet"
+    )

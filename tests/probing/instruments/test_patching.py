@@ -1,0 +1,231 @@
+"""Patching on adders whose circuit is known, and against TransformerLens' own sweeps of a model drawn at random."""
+
+import numpy as np
+import pytest
+import torch
+from transformer_lens import patching as stock
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from lab.errors import ModelError, TaskError
+from lab.probing import bridge
+from lab.probing.benchmark.known import DIGITS, END, PAD, WORDS, FieldSums
+from lab.probing.bridge import Subject
+from lab.probing.components import Component
+from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
+from lab.probing.instruments.attribution import screen
+from lab.probing.instruments.patching import (
+    Patch,
+    margins,
+    patch,
+    patch_head_pairs,
+    patch_heads,
+    patch_mlps,
+    patch_residuals,
+)
+from lab.probing.instruments.path_patching import patch_paths, receivers
+from lab.probing.interventions import SITES
+from lab.probing.pairs import Pairs, carry_only, cross_digit
+from tests.probing.known_adders import llama_adder, native_adder
+
+ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
+BY_HAND = Pairs([(14, 13)], [(19, 18)], 1)
+"""27 and 37. With one of the ones' digits of the source: 9 + 3 - 7 or 4 + 8 - 7, which is a carry, as it is the other
+way round."""
+EQUAL = {"atol": 2e-2, "rtol": 0}
+"""Of what RMSNorm, RoPE and SwiGLU compute only nearly."""
+
+
+@pytest.fixture(scope="module", params=ADDERS)
+def adder(request):
+    return ADDERS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def random_model() -> Subject:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(WORDS),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        initializer_range=0.4,
+        tie_word_embeddings=False,
+        pad_token_id=PAD,
+        eos_token_id=END,
+        attn_implementation="eager",  # type: ignore[call-arg]
+        architectures=["LlamaForCausalLM"],
+    )
+    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FieldSums())
+
+
+def test_one_pair_worked_out_by_hand(adder):
+    heads, gap = patch_heads(adder, BY_HAND)
+    on, off = ([[0, 0, 1, 1, 0], [0] * 5], [[0] * 5, [0] * 5])
+    np.testing.assert_allclose(heads.value[..., 0], [on, off], **EQUAL)
+    assert list(heads.axes) == ["carry", "layer", "head", "place"]
+    assert heads.n.tolist() == np.ones((2, 2, 5, 1)).tolist()
+    # the digits' logits are 2 d y - d^2: 2 y - 5 of 3 against 2, and y is 2 or 3
+    np.testing.assert_allclose(gap.value, [2, 2], **EQUAL)
+    both = patch_head_pairs(adder, BY_HAND, [Component("head", 0, head) for head in (2, 3, 4)]).effect
+    assert both.axes["first"] == ["L0H2", "L0H3", "L0H4"]
+    np.testing.assert_allclose(both.value, [[[1] * 3, [1] * 3, [1, 1, 0]], [[0, 1, 0], [1, 0, 0], [0] * 3]], **EQUAL)
+
+
+def test_a_carry_is_turned_on_by_either_head_and_off_by_both_and_the_decoy_does_nothing(adder):
+    pairs = carry_only(4, 1, 12, seed=0)
+    known = adder.known
+    heads = patch_heads(adder, pairs).effect.at(place=EVERYWHERE)
+    for layer, head in (*known.digit_heads, known.decoy, *known.idle_heads):
+        np.testing.assert_allclose(heads.at(layer=layer, head=head).value, [0, 0], **EQUAL)
+    for layer, head in known.carry_heads:
+        on, off = heads.at(layer=layer, head=head).value
+        assert on > 0.7
+        assert off < 0.3
+    one, other = (Component("head", *place) for place in known.carry_heads)
+    together = patch_head_pairs(adder, pairs, [one, other]).effect.at(first=str(one), second=str(other))
+    np.testing.assert_allclose(together.value, [1, 1], **EQUAL)
+
+
+def test_the_carry_is_found_at_its_query_alone_and_only_where_it_has_been_computed(adder):
+    pairs = carry_only(4, 1, 8, seed=0)
+    stream = patch_residuals(adder, pairs, (*PLACES, EVERYWHERE)).effect
+    whole = [(layer, site) for layer in (0, 1) for site in SITES if (layer, site) != (0, "pre")]
+    for layer, site in whole:
+        here = stream.at(layer=layer, site=site)
+        np.testing.assert_allclose(here.at(place="q_k").value, [1, 1], **EQUAL)
+        for place in PLACES[:-1]:
+            np.testing.assert_allclose(here.at(place=place).value, [0, 0], **EQUAL)
+    before = stream.at(layer=0, site="pre")
+    np.testing.assert_allclose(before.at(place="q_k").value, [0, 0], **EQUAL)
+    np.testing.assert_allclose(before.at(place=EVERYWHERE).value, [1, 1], **EQUAL)
+    assert before.at(place="a_k-1").value[0] > 0.7
+    mlps = patch_mlps(adder, pairs).effect
+    np.testing.assert_allclose(mlps.at(place="q_k").value, np.ones((2, 2)), **EQUAL)
+    np.testing.assert_allclose(mlps.at(place="q_k-1").value, np.zeros((2, 2)), **EQUAL)
+
+
+def test_margins_of_heads_are_those_of_the_stock_sweep_in_batches_of_any_size(random_model):
+    contrast = Contrast(random_model, cross_digit(3, 1, 4, seed=1))
+    query_B, row_B = contrast.base.query_at_BK[:, 1], torch.arange(8)
+
+    def metric(logits_BTV: torch.Tensor) -> torch.Tensor:
+        found_BV = logits_BTV[row_B, query_B]
+        return found_BV[row_B, contrast.source_id_B] - found_BV[row_B, contrast.base_id_B]
+
+    opened, base_BT = random_model.bridge, contrast.base.tokens_BT
+    with torch.inference_mode():
+        _, cache = opened.run_with_cache(contrast.source.tokens_BT)
+        expected = stock.get_act_patch_attn_head_out_all_pos(opened, base_BT, cache, metric, reduce="none").values
+    patches = [Patch((Component("head", layer, head),), EVERYWHERE) for layer in range(3) for head in range(4)]
+    for batch_size in (3, 20, 512):
+        found = margins(contrast, patches, batch_size)
+        np.testing.assert_allclose(found.T, expected.reshape(12, -1), atol=1e-4)
+        assert np.abs(found - contrast.corrupt_B[:, None]).max(0).min() > 0.01
+
+
+@pytest.mark.parametrize("kind", ["mlp", "pre", "post"])
+def test_one_token_of_an_mlp_or_the_stream_is_what_a_hook_by_hand_would_change(random_model, kind):
+    contrast = Contrast(random_model, carry_only(3, 1, 3, seed=1))
+    component, at = Component(kind, 1), int(contrast.base.a_at_BK[0, 2])
+    row_B, query = torch.arange(6), int(contrast.base.query_at_BK[0, 2])
+    with torch.inference_mode():
+        _, of_source = random_model.activations(contrast.source, [component.hook_point])
+
+        def change(activation, hook):
+            activation = activation.clone()
+            activation[:, at] = of_source[component.hook_point][:, at]
+            return activation
+
+        logits_BV = random_model.logits(contrast.base, [(component.hook_point, change)])[:, query]
+    expected_B = logits_BV[row_B, contrast.source_id_B] - logits_BV[row_B, contrast.base_id_B]
+    found = margins(contrast, [Patch((component,), "a_k")])
+    np.testing.assert_allclose(found[:, 0], expected_B, atol=1e-4)
+
+
+def test_the_stream_between_attention_and_mlp_is_written_for_both(random_model):
+    contrast = Contrast(random_model, carry_only(3, 1, 4, seed=0))
+    mid, attention_and_before = Component("mid", 2), [Component("pre", 2), *(Component("head", 2, h) for h in range(4))]
+    found = margins(contrast, [Patch((mid,), "q_k"), Patch(tuple(attention_and_before), "q_k")])
+    np.testing.assert_allclose(found[:, 0], found[:, 1], atol=1e-4)
+
+
+def test_everything_of_the_source_gives_the_source(random_model):
+    contrast = Contrast(random_model, cross_digit(3, 2, 4, seed=0))
+    found = margins(contrast, [Patch((Component("pre", 0),), EVERYWHERE)])
+    np.testing.assert_allclose(found[:, 0], contrast.clean_B, atol=1e-4)
+
+
+def test_places_are_tokens_by_what_they_are_to_the_column():
+    adder = native_adder()
+    contrast = Contrast(adder, carry_only(3, 0, 2, seed=0))
+    places = {place: contrast.at_BT(place)[0].nonzero()[:, 0].tolist() for place in (*PLACES, EVERYWHERE)}
+    # . a0 a1 .. + at 8, b0 at 9, = at 16, which asks for s0
+    by_hand = {"a_k": [2], "a_k-1": [1], "b_k": [10], "b_k-1": [9], "operator": [8], "equals": [16], "q_k-1": [16]}
+    assert places == {**by_hand, "q_k": [17], EVERYWHERE: list(range(18))}
+    with pytest.raises(TaskError, match=r"^there is no place 'c_k'; it should be everywhere, or one of a_k, "):
+        contrast.at_BT("c_k")
+
+
+def test_rows_end_at_the_query_and_what_comes_after_would_change_nothing(random_model):
+    pairs = carry_only(3, 1, 3, seed=0)
+    contrast = Contrast(random_model, pairs)
+    assert contrast.base.tokens_BT.shape == (6, 19)  # s_2 is asked for at place 18
+    whole = random_model.sums([*pairs.base, *pairs.source])
+    with torch.inference_mode():
+        logits_BV = random_model.logits(whole)[:, 18]
+    margins(contrast, [Patch((Component("mlp", 0),), EVERYWHERE)])
+    row_B = torch.arange(6)
+    expected_B = logits_BV[row_B, contrast.source_id_B] - logits_BV[row_B, contrast.base_id_B]
+    np.testing.assert_allclose(contrast.corrupt_B, expected_B, atol=1e-4)
+
+
+def test_what_a_pair_does_not_have_is_no_sample():
+    adder = native_adder()
+    pairs = Pairs([(55, 41)], [(55, 45)], 2)
+    with pytest.raises(TaskError, match="no such digit"):
+        patch_heads(adder, pairs)
+    with pytest.raises(TaskError, match="same carry into column 1"):
+        patch_heads(adder, Pairs([(11, 11)], [(12, 12)], 1))
+    with pytest.raises(TaskError, match="different tokens"):
+        patch_heads(adder, Pairs([(99, 12)], [(10, 11)], 1))
+
+
+def test_a_subject_that_tells_nothing_apart_is_refused_before_the_sweep():
+    adder = native_adder()
+    with torch.no_grad():
+        adder.bridge.unembed.original_component.weight.zero_()
+    message = r"^native adder: the carry into column 1 changes nothing that it says \(logits, 0 to 1: 0 \(0 to 0\)"
+    for instrument in (patch_heads, screen):
+        with pytest.raises(ModelError, match=message):
+            instrument(adder, BY_HAND)
+    with pytest.raises(ModelError, match=message):
+        patch_paths(adder, BY_HAND, [Component("head", 0, 0)], receivers(adder))
+
+
+def test_components_that_do_not_exist_are_refused_in_one_line(adder):
+    for component in (Component("head", 2, 0), Component("head", 0, 5), Component("mlp", -1)):
+        with pytest.raises(ModelError, match=r"but 2 layers of 5 heads$"):
+            patch(adder, BY_HAND, [Patch((component,), EVERYWHERE)], "effect", {"patch": ["it"]})
+
+
+def test_a_subject_is_afterwards_as_it_was_even_when_a_hook_fails(adder):
+    def fail(activation, hook):
+        raise ZeroDivisionError
+
+    sums = adder.sums([(123, 456)])
+    with torch.inference_mode():
+        before_BTV = adder.logits(sums)
+        runs = Runs(Contrast(adder, BY_HAND), slice(0, 2), [], [])
+        with pytest.raises(ZeroDivisionError):
+            runs.again(range(1, 2), [("blocks.1.hook_mlp_out", fail)])
+        assert adder.logits(sums).equal(before_BTV)
+    assert not any("forward" in vars(block) for block in adder.bridge.blocks)
+
+
+def test_numbers_may_be_as_long_as_the_adder_takes_and_intervals_hold_their_means(adder):
+    effect, _ = patch_heads(adder, carry_only(DIGITS, DIGITS - 2, 6, seed=3), ("q_k",))
+    assert (effect.n == 6).all()
+    assert (effect.low <= effect.value + 1e-9).all()
+    assert (effect.value <= effect.high + 1e-9).all()
