@@ -3,10 +3,10 @@
     python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [publish=true]
 
 Measured for each model: how much of the means of ten digits at the tokens of a_k a helix and its controls explain, and
-how often the digit of the sum follows a digit that is put in along them (lab/probing/instruments/helix.py); how many of the hundred
-neurons that write the digit follow a rule, and how many digits are lost without the neurons whose rules hold
-(lab/probing/instruments/heuristics.py). Sums have as many digits as a model can add, three for SmolLM2, and k is the column below
-the highest.
+how often the digit of the sum follows a digit that is put in along them (lab/probing/instruments/helix.py); how many of
+the hundred neurons that write the digit follow a rule, and how many digits are lost without the neurons whose rules
+hold (lab/probing/instruments/heuristics.py). Sums have as many digits as a model can add, three for SmolLM2, and k is
+the column below the highest.
 
 `models`: run directories and names; by default adders of the zoo that TransformerLens opens. Leaves tables and a
 figure.

@@ -10,8 +10,8 @@ model:
     aligned         the largest attention that a head gives to the digit of place k of an operand, minus what it gives
                     that digit from another column's query (`lab.probing.instruments.alignment`); four digits
     carry           how often an exchange of the difference of means turns digit 2 as the carry would, minus how often
-                    it turns it the other way (`lab.probing.instruments.interchange`); four digits, after the second attention, the
-                    place of F-025, so that no place is chosen here
+                    it turns it the other way (`lab.probing.instruments.interchange`); four digits, after the second
+                    attention, the place of F-025, so that no place is chosen here
 
 An event is the first step at which a measure reaches half of the largest value that any seed has. Measures are kept in
 in_time.json beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with

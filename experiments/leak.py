@@ -5,9 +5,9 @@
 Measures the models of scratch_grid.py packing and locality, trained on one problem a sequence, on sixteen, and on one
 with locality. The leak is the share of its attention that a query of the aligned heads gives to digits that its digit
 of the answer does not need. Exact match is measured without changes (vanilla), with only the leak removed, with the
-aligned heads pointed at their digits, and with wrong operations as controls (lab/probing/instruments/surgery.py). Prints means over
-the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
-publish=true.
+aligned heads pointed at their digits, and with wrong operations as controls (lab/probing/instruments/surgery.py).
+Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
+experiments/results/ with publish=true.
 """
 
 # %%

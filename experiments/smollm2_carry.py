@@ -10,7 +10,8 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
                  on 24 pairs, and the twelve largest are patched
     test         on other pairs, the three heads that bring most of a carry about in discovery, and three other heads of
                  the same layers, are patched, both ways
-    contents     what the first of the three heads holds, on other sums of three digits (lab/probing/instruments/head_contents.py)
+    contents     what the first of the three heads holds, on other sums of three digits (head_contents.py among
+                 lab/probing/instruments)
     exchange     the effect of its carry direction alone, on the test pairs of three digits
     told         digits that are right if its coordinate is set to the true carry, and to the wrong one
 

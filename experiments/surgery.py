@@ -5,8 +5,8 @@
 Trains the models of configs/sweeps/surgery.yaml. At lengths outside training, it gives each model what it would need:
 its alignment heads get the digits that they look at inside training, or the stream gets the true carry, in the
 direction that holds it inside training, or both; or attention to needless digits is removed. Wrong operations are the
-controls (lab/probing/instruments/surgery.py). Digits are predicted after the right ones before them. Finished runs are not
-repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
+controls (lab/probing/instruments/surgery.py). Digits are predicted after the right ones before them. Finished runs are
+not repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
 experiments/results/ with publish=true.
 """
 

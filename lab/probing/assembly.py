@@ -1,7 +1,7 @@
 """Puts together as one circuit what several instruments found.
 
-Arrows between components are paths of the carry (lab/probing/instruments/path_patching.py). A head that fetches a digit of the
-column itself has no such arrow, because the two sums of a pair differ only in the carry.
+Arrows between components are paths of the carry (lab/probing/instruments/path_patching.py). A head that fetches a digit
+of the column itself has no such arrow, because the two sums of a pair differ only in the carry.
 """
 
 from collections.abc import Mapping, Sequence

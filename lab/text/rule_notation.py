@@ -2,8 +2,8 @@
 
     <begin> 9 1 9 7 <add_integer> 8 1 3 9 = 9 8 7 1 ; 1 1 3 0 ; 9 3 2 1 ; 7 9 7 1 ; answer is 7 3 2 7 1 <end>
 
-This is 7919 + 9318 with a bare trace (lab/text/traces/tracing.py) and format.reverse=integer: every run of digits, in the
-trace too, is written with the ones digit first. A word is a digit, a name with what belongs to it (`carry=`,
+This is 7919 + 9318 with a bare trace (lab/text/traces/tracing.py) and format.reverse=integer: every run of digits, in
+the trace too, is written with the ones digit first. A word is a digit, a name with what belongs to it (`carry=`,
 `a[-1:]=`), or a sign; lines end in ";". If the rule is shown, its text, in the same words, comes before the first
 number.
 

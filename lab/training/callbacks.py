@@ -98,7 +98,8 @@ class KeepSteps(TrainerCallback):
 
 
 class ForgetAtStages(TrainerCallback):
-    """Resets the optimizer's state when a stage of the removal of trace lines begins (lab/training/internalizing.py)."""
+    """Resets the optimizer's state when a stage of the removal of trace lines begins
+    (lab/training/internalizing.py)."""
 
     def __init__(self, removal: Removal) -> None:
         self.removal = removal

@@ -192,8 +192,8 @@ def errors(summaries: Mapping[str, NupaSummary]) -> Table:
 
 
 def first_errors(summaries: Mapping[str, NupaSummary]) -> Table:
-    """If rules are followed: what kind of line is the first wrong one (lab/text/traces/errors.py), and how many problems
-    of each task were left out because their trace does not fit the window.
+    """If rules are followed: what kind of line is the first wrong one (lab/text/traces/errors.py), and how many
+    problems of each task were left out because their trace does not fit the window.
     """
     rows = [
         (key, label, name, *(str(counts.get(kind, 0)) for kind in ("none", *KINDS)), str(task.left_out))
