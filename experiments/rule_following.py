@@ -57,10 +57,7 @@ def report(folder: Path, results: Results) -> None:
             found = [asked[question] for question in asked if question in shared and question[:2] == task]
             lengths = sorted({sample.length for sample in found})
             estimates = [_accuracy([s for s in found if s.length == length]) for length in lengths]
-            errors = [
-                [max(0, e.value - e.low) for e in estimates],
-                [max(0, e.high - e.value) for e in estimates],
-            ]
+            errors = [[max(0, e.value - e.low) for e in estimates], [max(0, e.high - e.value) for e in estimates]]
             axes[0][column].errorbar(
                 lengths, [e.value for e in estimates], errors, marker="o", ms=4, label=label, color=COLORS[label]
             )

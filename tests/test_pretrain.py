@@ -147,16 +147,10 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["data.tasks=[max_integer]", "data.variation.carries=0.5"], "variation needs one of add_integer"),
         (["evaluation.lengths=[]"], "evaluation.lengths should name at least one length"),
         (["evaluation.lengths=[3, 3]"], "none twice"),
-        (
-            [*COUPLED, "model.positions.largest=8", "data.packing=4"],
-            "model.positions.largest should be at least",
-        ),
+        ([*COUPLED, "model.positions.largest=8", "data.packing=4"], "model.positions.largest should be at least"),
         ([*COUPLED, "model.positions.largest=8"], "wrap around the 8 coupled ids, so that places would be mixed up"),
         (["model.positions.through_point=true"], "through_point goes with kind=abacus or coupled, not with kind=plain"),
-        (
-            [*COUPLED, "model.positions.through_point=true"],
-            "from its end: use format.reverse=total and format.pad=all",
-        ),
+        ([*COUPLED, "model.positions.through_point=true"], "from its end: use format.reverse=total and format.pad=all"),
         ([*COUPLED, "format.reverse=none"], "so digits of the same place only get the same count"),
         (["model.encoding=nope", "model.positions.kind=randomised"], "encoding=nope ignores position ids"),
         (["model.encoding=learned", "model.positions.largest=5"], "model.positions.largest"),
@@ -165,10 +159,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             "model.positions.largest should be at least",
         ),
         (["format.index_hints=both", "format.largest_hint=3"], "format.largest_hint"),
-        (
-            ["data.tasks=[sig_integer, add_scientific]", "format.pad=all"],
-            "format.pad",
-        ),
+        (["data.tasks=[sig_integer, add_scientific]", "format.pad=all"], "format.pad"),
     ],
 )
 def test_what_cannot_be_trained_is_one_line_and_nothing_is_written(tmp_path, capsys, overrides, message):

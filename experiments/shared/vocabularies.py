@@ -81,9 +81,7 @@ def _convert_llama_3(ranks: Path, target: Path) -> None:
     tokenizer: Tokenizer = converter.converted()
     begin, end, *_ = _SPECIAL
     opening = processors.TemplateProcessing(
-        single=f"{begin} $A",
-        pair=f"{begin} $A {begin}:1 $B:1",
-        special_tokens=[(begin, tokenizer.token_to_id(begin))],
+        single=f"{begin} $A", pair=f"{begin} $A {begin}:1 $B:1", special_tokens=[(begin, tokenizer.token_to_id(begin))]
     )
     tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), opening])
     PreTrainedTokenizerFast(

@@ -66,12 +66,7 @@ class SumsConfig(Section):
 
 class ProbeConfig(RunConfig):
     COMMAND = "probe"
-    SMOKE = (
-        "sums.per_length=8",
-        "sums.pairs=8",
-        "sums.probed=64",
-        "examples=1",
-    )
+    SMOKE = ("sums.per_length=8", "sums.pairs=8", "sums.probed=64", "examples=1")
 
     subject: str
     """The model: a run directory, a folder of adapters, a hub name or an embedded model."""

@@ -3,12 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import TaskError
-from lab.numbers.additions import (
-    STRATA,
-    VARIED,
-    addition,
-    vary,
-)
+from lab.numbers.additions import STRATA, VARIED, addition, vary
 from lab.numbers.sampling import Cell, problem, task_of
 from lab.numbers.splits import split_of
 from lab.numbers.tasks import TASKS

@@ -2,14 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.metrics import (
-    PERFORMANCE_PRESERVING,
-    WELL_LEARNED,
-    Score,
-    contiguous_passing,
-    longest_passing,
-    score,
-)
+from lab.numbers.metrics import PERFORMANCE_PRESERVING, WELL_LEARNED, Score, contiguous_passing, longest_passing, score
 from lab.numbers.representations import Float, Fraction, Integer, Scientific
 
 

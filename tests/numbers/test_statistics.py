@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.statistics import (
-    bootstrap_mean,
-    bootstrap_ratio,
-    bootstrap_share,
-    student_mean,
-    wilson,
-)
+from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, bootstrap_share, student_mean, wilson
 
 
 def test_wilson_agrees_with_the_textbook():

@@ -11,12 +11,7 @@ from lab.probing.measured import Measured
 
 NAN = float("nan")
 AXES = {"layer": [0, 1], "head": ["a", "b", "c"]}
-SAMPLES = np.array(
-    [
-        [[1.0, 0.0, NAN], [1.0, 1.0, NAN]],
-        [[1.0, 1.0, NAN], [0.0, NAN, 1.0]],
-    ]
-)
+SAMPLES = np.array([[[1.0, 0.0, NAN], [1.0, 1.0, NAN]], [[1.0, 1.0, NAN], [0.0, NAN, 1.0]]])
 
 
 def test_means_are_over_the_samples_that_are_there():
@@ -40,9 +35,7 @@ def test_shares_have_wilsons_interval():
 
 
 @settings(max_examples=25)
-@given(
-    st.lists(st.lists(st.one_of(st.none(), st.floats(-9, 9)), min_size=3, max_size=3), min_size=1, max_size=8),
-)
+@given(st.lists(st.lists(st.one_of(st.none(), st.floats(-9, 9)), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_intervals_hold_the_mean_and_come_out_the_same_again(rows):
     samples = np.array([[NAN if x is None else x for x in row] for row in [*rows, [1, None, None]]])
     found, again = (Measured.mean("x", {"k": [0, 1, 2]}, samples) for _ in range(2))

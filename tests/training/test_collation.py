@@ -86,9 +86,7 @@ def model(toy_model):
 def test_loss_and_gradients_are_those_of_one_example_at_a_time(model, batch, share):
     inputs = PrefixTreeCollator(share)(batch)
     logits_TV = model(
-        input_ids=inputs["input_ids"],
-        position_ids=inputs["position_ids"],
-        attention_mask=inputs["attention_mask"],
+        input_ids=inputs["input_ids"], position_ids=inputs["position_ids"], attention_mask=inputs["attention_mask"]
     ).logits[0]
     tree_loss = cross_entropy(logits_TV, inputs["shift_labels"][0], ignore_index=IGNORED, reduction="sum")
     plain_loss = torch.zeros((), dtype=torch.float64)

@@ -50,11 +50,7 @@ class Screen(NamedTuple):
 
 
 def screen(
-    subject: Subject,
-    pairs: Pairs,
-    places: Sequence[str] = PLACES,
-    top: int = 20,
-    batch_size: int = BATCH,
+    subject: Subject, pairs: Pairs, places: Sequence[str] = PLACES, top: int = 20, batch_size: int = BATCH
 ) -> Screen:
     """Attributed effects of all heads and MLPs at the places, and exact effects of the `top` largest.
 

@@ -112,8 +112,7 @@ def helix(
     axes = {"layer": list(layers), "fit": list(FITS)}
     name, counts = "share of the means of ten digits that a fit explains", np.full(explained.shape[1:], DIGITS)
     return Helix(
-        Measured(name, axes, *explained, n=counts),
-        Measured.share("digits that follow what was put in", axes, turned),
+        Measured(name, axes, *explained, n=counts), Measured.share("digits that follow what was put in", axes, turned)
     )
 
 

@@ -250,14 +250,7 @@ def _outcomes(
 
 @torch.inference_mode(False)
 def das(
-    subject: Subject,
-    pairs: Pairs,
-    place: Place,
-    *,
-    rank: int = 1,
-    steps: int = 60,
-    batch_size: int = 64,
-    seed: int = 0,
+    subject: Subject, pairs: Pairs, place: Place, *, rank: int = 1, steps: int = 60, batch_size: int = 64, seed: int = 0
 ) -> torch.Tensor:
     """Orthonormal columns (D, R) whose interchange gives the pairs' targets, found with Adam on the cross-entropy.
 

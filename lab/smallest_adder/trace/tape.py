@@ -92,11 +92,7 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
             if (
                 logits.ndim < 1
                 or logits.shape[-1] != vocabulary
-                or logits.numel()
-                not in (
-                    vocabulary,
-                    vocabulary * len(ids),
-                )
+                or logits.numel() not in (vocabulary, vocabulary * len(ids))
             ):
                 raise TypeError(f"logits of shape {tuple(logits.shape)} for {len(ids)} ids and VOCAB_SIZE {vocabulary}")
             return tape, tape.value(logits)

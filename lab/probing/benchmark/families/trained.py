@@ -31,10 +31,7 @@ class Verified(NamedTuple):
 
 VERIFIED = {
     "trained, one layer": Verified(
-        "zoo/adds-10-without-locality",
-        ("L0H0", "L0 mlp"),
-        (("L0H0", "L0 mlp"), ("L0 mlp", "logits")),
-        (0, "mid"),
+        "zoo/adds-10-without-locality", ("L0H0", "L0 mlp"), (("L0H0", "L0 mlp"), ("L0 mlp", "logits")), (0, "mid")
     ),
     "trained, one local layer": Verified(
         "zoo/adds-1000",

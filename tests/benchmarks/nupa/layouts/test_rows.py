@@ -129,11 +129,7 @@ def test_problems_of_every_task_are_the_same_after_each_layout(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "x.jsonl",
-            '{"prompt": "1 + 1 ="}',
-            "x.jsonl:1: is not a row of evalchemy's NUPA: it has no answer,",
-        ),
+        ("x.jsonl", '{"prompt": "1 + 1 ="}', "x.jsonl:1: is not a row of evalchemy's NUPA: it has no answer,"),
         ("x.jsonl", "\nno json", "x.jsonl:2: Expecting value"),
         ("x.jsonl", "[1]", "x.jsonl:1: is not a row"),
         ("x.parquet", "no parquet", "x.parquet: "),
