@@ -108,10 +108,14 @@ def test_add_a_probe(tmp_path):
 def test_a_probe_that_is_kept_is_an_instrument_of_the_command(tmp_path):
     probe, line = (block for block in blocks("add-a-probe.md") if block.title)
     house = house_in(tmp_path)
-    (house / "lab" / "probing" / probe.title).write_text(probe.text)
+    (house / "lab" / "probing" / "instruments" / probe.title).write_text(probe.text)
     after(house / "lab/probing/config.py", "Instrument = Literal[\n", '    "resting",\n')
     after(house / line.title, "INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {\n", line.text)
-    after(house / line.title, "from lab.probing.positions import Sums\n", "from lab.probing.resting import resting\n")
+    after(
+        house / line.title,
+        "from lab.probing.positions import Sums\n",
+        "from lab.probing.instruments.resting import resting\n",
+    )
     after(
         house / "lab/probing/report/verdicts.py",
         "LOOK_FOR: Mapping[str, str] = {\n",
