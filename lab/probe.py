@@ -50,8 +50,8 @@ def probe(config: ProbeConfig) -> None:
     from lab.probing.assembly import circuit
     from lab.probing.bridge import open_model
     from lab.probing.catalogue import Session
+    from lab.probing.charts import table
     from lab.probing.report import page
-    from lab.probing.report.charts import table
     from lab.probing.report.verdicts import in_short
 
     session = Session(open_model(config.subject, config.sums.template), config)

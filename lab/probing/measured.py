@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from lab.errors import RunError
 from lab.numbers.statistics import wilson
+from lab.probing.charts import Labelled, figure, table
 
 if TYPE_CHECKING:
     import pandas
@@ -21,23 +22,8 @@ Axes: TypeAlias = Mapping[str, Sequence[Any]]
 """Names and labels of dimensions, such as {"layer": [0, 1], "head": [0, 1, 2, 3]}."""
 
 
-class Measured(NamedTuple):
-    """Arrays have one dimension for each axis. A value is nan if nothing was measured."""
-
-    name: str
-    axes: dict[str, list[Any]]
-    """Name and labels of each dimension, such as {"layer": [0, 1], "head": [0, 1, 2, 3]}."""
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    """95 % intervals."""
-    n: np.ndarray
-    """Samples behind each value."""
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Value, low, high and n."""
-        return self[2:]
+class Measured(Labelled):
+    """Labelled arrays that can be made from samples, cut, printed, drawn and stored."""
 
     @classmethod
     def mean(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
@@ -100,8 +86,6 @@ class Measured(NamedTuple):
 
     def __repr__(self) -> str:
         """The name, the axes, and a table of the values with their intervals; a long table shows its first rows."""
-        from lab.probing.report.charts import table
-
         shown = table(self)
         left_out = len(shown.rows) - _SHOWN_ROWS
         more = f"... and {left_out} more rows\n" if left_out > 0 else ""
@@ -120,8 +104,6 @@ class Measured(NamedTuple):
         """The last two axes as a heat map, or a single axis as points with intervals; a menu chooses among the
         others."""
         from plotly.graph_objects import Figure
-
-        from lab.probing.report.charts import figure
 
         drawn = figure(self)
         return Figure(drawn["data"], {**drawn["layout"], "title": {"text": self.name}})

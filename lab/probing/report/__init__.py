@@ -1,1 +1,1 @@
-"""The page of a probing run: charts, a drawing of the circuit, and what the figures say in words."""
+"""The page of a probing run: its figures, a drawing of the circuit, and what they say in words."""

@@ -4,8 +4,8 @@ import re
 import numpy as np
 import pytest
 
+from lab.probing.charts import figure, groups, table
 from lab.probing.measured import Measured
-from lab.probing.report.charts import figure, groups, table
 from lab.probing.report.page import Attention, Section, page
 
 SAMPLES = np.array([[[0.0, 1.0], [1.0, np.nan]], [[1.0, 1.0], [1.0, np.nan]]])

@@ -2,13 +2,12 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.numbers.statistics import Estimate
-from lab.probing.measured import Measured
 
 _GROWING = ((0, "#ffffff"), (1, "#0a6ebd"))
 _LARGER = 10
@@ -16,7 +15,26 @@ _LARGER = 10
 _DIVERGING = ((0, "#c0392b"), (0.5, "#ffffff"), (1, "#0a6ebd"))
 
 
-def table(measured: Measured) -> Table:
+class Labelled(NamedTuple):
+    """Values, their intervals and their axes. Each array has one dimension for each axis; nan means not measured."""
+
+    name: str
+    axes: dict[str, list[Any]]
+    """Name and labels of each dimension, such as {"layer": [0, 1], "head": [0, 1, 2, 3]}."""
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    """95 % intervals."""
+    n: np.ndarray
+    """Samples behind each value."""
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Value, low, high and n."""
+        return self[2:]
+
+
+def table(measured: Labelled) -> Table:
     """A row for each combination of all axes but the last, whose labels are the columns."""
     measured = _with_an_axis(measured)
     *named, last = measured.axes
@@ -31,7 +49,7 @@ def table(measured: Measured) -> Table:
     return Table(f"{measured.name} (95 %, {n})", columns, rows, len(named))
 
 
-def figure(*beside: Measured) -> dict[str, Any]:
+def figure(*beside: Labelled) -> dict[str, Any]:
     """A plotly figure of arrays with the same axes: a heat map of layers and heads, or else of the last two axes;
     points with intervals if there is only one axis.
 
@@ -68,10 +86,10 @@ def figure(*beside: Measured) -> dict[str, Any]:
     return {"data": traces, "layout": {"margin": {"t": 90 if len(choices) > 1 else 50, "r": 20}, **layout}}
 
 
-def groups(measured: Sequence[Measured]) -> list[list[Measured]]:
+def groups(measured: Sequence[Labelled]) -> list[list[Labelled]]:
     """Groups successive arrays with the same axes, which share a figure. An array whose values are much larger than
     those of its group's first array begins a new group, because the first could not be seen on its scale."""
-    found: list[list[Measured]] = []
+    found: list[list[Labelled]] = []
     for one in measured:
         before = found[-1][0] if found else None
         if before and one.axes and before.axes == one.axes and _size(one) <= _LARGER * _size(before):
@@ -81,7 +99,7 @@ def groups(measured: Sequence[Measured]) -> list[list[Measured]]:
     return found
 
 
-def _size(measured: Measured) -> float:
+def _size(measured: Labelled) -> float:
     """The largest absolute value."""
     known = measured.value[np.isfinite(measured.value)]
     return float(np.abs(known).max()) if known.size else 0.0
@@ -91,7 +109,7 @@ Updates: TypeAlias = list[dict[str, Any]]
 """What each choice of the menu sets in each trace."""
 
 
-def _maps(arrays: Sequence[Measured], shown: Sequence[str], values: Sequence[np.ndarray]) -> tuple[Any, Any, Updates]:
+def _maps(arrays: Sequence[Labelled], shown: Sequence[str], values: Sequence[np.ndarray]) -> tuple[Any, Any, Updates]:
     axes, count = arrays[0].axes, len(arrays)
     known = np.concatenate([one[np.isfinite(one)] for one in values])
     bound = float(np.abs(known).max()) if known.size else 1.0
@@ -128,7 +146,7 @@ def _maps(arrays: Sequence[Measured], shown: Sequence[str], values: Sequence[np.
 
 
 def _lines(
-    arrays: Sequence[Measured],
+    arrays: Sequence[Labelled],
     shown: str,
     values: Sequence[np.ndarray],
     lows: Sequence[np.ndarray],
@@ -148,7 +166,7 @@ def _lines(
     return traces, layout, updates
 
 
-def _by_choice(measured: Measured, array: np.ndarray, chosen: Sequence[str], shown: Sequence[str]) -> np.ndarray:
+def _by_choice(measured: Labelled, array: np.ndarray, chosen: Sequence[str], shown: Sequence[str]) -> np.ndarray:
     """(choices, *shown)."""
     names = list(measured.axes)
     ordered = np.transpose(array, [names.index(name) for name in (*chosen, *shown)])
@@ -161,11 +179,12 @@ def _largest(values: np.ndarray) -> int:
     return int(flat.max(-1).argmax())
 
 
-def _with_an_axis(measured: Measured) -> Measured:
+def _with_an_axis(measured: Labelled) -> Labelled:
     """A single value becomes an array with one axis, which has no name."""
     if measured.axes:
         return measured
-    return Measured(measured.name, {"": [""]}, *(array.reshape(1) for array in measured.arrays))
+    value, low, high, n = (array.reshape(1) for array in measured.arrays)
+    return measured._replace(axes={"": [""]}, value=value, low=low, high=high, n=n)
 
 
 def _points(value: Any, low: Any, high: Any) -> dict[str, Any]:
