@@ -1,12 +1,17 @@
 """How long the problems of each task may be for one model of many tasks. Each answer is checked in one pass.
 
-    python experiments/many_tasks.py RUN[,RUN ...] [digits=10,20,50,100] [problems=100] [publish=true] [output=FOLDER]
+    python experiments/many_tasks.py RUN[,RUN ...] [digits=10,20,50,100] [problems=100] [ids=256] [name=many_tasks]
+                                     [publish=true] [output=FOLDER]
 
-RUN is a run directory of `lab.pretrain`, one a seed. Besides the uniform problems of each task there are hard ones, of
-long carries (lab/numbers/additions.py). Prints exact match by task and length, mean over the seeds (95 %, the wider of
-Student's over the seeds and Wilson's over their problems), writes it to many_tasks.md, and draws it as a heat map.
+RUN is a run directory of `lab.pretrain`, one a seed. Besides the problems of each task as NUPA draws them there are
+hard ones: sums and differences of long carries (lab/numbers/additions.py), and maxima and minima of two numbers that
+differ only in their last digit. `ids` is how many coupled position ids there are; more make room for longer numbers and
+change nothing else, because relative keys know only small distances. Prints exact match by task and length, mean over
+the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems), writes it to NAME.md, and
+draws it as a heat map.
 """
 
+import random
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,8 +26,9 @@ from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table
 from lab.models.loading import ScratchRun, load_scratch
 from lab.numbers.additions import STRATA
-from lab.numbers.sampling import Problem
+from lab.numbers.sampling import Problem, posed
 from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -35,26 +41,42 @@ def main(arguments: Sequence[str]) -> None:
     lengths = [int(part) for part in given.get("digits", "10,20,50,100").split(",")]
     count = int(given.get("problems", 100))
     runs = [load_scratch(Path(name)) for part in rest if "=" not in part for name in part.split(",")]
+    for run in runs:
+        run.model.config.largest = int(given.get("ids", run.model.config.largest))
     found: dict[str, list[Estimate]] = {}
     for length in lengths:
-        for task, problems in asked(runs[0], length, count):
+        for row, problems in asked(runs[0], length, count):
             shares = [right_tokens(run, problems).count(None) / len(problems) for run in runs]
-            found.setdefault(task, []).append(seeds_proportion(shares, len(problems)))
-            print(task, length, *(f"{100 * share:.0f}" for share in shares), flush=True)
+            found.setdefault(row, []).append(seeds_proportion(shares, len(problems)))
+            print(row, length, *(f"{100 * share:.0f}" for share in shares), flush=True)
     title = f"One model of many tasks: exact match (%), {count} problems a task, length and seed ({len(runs)} seeds)"
-    rows = [(task, *(Shown(one, "{:.0f} ({:.0f}-{:.0f})", 100) for one in row)) for task, row in found.items()]
-    results.show(Table(title, ("task", *(f"d{length}" for length in lengths)), rows, 1), "many_tasks")
-    draw(found, lengths, title, results.file("many_tasks.png"))
+    rows = [(row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()]
+    name = given.get("name", "many_tasks")
+    results.show(Table(title, ("task", *(f"{length} digits" for length in lengths)), rows, 1), name)
+    draw(found, lengths, title, results.file(f"{name}.png"))
 
 
 def asked(run: ScratchRun, length: int, count: int) -> Iterator[tuple[str, list[Problem]]]:
-    """The problems of a length: of each task that the run was trained on, and of its strata if it has some."""
-    tasks = [task.key for task in chosen(run.config.data.tasks)]
-    for task, cell in zip(tasks, run.config.data.cells_of([length]), strict=True):
-        yield task, unseen_problems([cell], run.config.seed, count)
-    for task in (task for task in tasks if task in STREAMS):
+    """The problems of a length: of each task that the run was trained on, then the hard ones."""
+    tasks = [one.key for one in chosen(run.config.data.tasks)]
+    for key, cell in zip(tasks, run.config.data.cells_of([length]), strict=True):
+        yield key, unseen_problems([cell], run.config.seed, count)
+    for key in (key for key in tasks if key in STREAMS):
         for stratum in STRATA:
-            yield f"{task}, {stratum}", [STREAMS[task](stratum, length, 0, index) for index in range(count)]
+            yield f"{key}, {stratum}", [STREAMS[key](stratum, length, 0, index) for index in range(count)]
+    for key in (key for key in tasks if key.startswith(("max_", "min_")) and "hard" not in key):
+        yield f"{key}, last digit", [nearly_equal(key, length, index) for index in range(count)]
+
+
+def nearly_equal(key: str, length: int, index: int) -> Problem:
+    """A maximum or minimum of two numbers that differ only in their last digit."""
+    drawn = random.Random(f"{key} {length} {index}")
+    digits = str(drawn.randrange(10 ** (length - 1), 10**length))
+    start = f"{digits}.{str(drawn.randrange(10**length)).zfill(length)}" if key.endswith("float") else digits
+    a, b = (f"{start[:-1]}{last}" for last in drawn.sample(range(1, 10), 2))
+    problem = posed(task(key), a, b, length)
+    assert problem is not None
+    return problem
 
 
 def draw(found: dict[str, list[Estimate]], lengths: Sequence[int], title: str, path: Path) -> None:
@@ -69,7 +91,7 @@ def draw(found: dict[str, list[Estimate]], lengths: Sequence[int], title: str, p
                 axes.text(column, place, f"{100 * one.value:.0f}", ha="center", va="center", color=color, size=7)
         axes.set_yticks(range(len(found)), list(found))
         axes.set_xticks(range(len(lengths)), [str(length) for length in lengths])
-        axes.set_xlabel("digits (trained on at most 10)")
+        axes.set_xlabel("digits (trained on at most 6)")
         axes.set_title(title.split(",")[0])
 
 
