@@ -40,9 +40,8 @@ def main(arguments: Sequence[str]) -> None:
     given = dict(part.split("=", 1) for part in rest if "=" in part)
     lengths = [int(part) for part in given.get("digits", "10,20,50,100").split(",")]
     count = int(given.get("problems", 100))
-    runs = [load_scratch(Path(name)) for part in rest if "=" not in part for name in part.split(",")]
-    for run in runs:
-        run.model.config.largest = int(given.get("ids", run.model.config.largest))
+    folders = [Path(name) for part in rest if "=" not in part for name in part.split(",")]
+    runs = [with_ids(load_scratch(folder), int(given.get("ids", 256))) for folder in folders]
     found: dict[str, list[Estimate]] = {}
     for length in lengths:
         for row, problems in asked(runs[0], length, count):
@@ -54,6 +53,14 @@ def main(arguments: Sequence[str]) -> None:
     name = given.get("name", "many_tasks")
     results.show(Table(title, ("task", *(f"{length} digits" for length in lengths)), rows, 1), name)
     draw(found, lengths, title, results.file(f"{name}.png"))
+
+
+def with_ids(run: ScratchRun, ids: int) -> ScratchRun:
+    """The run's model, with this many coupled position ids."""
+    config = type(run.model.config).from_dict({**run.model.config.to_dict(), "largest": ids})
+    model = type(run.model)(config).eval()
+    model.load_state_dict(run.model.state_dict())
+    return run._replace(model=model)
 
 
 def asked(run: ScratchRun, length: int, count: int) -> Iterator[tuple[str, list[Problem]]]:
