@@ -8,7 +8,7 @@ hard ones: sums and differences of long carries (lab/numbers/additions.py), and 
 differ only in their last digit. `ids` is how many coupled position ids there are; more make room for longer numbers and
 change nothing else, because relative keys know only small distances. Prints exact match by task and length, mean over
 the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems), writes it to NAME.md, and
-draws it as a heat map.
+draws it as a heat map. Measurements are kept beside each run and are not repeated.
 """
 
 import random
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from shared.kept import Kept
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
 from shared.streams import STREAMS
@@ -39,20 +40,37 @@ def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = dict(part.split("=", 1) for part in rest if "=" in part)
     lengths = [int(part) for part in given.get("digits", "10,20,50,100").split(",")]
-    count = int(given.get("problems", 100))
+    count, ids = int(given.get("problems", 100)), int(given.get("ids", 256))
     folders = [Path(name) for part in rest if "=" not in part for name in part.split(",")]
-    runs = [with_ids(load_scratch(folder), int(given.get("ids", 256))) for folder in folders]
-    found: dict[str, list[Estimate]] = {}
-    for length in lengths:
-        for row, problems in asked(runs[0], length, count):
-            shares = [right_tokens(run, problems).count(None) / len(problems) for run in runs]
-            found.setdefault(row, []).append(seeds_proportion(shares, len(problems)))
-            print(row, length, *(f"{100 * share:.0f}" for share in shares), flush=True)
-    title = f"One model of many tasks: exact match (%), {count} problems a task, length and seed ({len(runs)} seeds)"
+    shares = [answered(folder, lengths, count, ids) for folder in folders]
+    found = {
+        row: [seeds_proportion([share[row, length] for share in shares], count) for length in lengths]
+        for row, length in shares[0]
+        if length == lengths[0]
+    }
+    title = f"One model of many tasks: exact match (%), {count} problems a task, length and seed ({len(shares)} seeds)"
     rows = [(row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()]
+    right, asked = sum(map(sum, map(dict.values, shares))) * count, sum(map(len, shares)) * count
+    print(
+        f"{right:,.0f} of {asked:,} right; the least in a row, length and seed: {min(map(min, map(dict.values, shares)))}"
+    )
     name = given.get("name", "many_tasks")
     results.show(Table(title, ("task", *(f"{length} digits" for length in lengths)), rows, 1), name)
     draw(found, lengths, title, results.file(f"{name}.png"))
+
+
+def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict[tuple[str, int], float]:
+    """The share of right answers of a run by row and length. What was measured before is kept beside the run."""
+    run, kept = with_ids(load_scratch(folder), ids), Kept(folder / "many_tasks.json")
+    return {
+        (row, length): kept.once(
+            f"{row}, {length} digits, {count} problems, {ids} ids",
+            lambda problems=problems: right_tokens(run, problems).count(None) / count,
+            "{:.3f}".format,
+        )
+        for length in lengths
+        for row, problems in asked(run, length, count)
+    }
 
 
 def with_ids(run: ScratchRun, ids: int) -> ScratchRun:
