@@ -139,7 +139,7 @@ class Probed:
     def circuit(self) -> "Circuit":
         """Which head looks at which digit, what brings a carry about, and which part passes it to which, as far as the
         instruments show it (alignment, patching and path_patching do). A notebook draws it."""
-        from lab.probing.assembly import circuit
+        from lab.probing.report.assembly import circuit
 
         return circuit(self.found)
 

@@ -47,11 +47,11 @@ def probe(config: ProbeConfig) -> None:
     """Measures a model with the instruments of a config, and writes a run directory with tables and a page."""
     quiet_libraries()
     from lab.drawing.lines import end
-    from lab.probing.assembly import circuit
     from lab.probing.bridge import open_model
     from lab.probing.catalogue import Session
     from lab.probing.charts import table
     from lab.probing.report import page
+    from lab.probing.report.assembly import circuit
     from lab.probing.report.verdicts import in_short
 
     session = Session(open_model(config.subject, config.sums.template), config)

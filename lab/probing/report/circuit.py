@@ -1,7 +1,7 @@
 """A circuit: which head attends to which digit, which components bring the carry about, and which component passes it
 to which. And its drawing: digits on the left, a column for each layer, and the answer on the right.
 
-`lab.probing.assembly` puts it together from what instruments found.
+`lab.probing.report.assembly` puts it together from what instruments found.
 """
 
 from collections.abc import Mapping, Sequence

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.drawing.tables import Table
-from lab.probing.assembly import circuit
 from lab.probing.charts import figure, groups, table
 from lab.probing.measured import Measured
+from lab.probing.report.assembly import circuit
 from lab.probing.report.circuit import svg
 
 _ROWS = 200

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.probing.assembly import circuit
 from lab.probing.catalogue import INSTRUMENTS, Session
 from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
 from lab.probing.measured import Measured
+from lab.probing.report.assembly import circuit
 from lab.probing.report.circuit import ANSWER, diagram, svg
 from lab.probing.report.verdicts import in_short, unable, verdicts
 from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
