@@ -13,6 +13,7 @@ from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import Task
 from lab.text import prompts
 from lab.text.rulebook import Rule, check_folder, rule_of
+from lab.text.traces.lines import ANSWER
 from lab.text.traces.tracing import check_readable, trace
 
 PROMPT = """Follow the given rule to solve the question.
@@ -23,8 +24,6 @@ Q: {question}
 
 ## Response:
 """
-
-ANSWER = "So the answer is "
 
 LAB_RULES = RulesConfig()
 

@@ -23,6 +23,7 @@ from lab.numbers.sampling import Cell, Problem, problem
 from lab.numbers.tasks import Task
 from lab.text import rule_following
 from lab.text.notation import BEGIN, END, EQUALS, PAD
+from lab.text.traces import lines
 
 ENDED, ANSWER = "answer", "is"
 """The words between a trace and the answer. The first counts as a line of its own, so that a model can see the last
@@ -138,7 +139,7 @@ class RuleNotation:
         """The words of all lines, each with its end."""
         if self.rules.detail == "answer":
             return []
-        text, _, _ = rule_following.completion(problem, self.rules).rpartition(rule_following.ANSWER)
+        text, _, _ = rule_following.completion(problem, self.rules).rpartition(lines.ANSWER)
         return self._words(text)
 
     def _rule(self, problem: Problem) -> list[str]:

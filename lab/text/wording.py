@@ -23,6 +23,7 @@ from lab.text.answers import Reading, Setting
 from lab.text.examples import Example, Message, Prompt
 from lab.text.notation import Notation
 from lab.text.traces.errors import first_error
+from lab.text.traces.lines import ANSWER
 
 Solved: TypeAlias = Mapping[str, Sequence[Problem]]
 """Problems that are shown with their answers before a question, by the key of the question's task."""
@@ -159,11 +160,11 @@ class RuleFollowing(Wording):
         """Only what follows "So the answer is" counts; numbers in the trace are not answers."""
         if not self.traced:
             return super().extract(text, representation, reading)
-        _, ended, text = text.partition(rule_following.ANSWER)
+        _, ended, text = text.partition(ANSWER)
         return answers.extract(text, representation, reading) if ended else None
 
     def decided(self, text: str, representation: Representation) -> bool:
-        return answers.decided(text.partition(rule_following.ANSWER)[2] if self.traced else text, representation)
+        return answers.decided(text.partition(ANSWER)[2] if self.traced else text, representation)
 
     def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
         """`first_error`: the first line that departs from the rule, or None. Empty if no trace is written."""

@@ -19,7 +19,7 @@ import re
 from typing import NamedTuple
 
 from lab.config.schema import Detail
-from lab.text.rule_following import ANSWER
+from lab.text.traces.lines import ANSWER
 
 KINDS = ("statement", "branch", "condition", "lookup", "operand", "result", "answer", "unfinished")
 

@@ -5,6 +5,10 @@ import re
 from typing import Any, NamedTuple, TypeAlias
 
 
+ANSWER = "So the answer is "
+"""The start of a trace's last line."""
+
+
 class Slot(NamedTuple):
     target: ast.expr
     """One name, or several."""
