@@ -4,7 +4,6 @@ import ast
 import re
 from typing import Any, NamedTuple, TypeAlias
 
-
 ANSWER = "So the answer is "
 """The start of a trace's last line."""
 
