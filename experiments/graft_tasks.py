@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shared.arguments import own_and_others
+from shared.heat_map import heat_map
 from shared.publishing import Results, take_results
 from shared.streams import STREAMS
 
@@ -177,13 +178,8 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], title: str, path: Path) -
     with figures.figure_at(path, (6.4, 5.4)) as figure:
         axes = figure.subplots()
         values = [[points[length].value for length in lengths] for points in curves.values()]
-        image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
-        for row, line in enumerate(values):
-            for column, value in enumerate(line):
-                axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center")
+        image = heat_map(axes, values, list(curves), list(map(str, lengths)))
         axes.axvline(sum(length <= TRAINED for length in lengths) - 0.5, color="black")
-        axes.set_xticks(range(len(lengths)), labels=list(map(str, lengths)))
-        axes.set_yticks(range(len(curves)), labels=list(curves))
         axes.set(xlabel="digits (trained to the left of the line)")
         axes.set_title(title)
         figure.colorbar(image, label="exact match")

@@ -32,6 +32,7 @@ import torch
 from shared.arguments import own
 from shared.heads import set_leak
 from shared.publishing import take_results
+from shared.variants import with_settings
 
 from lab.drawing import figures
 from lab.drawing.tables import Table, percent
@@ -60,15 +61,12 @@ VARIANTS = {
 
 def variant(name: str, slope: float, factor: float) -> Subject:
     """The model with another slope, and with its attention scores multiplied by a factor."""
-    run = loading.load_scratch(Path(sources.resolve(name)))
-    config = type(run.model.config).from_dict({**run.model.config.to_dict(), "locality": slope})
-    model = type(run.model)(config).eval()
-    model.load_state_dict(run.model.state_dict())
-    for part, module in model.named_modules():
+    run = with_settings(loading.load_scratch(Path(sources.resolve(name))), locality=slope)
+    for part, module in run.model.named_modules():
         if part.endswith("self_attn.q_proj"):
             module.weight.data.mul_(factor)  # type: ignore[operator, union-attr]
     assert isinstance(run.notation, Notation)
-    return bridge(f"{name}, slope {slope:g}, factor {factor:g}", model, NotatedSums(run.notation, run.tokenizer))
+    return bridge(f"{name}, slope {slope:g}, factor {factor:g}", run.model, NotatedSums(run.notation, run.tokenizer))
 
 
 # %% Reach, and what is measured at training length.

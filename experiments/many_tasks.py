@@ -16,10 +16,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from shared.arguments import own_and_others
+from shared.heat_map import heat_map
 from shared.kept import Kept
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
 from shared.streams import STREAMS
+from shared.variants import with_settings
 
 from lab.benchmarks.length_curves.scoring import unseen_problems
 from lab.config.schema import chosen
@@ -38,11 +41,10 @@ ROOT = Path(__file__).parents[1]
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given = dict(part.split("=", 1) for part in rest if "=" in part)
+    given, runs = own_and_others(rest, "digits", "problems", "ids", "name", "output")
     lengths = [int(part) for part in given.get("digits", "10,20,50,100").split(",")]
     count, ids = int(given.get("problems", 100)), int(given.get("ids", 256))
-    folders = [Path(name) for part in rest if "=" not in part for name in part.split(",")]
-    shares = [answered(folder, lengths, count, ids) for folder in folders]
+    shares = [answered(Path(name), lengths, count, ids) for part in runs for name in part.split(",")]
     found = {
         row: [seeds_proportion([share[row, length] for share in shares], count) for length in lengths]
         for row, length in shares[0]
@@ -59,7 +61,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict[tuple[str, int], float]:
     """The share of right answers of a run by row and length. What was measured before is kept beside the run."""
-    run, kept = with_ids(load_scratch(folder), ids), Kept(folder / "many_tasks.json")
+    run, kept = with_settings(load_scratch(folder), largest=ids), Kept(folder / "many_tasks.json")
     return {
         (row, length): kept.once(
             f"{row}, {length} digits, {count} problems, {ids} ids",
@@ -69,14 +71,6 @@ def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict
         for length in lengths
         for row, problems in asked(run, length, count)
     }
-
-
-def with_ids(run: ScratchRun, ids: int) -> ScratchRun:
-    """The run's model, with this many coupled position ids."""
-    config = type(run.model.config).from_dict({**run.model.config.to_dict(), "largest": ids})
-    model = type(run.model)(config).eval()
-    model.load_state_dict(run.model.state_dict())
-    return run._replace(model=model)
 
 
 def asked(run: ScratchRun, length: int, count: int) -> Iterator[tuple[str, list[Problem]]]:
@@ -103,17 +97,10 @@ def nearly_equal(key: str, length: int, index: int) -> Problem:
 
 
 def draw(found: dict[str, list[Estimate]], lengths: Sequence[int], title: str, path: Path) -> None:
-    with figure_at(path, figsize=(4.2, 0.24 * len(found) + 1.2)) as figure:
+    with figure_at(path, figsize=(4.6, 0.24 * len(found) + 1.2)) as figure:
         axes = figure.subplots()
-        axes.imshow(
-            [[one.value for one in row] for row in found.values()], vmin=0, vmax=1, aspect="auto", cmap="Greens"
-        )
-        for place, row in enumerate(found.values()):
-            for column, one in enumerate(row):
-                color = "white" if one.value > 0.6 else "black"
-                axes.text(column, place, f"{100 * one.value:.0f}", ha="center", va="center", color=color, size=7)
-        axes.set_yticks(range(len(found)), list(found))
-        axes.set_xticks(range(len(lengths)), [str(length) for length in lengths])
+        values = [[one.value for one in row] for row in found.values()]
+        heat_map(axes, values, list(found), list(map(str, lengths)), size=7)
         axes.set_xlabel("digits (trained on at most 6)")
         axes.set_title(title.split(",")[0])
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from shared.heat_map import heat_map as draw_shares
+
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.nupa.tables import Change
@@ -111,13 +113,8 @@ def heat_map(models: Mapping[str, NupaSummary], title: str, path: Path) -> None:
         panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
         for axes, (label, summary) in zip(panels, models.items(), strict=True):
             values = [[share(summary, task.key, name) for name in RANGES] for task in shown]
-            axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
-            for row, line in enumerate(values):
-                for column, value in enumerate(line):
-                    axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6)
+            draw_shares(axes, values, [task.key for task in shown], RANGES, size=6)
             axes.axvline(len(TRAINED) - 0.5, color="black")
-            axes.set_xticks(range(len(RANGES)), labels=RANGES)
-            axes.set_yticks(range(len(shown)), labels=[task.key for task in shown], fontsize=7)
             axes.set_title(label)
         figure.colorbar(panels[0].images[0], ax=list(panels), label="exact match", shrink=0.4)
         figures.headed(figure, f"{title} (trained left of the line)")

@@ -152,6 +152,8 @@ class PretrainingDataConfig(Section):
     packing: int = Field(default=1, ge=1)
     """Problems in one sequence; there is no mask between them."""
     variation: Variation = Variation()
+    curriculum: int = Field(default=1, ge=1)
+    """Number of equal stages in which the lengths grow to the longest; 1 trains on all lengths from the first step."""
 
     @field_validator("lengths")
     @classmethod

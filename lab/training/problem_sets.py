@@ -68,6 +68,12 @@ class Selection(NamedTuple):
         """The training problems of a config."""
         return cls(config.data.cells, config.seed, config.data.variation, config.data.curriculum)
 
+    def mixture(self, split: Split, size: int) -> Mixture | Curriculum:
+        """The problems before they are made harder. `size`: over how many a curriculum extends."""
+        if self.curriculum > 1:
+            return Curriculum(self.cells, split, self.seed, size, self.curriculum)
+        return Mixture(self.cells, split, self.seed, sys.maxsize)
+
 
 class Rows(NamedTuple):
     """How a drawn problem becomes a row."""
@@ -153,9 +159,8 @@ def draw(
 ) -> Drawn:
     """The examples of `problem_set`, before they become tokens. The tokenizer tells which of them fit the wording's
     window; without a window it is not needed."""
-    cells, seed, variation, curriculum = selection
-    whole = Mixture(cells, split, seed, sys.maxsize)
-    mixture = Curriculum(cells, split, seed, size, curriculum) if curriculum > 1 and not wording.window else whole
+    whole = Mixture(selection.cells, split, selection.seed, sys.maxsize)
+    mixture = whole if wording.window else selection.mixture(split, size)
     chosen, left_out = list(range(size)), {}
     if wording.window:
         assert tokenizer
@@ -167,7 +172,7 @@ def draw(
     ]
 
     def example(index: int) -> Example:
-        return wording.example(varied(mixture[index], variation, seed, index), index)
+        return wording.example(varied(mixture[index], selection.variation, selection.seed, index), index)
 
     return Drawn(order, example, left_out)
 

@@ -17,38 +17,31 @@ from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.pretraining import PositionsConfig, PretrainingDataConfig, PretrainTrainingConfig
-from lab.config.schema import Variation
 from lab.models.position_ids import TokenFacts, draw, position_ids
-from lab.numbers.sampling import BLOCK, Cell, Mixture
+from lab.numbers.sampling import BLOCK
 from lab.numbers.splits import Split
 from lab.text.examples import IGNORED
 from lab.text.rule_notation import RuleNotation
 from lab.text.scratch_notation import ScratchNotation
 from lab.training.internalizing import Removal
-from lab.training.problem_sets import ProblemSet, Row, TrainingSets, validated, varied
+from lab.training.problem_sets import ProblemSet, Row, Selection, TrainingSets, validated, varied
 
 
 def notated_problems(
-    cells: list[Cell],
-    split: Split,
-    seed: int,
-    size: int,
-    notation: ScratchNotation,
-    tokenizer: PreTrainedTokenizerBase,
-    variation: Variation | None = None,
+    selection: Selection, split: Split, size: int, notation: ScratchNotation, tokenizer: PreTrainedTokenizerBase
 ) -> ProblemSet:
-    """The first `size` problems of the cells' mixture, made harder by `variation`.
+    """The first `size` problems of the selection.
 
     If a notation is random, its draws depend on the problem's index, so a problem that occurs again is written
     differently.
     """
-    mixture, ids = Mixture(cells, split, seed, sys.maxsize), tokenizer.get_vocab()
+    mixture, ids = selection.mixture(split, size), tokenizer.get_vocab()
     begin, end = ids[tokenizer.bos_token], ids[tokenizer.eos_token]  # type: ignore[index]
 
     def look_up(rows: dict[str, list[int]]) -> dict[str, list]:
         prompts, completions = [], []
         for index in rows["index"]:
-            item = varied(mixture[index], variation, seed, index)
+            item = varied(mixture[index], selection.variation, selection.seed, index)
             prompts.append([begin, *(ids[word] for word in notation.question(item, index))])
             completions.append([*(ids[word] for word in notation.answer(item, index)), end])
         return {"index": rows["index"], "prompt_ids": prompts, "completion_ids": completions}
@@ -73,13 +66,14 @@ def sequence_sets(
     training.passes()
     valid = validated(data.cells, seed)
     samples, split = training.max_steps * training.batch_size, "valid" if valid else "train"
+    selection = Selection(data.cells, seed, data.variation, data.curriculum)
     trained = tested = notation
     if training.internalize.stages and isinstance(notation, RuleNotation):
         removal = Removal(training.internalize, training.batch_size)
         trained, tested = notation.internalizing(removal), notation.internalizing(lambda index: sys.maxsize)
     return TrainingSets(
-        notated_problems(data.cells, "train", seed, samples, trained, tokenizer, data.variation),
-        notated_problems(valid or data.cells, split, seed, training.valid_problems, tested, tokenizer),
+        notated_problems(selection, "train", samples, trained, tokenizer),
+        notated_problems(Selection(valid or data.cells, seed), split, training.valid_problems, tested, tokenizer),
     )
 
 
@@ -95,7 +89,7 @@ def longest_rows(
 
     rows: list[Row] = []
     for cell in (cell for cell in data.cells if cell.length == data.lengths[1]):
-        some = notated_problems([cell], "train", seed, 2 * BLOCK, notation, tokenizer).rows(range(2 * BLOCK))
+        some = notated_problems(Selection([cell], seed), "train", 2 * BLOCK, notation, tokenizer).rows(range(2 * BLOCK))
         rows += sorted(some, key=size)[-data.packing :]
     return rows
 

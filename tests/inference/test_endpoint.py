@@ -136,19 +136,25 @@ UNUSABLE = [
     ({"choices": [{"text": ["7"]}]}, {}, "not a completion: "),
     ('{"choices": [{"text": "7"}], "usage": {"prompt_tokens": Infinity}}', {}, "not a completion: "),
     ({"choices": [{"text": "7"}]}, {"missing": 9}, "RemoteProtocolError: peer closed connection"),
-    ({"choices": [{"text": "7"}]}, {"delay": 9}, "no answer within 0.7 s"),
 ]
 
 
 def test_an_answer_without_a_completion_is_asked_for_again_and_then_named(serve):
     server = serve(lambda asked: asked.reply(UNUSABLE[asked.index][0], **UNUSABLE[asked.index][1]))
-    found = collect(engine(server, attempts=2, timeout=0.7), sums(len(UNUSABLE))[0])
+    found = collect(engine(server, attempts=2), sums(len(UNUSABLE))[0])
     for i, (_, _, error) in enumerate(UNUSABLE):
         assert (found[i].finish_reason, found[i].text) == ("api_error", "")
         assert error in found[i].api_error
         assert "\n" not in found[i].api_error
         assert len(found[i].api_error) < 310
     assert Counter(asked.index for asked in server.asked) == dict.fromkeys(range(len(UNUSABLE)), 2)
+
+
+def test_an_answer_that_does_not_come_in_time_is_named(serve):
+    server = serve(lambda asked: asked.reply(asked.right(), delay=9))
+    found = collect(engine(server, attempts=2, timeout=0.7), sums(1)[0])
+    assert (found[0].finish_reason, found[0].text) == ("api_error", "")
+    assert found[0].api_error == "no answer within 0.7 s"
 
 
 def test_a_body_that_trickles_in_is_bounded_by_the_timeout_as_a_whole():
@@ -159,7 +165,7 @@ def test_a_body_that_trickles_in_is_bounded_by_the_timeout_as_a_whole():
         connection, _ = listener.accept()
         with connection:
             connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n")
-            for _ in range(100):
+            for _ in range(400):
                 try:
                     connection.sendall(b" ")
                 except OSError:
@@ -172,7 +178,7 @@ def test_a_body_that_trickles_in_is_bounded_by_the_timeout_as_a_whole():
     began = time.perf_counter()
     found = collect(engine(where, attempts=1, timeout=0.3), sums(1)[0])
     assert found[0].api_error == "no answer within 0.3 s"
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < 10
     thread.join()
     listener.close()
 

@@ -9,6 +9,7 @@ from lab.numbers.tasks import TASKS
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
+from lab.training.problem_sets import Selection
 from lab.training.sequences import SequenceCollator, notated_problems, sequence_loss
 
 ADD = TASKS["add_integer"]
@@ -61,8 +62,8 @@ def test_packed_problems_follow_each_other_and_have_ids_of_their_own():
 
 def test_a_row_is_a_function_of_its_index_and_hard_cases_are_in_it():
     cells = [Cell(ADD, length) for length in (6, 7)]
-    plain = notated_problems(cells, "train", 0, 40, NOTATION, TOKENIZER).examples
-    hard = notated_problems(cells, "train", 0, 40, NOTATION, TOKENIZER, Variation(carries=1)).examples
+    plain = notated_problems(Selection(cells, 0), "train", 40, NOTATION, TOKENIZER).examples
+    hard = notated_problems(Selection(cells, 0, Variation(carries=1)), "train", 40, NOTATION, TOKENIZER).examples
     assert plain[7]["prompt_ids"] == plain[:8]["prompt_ids"][7]
     assert [row["prompt_ids"] for row in hard] != [row["prompt_ids"] for row in plain]
     for row in (plain[3], hard[3]):
@@ -70,6 +71,16 @@ def test_a_row_is_a_function_of_its_index_and_hard_cases_are_in_it():
         a, b = (int("".join(part.split())[::-1]) for part in asked.split("<add_integer>"))
         answer = words(row["completion_ids"]).removesuffix(" <end>")
         assert NOTATION.read(answer.split(), ADD.answer) == str(a + b)
+
+
+def test_the_numbers_of_a_curriculum_grow_from_stage_to_stage():
+    selection = Selection([Cell(ADD, length) for length in (1, 2, 3)], 0, curriculum=3)
+    rows = list(notated_problems(selection, "train", 90, NOTATION, TOKENIZER).examples)
+    longest = [
+        max(len(words(row["prompt_ids"]).split("<add_integer>")[0].split()) for row in rows[i : i + 30])
+        for i in (0, 30, 60)
+    ]
+    assert longest == [2, 3, 4]  # a token begins the question
 
 
 def test_loss_and_gradients_of_a_step_do_not_depend_on_how_it_is_cut_into_parts():

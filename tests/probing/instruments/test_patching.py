@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 from transformer_lens import patching as stock
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.errors import ModelError, TaskError
-from lab.probing import bridge
-from lab.probing.benchmark.known import DIGITS, END, PAD, WORDS, FieldSums
+from lab.probing.benchmark.known import DIGITS
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
@@ -25,14 +23,7 @@ from lab.probing.instruments.patching import (
 from lab.probing.instruments.path_patching import patch_paths, receivers
 from lab.probing.interventions import SITES
 from lab.probing.pairs import Pairs, carry_only, cross_digit
-from tests.probing.known_adders import llama_adder, native_adder
-
-ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
-BY_HAND = Pairs([(14, 13)], [(19, 18)], 1)
-"""27 and 37. With one of the ones' digits of the source: 9 + 3 - 7 or 4 + 8 - 7, which is a carry, as it is the other
-way round."""
-EQUAL = {"atol": 2e-2, "rtol": 0}
-"""Of what RMSNorm, RoPE and SwiGLU compute only nearly."""
+from tests.probing.known_adders import ADDERS, BY_HAND, EQUAL, native_adder, random_model
 
 
 @pytest.fixture(scope="module", params=ADDERS)
@@ -40,24 +31,9 @@ def adder(request):
     return ADDERS[request.param]()
 
 
-@pytest.fixture(scope="module")
-def random_model() -> Subject:
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(WORDS),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.4,
-        tie_word_embeddings=False,
-        pad_token_id=PAD,
-        eos_token_id=END,
-        attn_implementation="eager",  # type: ignore[call-arg]
-        architectures=["LlamaForCausalLM"],
-    )
-    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FieldSums())
+@pytest.fixture(scope="module", name="random_model")
+def drawn_once() -> Subject:
+    return random_model()
 
 
 def test_one_pair_worked_out_by_hand(adder):

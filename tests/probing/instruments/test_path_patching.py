@@ -4,49 +4,23 @@ import numpy as np
 import pytest
 import torch
 from transformer_lens import patching as stock
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from lab.errors import ModelError
-from lab.probing import bridge
-from lab.probing.benchmark.known import END, PAD, WORDS, FieldSums
-from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.instruments.patching import Patch
 from lab.probing.instruments.patching import margins as patched
 from lab.probing.instruments.path_patching import Receiver, margins, patch_paths, receivers
-from lab.probing.pairs import Pairs, carry_only, cross_digit
-from tests.probing.known_adders import llama_adder, native_adder
+from lab.probing.pairs import carry_only, cross_digit
+from tests.probing.known_adders import ADDERS, BY_HAND, EQUAL, random_model
 
-ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
-EQUAL = {"atol": 2e-2, "rtol": 0}
 HEADS = [Component("head", 0, head) for head in range(5)]
 CARRY_MLP, SUM_MLP = Component("mlp", 0), Component("mlp", 1)
-BY_HAND = Pairs([(14, 13)], [(19, 18)], 1)
 
 
 @pytest.fixture(scope="module", params=ADDERS)
 def adder(request):
     return ADDERS[request.param]()
-
-
-def random_model(key_value_heads: int) -> Subject:
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(WORDS),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=key_value_heads,
-        initializer_range=0.4,
-        tie_word_embeddings=False,
-        pad_token_id=PAD,
-        eos_token_id=END,
-        attn_implementation="eager",  # type: ignore[call-arg]
-        architectures=["LlamaForCausalLM"],
-    )
-    return bridge.bridge("random", LlamaForCausalLM(config).eval(), FieldSums())
 
 
 def test_the_circuit_of_the_adder_is_found_edge_by_edge_and_no_other_edge(adder):

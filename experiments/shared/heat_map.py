@@ -1,0 +1,26 @@
+"""Shares as a heat map, with each share in percent in its cell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+
+
+def heat_map(
+    axes: Axes,
+    values: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    size: float | None = None,
+) -> Any:
+    """Draws shares (rows, columns), red for 0 and green for 1. Returns the image.
+
+    `size`: of the letters in the cells, in points; those of the rows' names are one larger. If not given, the style's.
+    """
+    image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=size)
+    axes.set_xticks(range(len(columns)), labels=columns)
+    axes.set_yticks(range(len(rows)), labels=rows, fontsize=size and size + 1)
+    return image
