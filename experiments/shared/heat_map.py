@@ -20,7 +20,8 @@ def heat_map(
     image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
     for row, line in enumerate(values):
         for column, value in enumerate(line):
-            axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=size)
+            color = "white" if abs(value - 0.5) > 0.4 else "black"  # both ends of the colour map are dark
+            axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=size, color=color)
     axes.set_xticks(range(len(columns)), labels=columns)
     axes.set_yticks(range(len(rows)), labels=rows, fontsize=size and size + 1)
     return image

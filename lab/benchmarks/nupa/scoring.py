@@ -24,7 +24,7 @@ from lab.text.wording import NotatedWording, Wording, wording_of
 
 
 class Nupa(Benchmark[Problem]):
-    """The same problems, in the same order, for every model and wording."""
+    """Problems of NUPA, asked in the same order whatever the model and the wording."""
 
     def __init__(
         self, problems: Sequence[Problem], wording: Wording | None = None, surplus_tokens: int | None = None
