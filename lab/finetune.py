@@ -1,8 +1,9 @@
 """Fine-tune a pretrained model on NUPA and show what it gained.
 
 Scores the untouched model on a test sample, trains adapters on a mixture of the tasks, and scores the tuned model on
-the same problems. Prints one table (task x representation x range: before, after, n, interval) and saves everything in
-a run directory. If a run is killed, resume=true continues it, and it ends with the same result.
+the same problems. Prints one table: for each task, exact match before and after with 95 % intervals, at trained lengths
+and at longer ones. Saves everything in a run directory, with a second table by range. If a run is killed, resume=true
+continues it, and it ends with the same result.
 """
 
 import shutil
@@ -85,22 +86,23 @@ def report(
 ) -> None:
     """Writes the summary, the table and the figure of what tuning changed, and prints them in short."""
     from lab.benchmarks.nupa import figures, in_short
-    from lab.benchmarks.nupa.tables import change_table, changes
+    from lab.benchmarks.nupa.tables import by_training, change_table, changes, trained_and_longer
     from lab.benchmarks.results import VERSION, Summary
     from lab.drawing.lines import end, show
 
     summary = Summary(version=VERSION, before=benchmark.summarize(before), after=benchmark.summarize(after))
     rows = changes(before, after)
     title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
-    table = change_table(rows, title)
+    by_lengths = changes(before, after, by_training(config.data.cells))
+    table = trained_and_longer(by_lengths, title)
     run.write_json("summary", summary.to_json())
-    run.write_text("table.md", table.markdown())
+    run.write_text("table.md", f"{table.markdown()}\n{change_table(rows, title).markdown()}")
     figures.before_after(rows, title, run.figures / "before_after.png")
     show([table])
     if benchmark.note:
         print(benchmark.note)
     then = f'lab ask {run.path} "12 + 34"; lab report {run.path} out=report (every answer, before and after)'
-    end(in_short.changed(rows), f"{run.path} (table.md, figures/)", then)
+    end(in_short.changed(by_lengths), f"{run.path} (table.md, figures/)", then)
 
 
 if __name__ == "__main__":

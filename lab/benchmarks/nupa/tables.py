@@ -4,7 +4,7 @@ A summary covers the samples of one model in one setting (summary.py). Several s
 label.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lab.benchmarks.nupa.published import PUBLISHED, Published
@@ -13,6 +13,7 @@ from lab.benchmarks.results import Figures, NupaSummary, Sample, TaskSummary, gr
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, number, percent, probability
 from lab.numbers.metrics import METRICS
 from lab.numbers.paired import Difference, holm
+from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS, Task
 from lab.numbers.taxonomy import OUTCOMES
 from lab.text.answers import READINGS
@@ -21,32 +22,40 @@ from lab.text.traces.errors import KINDS
 UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
 
 
+TRAINED, LONGER = "trained", "longer"
+"""Lengths up to the longest of a task's training problems, and longer ones."""
+
+
 class Change(NamedTuple):
     """Exact match on one task in one range, before and after tuning (strict reading)."""
 
     task: str
     representation: str
     range: str
+    """S, M, L or XL; or TRAINED or LONGER."""
     lengths: str
     difference: Difference
     p: float
     """McNemar's p-value, adjusted for the number of rows (Holm 1979)."""
 
 
-def changes(before: Sequence[Sample], after: Sequence[Sample]) -> list[Change]:
+def changes(
+    before: Sequence[Sample], after: Sequence[Sample], range_of: Callable[[Task, int], str] = Task.range_of
+) -> list[Change]:
     """What tuning changed, in the order of the task table.
 
     Args:
         before: the samples of the untuned model.
         after: the samples of the tuned model, for the same problems in the same order.
+        range_of: the range of a task's problems of a length; NUPA's ranges by default.
 
     Problems that were not answered both times do not count.
     """
     pairs = [(old, new) for old, new in zip(before, after, strict=True) if old.answered and new.answered]
-    by_row = grouped(pairs, lambda pair: (pair[0].task, TASKS[pair[0].task].range_of(pair[0].length)))
+    by_row = grouped(pairs, lambda pair: (pair[0].task, range_of(TASKS[pair[0].task], pair[0].length)))
     rows = []
     for task in TASKS.values():
-        for name in RANGES:
+        for name in (*RANGES, TRAINED, LONGER):
             if members := by_row.get((task.key, name)):
                 lengths = sorted({old.length for old, _ in members})
                 shown = f"{lengths[0]}-{lengths[-1]}" if len(lengths) > 1 else str(lengths[0])
@@ -70,6 +79,37 @@ def change_table(rows: Sequence[Change], title: str) -> Table:
     ]  # fmt: skip
     better = frozenset(place for place, row in enumerate(lines) if row.p < 0.05 and row.difference.estimate.value > 0)
     return Table(title, _CHANGE_COLUMNS, cells, 3, better)
+
+
+def by_training(cells: Iterable[Cell]) -> Callable[[Task, int], str]:
+    """Tells TRAINED from LONGER problems. `cells`: the training problems' tasks and lengths."""
+    longest: dict[str, int] = {}
+    for cell in cells:
+        longest[cell.task.key] = max(cell.length, longest.get(cell.task.key, 0))
+    return lambda task, length: LONGER if length > longest.get(task.key, 0) else TRAINED
+
+
+def trained_and_longer(rows: Sequence[Change], title: str) -> Table:
+    """A row for each task, and a last one for all problems, with TRAINED and LONGER lengths side by side. Tasks that
+    gained beyond chance at either are highlighted."""
+    parts = [name for name in (TRAINED, LONGER) if any(row.range == name for row in rows)]
+    columns = [text for name in parts for text in (f"{name} digits (n)", "before % (95 %)", "after % (95 %)")]
+    cells, better = [], set()
+    for place, members in enumerate(grouped(rows, lambda row: (row.task, row.representation)).values()):
+        found = {row.range: row for row in members}
+        cells.append((*members[0][:2], *(text for name in parts for text in _side(found.get(name)))))
+        if any(row.p < 0.05 and row.difference.estimate.value > 0 for row in members):
+            better.add(place)
+    if rows:
+        whole = [total([row for row in rows if row.range == name]) for name in parts]
+        cells.append(("all", "", *(text for one in whole for text in _side(Change("", "", "", "", one, 1)))))
+    return Table(title, ("task", "representation", *columns), cells, 2, frozenset(better))
+
+
+def _side(row: Change | None) -> tuple[Entry, ...]:
+    if row is None:
+        return (NOT_MEASURED,) * 3
+    return f"{row.lengths} ({row.difference.n})".strip(), percent(row.difference.first), percent(row.difference.second)
 
 
 def total(rows: Sequence[Change]) -> Difference:

@@ -7,7 +7,7 @@ from lab.benchmarks.benchmark import Subset, measure
 from lab.benchmarks.nupa.figures import nupa_by_range
 from lab.benchmarks.nupa.problems import ENOUGH, out_of_reach, pick_problems, solved_before, solved_examples
 from lab.benchmarks.nupa.scoring import Nupa
-from lab.benchmarks.nupa.tables import all_tables, change_table, changes
+from lab.benchmarks.nupa.tables import all_tables, by_training, change_table, changes, trained_and_longer
 from lab.benchmarks.results import Reading, Sample, Summary
 from lab.config.evaluation import NupaConfig
 from lab.config.notation import FormatConfig
@@ -177,6 +177,22 @@ def test_what_tuning_changed_is_tested_on_pairs_of_answers(tmp_path):
     assert "| add | integer | S | 3-4 | 10 | 0 (0-28) | 0 (0-28) | 1.000 |" in table.markdown()
     assert table.rows[-1][:1] + table.rows[-1][4:5] == ("all", "60")
     assert table.better == {3, 4, 5, 6}
+
+
+def test_trained_lengths_stand_beside_longer_ones(tmp_path):
+    problems = pick_problems(CELLS, 0, 10)
+    benchmark, run = Nupa(problems), Run.open(tmp_path / "run", "name: x\n")
+    after = measure(benchmark, Oracle(problems), run)
+    wrong = {"strict": Reading("0", False, 0.0, 0)}
+    before = [replace(sample, readings=wrong) for sample in after]
+    trained = [Cell(TASKS["max_fraction"], 1), Cell(TASKS["max_fraction"], 4), Cell(TASKS["add_integer"], 99)]
+    table = trained_and_longer(changes(before, after, by_training(trained)), "")
+    assert "| max | fraction | 3-4 (10) | 0 (0-28) | 100 (72-100) | 5-9 (20) | 0 (0-16) | 100 (84-100) |" in (
+        table.markdown()
+    )
+    assert "| add | integer | 3-9 (30) | 0 (0-11) | 0 (0-11) |  |  |  |" in table.markdown()
+    assert table.rows[-1][:3] + table.rows[-1][5:6] == ("all", "", "(40)", "(20)")
+    assert table.better == {1}
 
 
 def test_what_an_endpoint_never_answered_is_counted_apart_and_asked_again_on_resuming(tmp_path):
