@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml
 
 # A finished run is shown again, a run that was cut short goes on.
 finetune: setup
-	$(BIN)/python -m lab.finetune configs/smollm2_lora.yaml resume=true
+	$(BIN)/python -m lab.finetune configs/smollm2_minutes.yaml resume=true
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(if $(FAST),-m "not slow")

@@ -54,13 +54,15 @@ PLAIN = "positions={kind: original}"
 ROWS = {
     "graft, ordinary order": [],
     "plain, ordinary order": [PLAIN],
-    "graft, far digits seen": ["positions.locality.far=seen"],
+    "graft, all words": ["positions.locality.words=all"],
+    "graft, far digits seen": ["positions.locality={words: all, far: seen}"],
     "graft, reversed": [REVERSED],
     "plain, reversed": [REVERSED, PLAIN],
 }
-"""The changes to the config for each row. Questions are as people write them, or with all numbers ones digit first; the
-answer is always ones digit first. If far digits are seen, `bound` limits their weight, only in the test: all of them
-together weigh at most as much as `bound` of them (`positions.locality.far_at_most`)."""
+"""The changes to the config for each row. An answer sees the words of its question through the last one before it, or
+all of them. Questions are as people write them, or with all numbers ones digit first; the answer is always ones digit
+first. If far digits are seen, `bound` limits their weight, only in the test: all of them together weigh at most as much
+as `bound` of them (`positions.locality.far_at_most`)."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 TOGETHER = 12_000

@@ -32,7 +32,7 @@ class Benchmark(ABC, Generic[Kind]):
 
     @abstractmethod
     def requests(self, count_tokens: Callable[[str], int] = len) -> list[Request]:
-        """A request for each question. `count_tokens` counts those of an answer; by default, each character is one."""
+        """A request for each question. `count_tokens` counts the tokens of a text; by default, one per character."""
 
     @abstractmethod
     def score(self, index: int, completion: Completion) -> Scored:
@@ -125,7 +125,7 @@ def measure(
     for sample in recorded:
         known = 0 <= sample.index < len(benchmark) and benchmark.problems[sample.index] == sample.question
         if not known or sample.prompt != plain(asked[sample.index].prompt):
-            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is not of the question that the run asks")
+            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is of a question that the run does not ask")
     answered = {sample.index: sample for sample in recorded if sample.answered}
     if len(answered) < len(recorded):
         run.rewrite(name, [sample.to_json() for sample in answered.values()])

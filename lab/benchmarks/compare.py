@@ -1,4 +1,4 @@
-"""The tables and figures of one run, or of several runs side by side, and how these differ beyond chance."""
+"""The tables and figures of one run or of several runs side by side, and tests of the differences between runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
         if not place.exists():
             raise RunError(f"{place}: there is no such run")
         if not (place / "status").is_file() or Run(place).status != "finished":
-            raise RunError(f"{place}: not a finished run (its status is another, or it has none)")
+            raise RunError(f"{place}: not a finished run (its status file is missing, or says that it is not finished)")
         parts = by_benchmark(_summary(place), label)
         if not parts:
             raise RunError(f"{place}: nothing to compare; only evaluations and trained models have figures")
@@ -95,7 +95,7 @@ def differences_table(first: str, found: Sequence[Compared]) -> Table:
 
 
 def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
-    """A line for each run: the difference over all problems, and the largest differences of tasks beyond chance."""
+    """A line for each run: its difference over all problems, and its largest task differences with p < 0.05."""
     lines = []
     for run, rows in grouped(found, lambda row: row.run).items():
         whole, *tasks = rows

@@ -10,7 +10,7 @@
     def read(text):  # may be left out: then all that the model writes, without white space around it, is the answer
         return text.strip().rstrip(".")
 
-`questions` should yield the same whenever it is called with the same seed, because a run that was killed is resumed.
+`questions` should yield the same pairs whenever it is called with the same seed, so that a killed run can be resumed.
 '''
 
 import importlib.util
@@ -112,5 +112,5 @@ def _questions(path: Path, module: ModuleType, seed: int) -> list[Asked]:
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)):
             raise TaskError(f"benchmark.file={path}: {pair!r} should be a pair of texts, a question and its answer")
     if not found:
-        raise TaskError(f"benchmark.file={path}: questions({seed}) yields none")
+        raise TaskError(f"benchmark.file={path}: questions({seed}) yields no questions")
     return [Asked(*pair) for pair in found]

@@ -52,7 +52,7 @@ def plain(text: str) -> str:
 
 
 def headed(figure: Figure, title: str) -> None:
-    """Writes a title above a figure, in as many lines as its width needs."""
+    """Writes a title above a figure, broken into lines that fit its width."""
     figure.suptitle(plain(fill(title, max(24, int(_CHARACTERS_AN_INCH * figure.get_figwidth())))))
 
 
@@ -77,7 +77,8 @@ def error_bars(estimates: Sequence[Estimate]) -> list[list[float]]:
 def line_with_band(axes: Axes, points: Mapping[int, Estimate] | Mapping[float, Estimate], **look: Any) -> None:
     """Draws a line through estimates, inside a band of their intervals.
 
-    Bounds above twice the largest value are cut, so that the wide bands of a few seeds do not hide the lines.
+    The band is cut off at twice the largest value, or at 2 if all values are below 1, so that the wide bands of a few
+    seeds do not hide the lines.
 
     Args:
         axes: where to draw.

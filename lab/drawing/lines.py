@@ -1,4 +1,4 @@
-"""What a command found, in the few lines that it ends with. Full tables go to disk, and to the terminal if short."""
+"""Prints what a command found, in its last few lines. Tables are on disk; short ones are printed too."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,13 +28,13 @@ def end(lines: Sequence[str], place: Path | str, then: str) -> None:
     Args:
         lines: what was found.
         place: the run directory.
-        then: the commands that go on from here.
+        then: the commands to run next.
     """
     print(*lines, f"run directory: {place}", f"next: {then}", sep="\n")
 
 
 def pooled(estimates: Sequence[Estimate]) -> Estimate:
-    """The share over all problems of several groups, from the share of each, with Wilson's interval.
+    """The share over all problems of several groups, computed from the share of each, with Wilson's interval.
 
     Raises ValueError if there are no problems.
     """

@@ -64,7 +64,7 @@ class Table(NamedTuple):
     names: int
     """How many columns, from the left, contain names; the others contain figures."""
     better: frozenset[int] = frozenset()
-    """The rows that are highlighted on a terminal."""
+    """The indices of the rows that are highlighted on a terminal."""
 
     def terminal(self) -> "OnTerminal":
         """The table for a rich console, fitted to its width."""

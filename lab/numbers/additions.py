@@ -91,14 +91,15 @@ VARIED = ("add_integer", "sub_integer", "add_float", "sub_float")
 def vary(item: Problem, carries: float, short_second: float, nines: float, seed: int, index: int) -> Problem:
     """A training problem of addition or subtraction, made harder with certain probabilities.
 
-    A subtraction is varied as the addition whose inverse it is: its answer and its second number are the two numbers
-    below. Problems of other tasks stay as they are, and so does a problem that would become longer or leave the
-    training split.
+    A subtraction a - b = c is varied as the addition c + b = a. In the arguments below, the first number is the longer
+    one; the order of both numbers in the result is random. Problems of other tasks stay as they are, and so does a
+    problem that would become longer or leave the training split.
 
     Args:
         item: the problem.
-        carries: probability that some digits of the second number become 9 minus those of the first.
-        short_second: probability that the second number gets any length from 1 up.
+        carries: probability that some digits of the second number become 9 minus those of the first, unless the first
+            becomes all nines.
+        short_second: probability that the second number gets a random length, from 1 to that of the first.
         nines: probability that the first number becomes all nines.
         seed: selects the stream of draws.
         index: the problem's number in the stream.

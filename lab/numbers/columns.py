@@ -39,7 +39,7 @@ class Columns(NamedTuple):
 
         Args:
             numbers: pairs of non-negative numbers.
-            width: the fewest columns, K.
+            width: the least number of columns; K is at least this.
         """
         if not numbers:
             raise ValueError("no additions")

@@ -12,7 +12,7 @@ from lab.numbers.representations import Representation, split_parts
 
 METRICS = ("exact_match", "digit_match", "dlength")
 BOUNDS = {"exact_match": (0, 1), "digit_match": (0, 1), "dlength": (0, math.inf)}
-"""The smallest and the largest value that a score can have, and therefore a mean of scores."""
+"""The smallest and the largest value that a score, and therefore also a mean of scores, can have."""
 
 
 class Score(NamedTuple):
@@ -58,7 +58,9 @@ PERFORMANCE_PRESERVING = {"exact_match": 0.1, "digit_match": 0.5, "dlength": 1.0
 
 
 def longest_passing(means: Mapping[int, float], metric: str, thresholds: Mapping[str, float]) -> int:
-    """The largest length whose mean passes, even if a shorter length fails; 0 if none passes (the released statistics).
+    """The largest length whose mean passes, even if a shorter one fails; 0 if none passes.
+
+    The released statistics are computed in this way.
 
     Args:
         means: the mean of the metric at each length.

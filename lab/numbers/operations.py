@@ -51,7 +51,10 @@ def digit_add(a: Number, b: Number) -> Number:
 
 
 def get_digit(a: Number, position: Integer) -> Integer:
-    """The digit at a position, counted from the left from 0; the decimal point is skipped."""
+    """The digit at a position, counted from the left, starting at 0; the decimal point is skipped.
+
+    Raises IndexError if the number has no such position.
+    """
     return Integer(int(_digits(a)[position.value]))
 
 
@@ -68,7 +71,7 @@ def to_float(a: Fraction | Scientific) -> Float:
     """Converts a number to a float. Raises ValueError for a fraction that is not a finite decimal."""
     if isinstance(a, Scientific):
         return Float(a.coefficient, a.exponent)
-    # 2**i * 5**j divides 10**k as soon as k is at least i and j, and both are below its bit length.
+    # A denominator 2**i * 5**j divides 10**k if k is at least i and j, and both are below the denominator's bit length.
     decimals = a.denominator.bit_length()
     quotient, rest = divmod(a.numerator * 10**decimals, a.denominator)
     if rest:
@@ -77,7 +80,10 @@ def to_float(a: Fraction | Scientific) -> Float:
 
 
 def to_scientific(a: Integer | Float) -> Scientific:
-    """Converts a number to scientific notation. Raises ValueError below 1, where the exponent would be negative."""
+    """Converts a number to scientific notation.
+
+    Raises ValueError for a number between 0 and 1, whose exponent would be negative.
+    """
     number = Scientific(a.value, 0) if isinstance(a, Integer) else Scientific(a.coefficient, a.exponent)
     if number.coefficient and number.power < 0:
         raise ValueError(f"{a} is below 1: the benchmark's scientific notation has no negative exponent")
@@ -85,7 +91,9 @@ def to_scientific(a: Integer | Float) -> Scientific:
 
 
 def significant(a: Integer | Float, figures: Integer) -> str:
-    """The number rounded half up to `figures` figures, as text, because trailing zeros count (50400 to 2 is 5.0e4).
+    """The number rounded half up to `figures` significant figures: 50400 to 2 figures is 5.0e4.
+
+    It is returned as text, because trailing zeros count.
 
     The released code rounds 9 % of its items wrongly; this is exact school rounding.
     """

@@ -104,7 +104,10 @@ _FEWEST = 6
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for testing all of them (Holm 1979): one below 0.05 holds for the whole family."""
+    """P-values adjusted for multiple testing (Holm 1979), in the same order.
+
+    Calling those below 0.05 significant keeps the probability of any false positive among them at or below 0.05.
+    """
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))

@@ -56,14 +56,14 @@ class Cell(NamedTuple):
 
 
 def posed(task: Task, a: str, b: str | None, length: int) -> Problem | None:
-    """The problem of a task with these operands; None if it is none: 3/0, digit 9 of a number of four, 3 - 5.
+    """The problem of a task with these operands; None if they make no question, as in 3/0, 3 - 5, or digit 9 of 1234.
 
     The answer is computed.
 
     Args:
         task: what is asked.
         a: the first operand, in the task's notation.
-        b: the second one, or None.
+        b: the second operand, or None.
         length: the length to record in the problem; it is not checked.
     """
     try:
@@ -102,9 +102,9 @@ def has_problems(cell: Cell, split: Split, seed: int) -> bool:
 def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[Problem]:
     """The first `count` distinct problems of the stream; problems with swapped operands are the same.
 
-    Nothing is drawn beyond the last of them, because draws are costly: among long numbers, one in 16 is a test problem.
-    The list is shorter if there are fewer such problems: drawing stops if nothing new has come in a whole block, and in
-    20 times as many draws as there are problems so far.
+    Nothing is drawn beyond the last of them, because draws are costly: among long numbers, only one in 16 is a test
+    problem. The list is shorter if there are fewer such problems: drawing stops when the last draws, at least a block
+    of them and at least 20 for each problem found so far, have contained no new problem.
     """
     kept: dict[tuple[str, str], Problem] = {}
     number = since_last = 0
@@ -125,9 +125,10 @@ def distinct_problems(cell: Cell, split: Split, seed: int, count: int) -> list[P
 class Mixture(Sequence[Problem]):
     """An endless mixture of cells in equal shares, cut off at `size` problems.
 
-    Each round visits every cell once, in its own random order; round r takes problem r of each cell. So every prefix is
-    balanced, and computing one item costs no more than computing its block. Streams are endless, but there are only
-    finitely many short problems, so problems of the shortest lengths repeat.
+    Each round visits every cell once, in a random order of its own; round r takes problem r of each cell. So every
+    prefix is balanced, and computing one item costs no more than computing its block. Streams are endless, but there
+    are only finitely many short problems, so problems of the shortest lengths repeat. Raises TaskError if there are no
+    cells.
     """
 
     def __init__(self, cells: Sequence[Cell], split: Split, seed: int, size: int) -> None:
@@ -274,7 +275,7 @@ _DRAW = {Integer: _integer, Float: _float, Fraction: _fraction, Scientific: _sci
 
 
 def philox(*name: object) -> np.random.Philox:
-    """A random generator for everything that has a name. Use its raw words: numpy never changes those streams."""
+    """A random generator whose stream depends only on `name`. Use its raw words: numpy never changes those streams."""
     digest = blake2b("/".join(map(str, name)).encode(), digest_size=16).digest()
-    # The low word of the big-endian digest comes first: Philox does the same with the number itself, but much slower.
+    # The key is the digest as a big-endian number, low word first. Philox splits numbers the same way, but more slowly.
     return np.random.Philox(key=np.frombuffer(digest[::-1], "<u8"))

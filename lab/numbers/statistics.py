@@ -56,7 +56,7 @@ def _score_interval(p: float, n: int, z: float = 1.959964) -> Estimate:
 
 
 _SEED, _RESAMPLES = 0, 2000
-"""Of the bootstrap."""
+"""The seed and the number of resamples of the bootstrap."""
 
 
 def bootstrap_mean(values: Sequence[float]) -> Estimate:
@@ -79,8 +79,9 @@ def bootstrap_mean(values: Sequence[float]) -> Estimate:
 def bootstrap_share(values: Sequence[float]) -> Estimate:
     """Mean of values from 0 to 1, such as digit match: by bootstrap, or with Wilson's interval if all are equal.
 
-    If all values are equal, the bootstrap interval has no width, however few they are. Among values from 0 to 1, those
-    that are 0 or 1 vary the most, so Wilson's interval is wide enough. Raises ValueError if there are no values.
+    If all values are equal, the bootstrap interval has no width, however few they are. Values that are all 0 or 1 vary
+    the most for a given mean, so Wilson's interval, which is made for such values, is wide enough. Raises ValueError if
+    there are no values.
     """
     if len(set(values)) == 1:
         return _score_interval(float(values[0]), len(values))
@@ -88,9 +89,10 @@ def bootstrap_share(values: Sequence[float]) -> Estimate:
 
 
 def bootstrap_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
-    """Percentile bootstrap of the ratio of two sums over the same items, 95 %; items are drawn in pairs.
+    """Percentile bootstrap of the ratio of two sums over the same items, 95 %.
 
-    A bound is infinite if enough draws contain only zero denominators; for a single item, both bounds are infinite.
+    Each draw takes an item's numerator together with its denominator. A bound is infinite if enough draws contain only
+    zero denominators; for a single item, both bounds are infinite.
 
     Args:
         numerators: one number for each item.
@@ -101,7 +103,7 @@ def bootstrap_ratio(numerators: Sequence[float], denominators: Sequence[float]) 
     above_N, below_N = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
     if len(above_N) != len(below_N) or not below_N.any():
         sizes = f"{len(above_N)} numerators to {len(below_N)} denominators"
-        raise ValueError(f"no ratio of {sizes}: there should be as many, and some denominator should not be 0")
+        raise ValueError(f"no ratio of {sizes}: there should be as many of each, and one denominator should not be 0")
     n = len(above_N)
     if n == 1:
         return Estimate(float(above_N[0] / below_N[0]), -math.inf, math.inf, n)
@@ -117,7 +119,7 @@ def student_mean(values: Sequence[float], low: float = -math.inf, high: float = 
     """Mean of a few independent values, such as those of several seeds, with Student's 95 % interval.
 
     Args:
-        values: the values. From a single one, the interval is [low, high].
+        values: the values. For a single value, the interval is [low, high].
         low: the smallest possible value; the interval is cut there.
         high: the largest possible value.
 

@@ -68,7 +68,7 @@ def short_second(a: Number, b: Number, word: int) -> Operands:
     return a, shortened(b)
 
 
-@functools.cache  # the same function for the same number of digits, because problems are cached by their rule
+@functools.cache  # problems are cached by their rule, so the same number of digits must give the same function
 def shorter_second(digits: int) -> Prepare:
     """multiply_easy of integers: the shorter number keeps at most `digits` digits."""
 
@@ -95,7 +95,7 @@ def close_powers(a: Scientific, b: Scientific, word: int) -> Operands:
 
 
 def close_powers_descending(a: Scientific, b: Scientific, word: int) -> Operands | None:
-    """sub: the second exponent is 1 to 5 below the first; differences below 1 are refused (a negative exponent)."""
+    """sub: the second exponent is 1 to 5 below the first; differences below 1 (negative exponent) are refused."""
     a, b = either_order(a, b, word)  # type: ignore[assignment]
     a = a.with_power(max(a.power, 1))
     b = b.with_power(max(a.power - 1 - (word >> 1) % 5, 0))

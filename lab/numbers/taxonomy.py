@@ -73,7 +73,8 @@ def rounded(given: str, truth: str) -> bool:
     A half may be rounded either way. Raises ValueError as `classify` does.
     """
     negative, digits, true = _parsed(given, truth)
-    # At least one figure must be left. All trailing zeros count: what is rounded further is also rounded this far.
+    # At least one figure must be left. All trailing zeros of the answer count as rounded places: if rounding at fewer
+    # places gives the answer, rounding at all of them gives it too.
     places = min(len(digits) - len(digits.rstrip("0")), len(true) - 1)
     if negative or places < 1 or digits == true:
         return False

@@ -32,7 +32,7 @@ from lab.plugins.shared import VERSION, completed, figures, open_cached
 from lab.text.examples import Prompt
 
 # Inspect puts the package's name before the task's only if it knows that the package is installed. It does not know
-# this of an editable install whose distribution (number-lab) has another name than the package.
+# this of an editable install whose distribution (number-lab) has a different name from the package.
 _NAMESPACE = "" if {"site-packages", "dist-packages"} & set(Path(__file__).parts) else "lab/"
 
 _MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}

@@ -28,7 +28,7 @@ Group = Literal["length", "pretrained", "circuits", "tokens and formats", "rules
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 LONGEST_CLAIM = 25
-"""Words."""
+"""The most words that a claim may have."""
 
 
 def _short(claim: str) -> str:
@@ -48,7 +48,7 @@ class Finding(Section):
     group: Group
     models: list[str]
     seeds: Annotated[int, Field(ge=0)]
-    """Trained models that the headline rests on; 0 if nothing was trained."""
+    """How many trained models the headline rests on; 0 if nothing was trained."""
     n: str
     """What was counted, and how many."""
     device: str
@@ -84,7 +84,7 @@ def read(path: Path) -> Page:
 
 
 def findings(folder: Path) -> list[Page]:
-    """The findings below `folder`, by group and id; none if there are none. Raises `RunError` as `read`."""
+    """The findings below `folder`, sorted by group and id. Raises `RunError` as `read` does."""
     pages = [read(path) for path in folder.glob("findings/*/README.md")]
     return sorted(pages, key=lambda page: (GROUPS.index(page.finding.group), page.finding.id))
 
@@ -98,15 +98,15 @@ class Article(NamedTuple):
     figures: list[str]
     """File names in the site's folder experiments/."""
     tables: list[tuple[str, str]]
-    """(file name, HTML) for each result table among its artefacts."""
+    """(file name, HTML) for each result table among the finding's artefacts."""
     sources: list[tuple[str, str]]
-    """(file name, text) for each program among them."""
+    """(file name, text) for each program among the artefacts in results folders."""
 
 
 def entries(folder: Path, site: Path) -> list[Article]:
     """The findings below `folder`, whose figures are copied to `site`/experiments. HTML in a page is shown as text.
 
-    Raises `RunError` as `read`.
+    Raises `RunError` as `read` does.
     """
     return [_entry(page, folder.parent, site) for page in findings(folder)]
 

@@ -50,7 +50,7 @@ def gather(paths: Iterable[Path]) -> list[Record]:
     found = labels(place for path in paths for place in _runs_below(path.resolve()))
     if not found:
         said = ", ".join(map(str, paths))
-        raise RunError(f"{said}: no run directory there (a folder with config.yaml and status)")
+        raise RunError(f"{said}: no run directory there (a folder with config.yaml or status)")
     return [_read(place, name) for place, name in found.items()]
 
 

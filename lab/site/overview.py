@@ -74,7 +74,7 @@ def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
 
 
 def fold(rows: Sequence[Row]) -> list[Fold]:
-    """Folds rows whose configs differ only in the seed into one, at the position of the first."""
+    """Folds rows whose configs differ only in the seed, or other keys of _OF_ONE_RUN, into one at the first's place."""
     groups: dict[str, list[Row]] = {}
     for one in rows:
         setting = {key: value for key, value in one.record.config.items() if key not in _OF_ONE_RUN}

@@ -54,7 +54,7 @@ class Shown(NamedTuple):
 
     @property
     def groups(self) -> list[tuple[str, list[experiments.Article]]]:
-        """The findings by their group, in the order of their page."""
+        """The findings by group, in the order in which the page shows them."""
         return [(name, list(found)) for name, found in groupby(self.findings, lambda one: one.finding.group)]
 
 
@@ -66,7 +66,7 @@ def write(records: Sequence[Record], out: Path, log: Path) -> Path:
         out: the folder of the site.
         log: the folder of experiments.
 
-    Raises RunError, without writing anything, if `out` is neither free nor a site of the lab.
+    Raises RunError, without writing anything, unless `out` is absent, an empty folder, or a site of the lab.
     """
     check(out)
     out = out.resolve()
@@ -81,7 +81,7 @@ def write(records: Sequence[Record], out: Path, log: Path) -> Path:
 
 
 def check(out: Path) -> None:
-    """Raises RunError if `out` is neither free nor a site of the lab."""
+    """Raises RunError unless `out` is absent, an empty folder, or a site of the lab."""
     if not out.exists():
         return
     if not out.is_dir():

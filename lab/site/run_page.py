@@ -43,7 +43,7 @@ def write(name: str, record: Record, scores: Scores, folder: Path) -> None:
 
 
 def _found(record: Record) -> list[str]:
-    """The lines that the command printed at its end, or how far a run is that is still running."""
+    """The lines that the command printed at its end, or the progress of a run that is still running."""
     if record.status == "running":
         return _progress(record)
     if not record.summary:
@@ -97,7 +97,7 @@ def _tables(record: Record) -> list[tuple[str, str]]:
 
 
 def _figures(name: str, record: Record, folder: Path) -> list[str]:
-    """Copies the run's figures, each in its first format, and returns the addresses of the copies."""
+    """Copies the run's figures, each as PNG or else as SVG, and returns the addresses of the copies."""
     files = (record.run.path / "figures").glob("*")
     found = sorted(files, key=lambda path: (path.stem != "exact_match", path.stem, path.suffix))
     pictures = list({path.stem: path for path in reversed(found) if path.suffix in PICTURES}.values())[::-1]

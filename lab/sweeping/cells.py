@@ -24,7 +24,7 @@ class SweepCell:
 
     @property
     def name(self) -> str:
-        """The cell's part of the names of runs: words as they are, numbers after the last part of their key."""
+        """The cell's part of its runs' names: texts as they are, other values after the last part of their key."""
         parts = []
         for key, label in self.labels.items():
             says_itself = key == "cell" or _is_of_words(self.changes[key])

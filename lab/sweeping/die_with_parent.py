@@ -3,7 +3,7 @@
     python -m lab.sweeping.die_with_parent PARENT COMMAND ...
 
 A run that went on without its sweep would block its run directory for the next start. On Linux, the kernel kills the
-command when the parent dies, also after exec (PR_SET_PDEATHSIG). On other systems, a run ends only if the sweep can
+command when the parent dies, even after exec (PR_SET_PDEATHSIG). On other systems, a run ends only if the sweep can
 still end it.
 """
 
@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, command: list[str]) -> None:
-    """Replaces this process by `command`, which dies with the process `parent`. Ends if that has died already."""
+    """Replaces this process by `command`, which dies with the process `parent`. Exits if `parent` has died already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     # The parent may have died before the request was made.

@@ -49,7 +49,7 @@ def check_launcher(settings: LocalLauncherConfig | SlurmLauncherConfig) -> None:
     if isinstance(settings, LocalLauncherConfig) or settings.cluster == "local":
         return
     if missing := [program for program in ("sbatch", "srun", "sacct") if not shutil.which(program)]:
-        here = "launcher={kind: local} runs on this machine, launcher.cluster=local rehearses"
+        here = "launcher={kind: local} runs on this machine, and launcher.cluster=local rehearses SLURM jobs on it"
         raise ConfigError(f"launcher.kind=slurm: there is no {missing[0]} on the path of this machine; {here}")
 
 

@@ -94,8 +94,8 @@ class SlurmJob:
 
 
 def _is_alive(process: int) -> bool:
-    """Whether a process is running. A dead one that has not been collected yet does not count, nor does another user's
-    process that has since got its number.
+    """Whether a process is running. A dead process that its parent has not collected yet does not count. A process that
+    has since got the number of a dead one does count, unless this user may not inspect it.
     """
     try:
         return psutil.Process(process).status() != psutil.STATUS_ZOMBIE

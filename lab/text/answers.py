@@ -36,7 +36,7 @@ def extract(text: str, representation: Representation, reading: Reading) -> str 
 
 
 def decided(text: str, representation: Representation) -> bool:
-    """Whether more text can change neither reading: the text contains an answer and continues after it."""
+    """Whether no further text can change either reading: the text contains an answer and continues after it."""
     text, _ = without_thoughts(text)
     match = _anywhere(representation).search(text)
     return match is not None and match.end() < len(text)

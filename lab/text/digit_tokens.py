@@ -45,7 +45,7 @@ def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, h
     own: Any = tokenizer
     state = json.loads(own.backend_tokenizer.to_str()) if tokenizer.is_fast else None
     if state is None or state["model"]["type"] != "BPE":
-        raise ModelError("tokenizer.digits: only byte-pair tokenizers of the library tokenizers can be swapped")
+        raise ModelError("tokenizer.digits: works only with byte-pair tokenizers of the library tokenizers")
     vocabulary: dict[str, int] = state["model"]["vocab"]
     if lacking := [digit for digit in "0123456789" if digit not in vocabulary]:
         raise ModelError(f"tokenizer.digits: the tokenizer has no token for the digit {lacking[0]} alone")
@@ -70,7 +70,7 @@ def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, h
         places = [vocabulary[digit] for digit in "0123456789"]
         new |= dict.fromkeys(swapped.convert_tokens_to_ids(hints), places)  # type: ignore[union-attr]
     if len(swapped) != first + len(new):
-        raise ModelError("tokenizer.digits: the tokenizer's own added tokens are in the way of new ones")
+        raise ModelError("tokenizer.digits: the ids of new tokens are taken by the tokenizer's added tokens")
     return DigitTokens(swapped, new, forbidden)
 
 

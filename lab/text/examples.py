@@ -23,7 +23,7 @@ Prompt: TypeAlias = str | tuple[Message, ...]
 
 
 def plain(prompt: Prompt) -> str | list[dict[str, str]]:
-    """A prompt as JSON holds it."""
+    """A prompt in the form in which it is written as JSON."""
     return prompt if isinstance(prompt, str) else [message._asdict() for message in prompt]
 
 
@@ -42,8 +42,8 @@ class EncodedExample(NamedTuple):
 def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
     """The token ids of a prompt, the same in training and in generation.
 
-    Raw text gets the special tokens with which the tokenizer begins; messages go through its chat template. Raises
-    ModelError if there is no chat template, or if it refuses the messages (some accept no system message).
+    Raw text gets the special tokens that the tokenizer puts before a text; messages go through its chat template.
+    Raises ModelError if there is no chat template, or if it refuses the messages (some accept no system message).
     """
     if isinstance(prompt, str):
         return tokenizer.encode(prompt, add_special_tokens=True)

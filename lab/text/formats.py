@@ -66,7 +66,7 @@ class TextFormat(Wording):
         return read if read and representation.pattern.fullmatch(read) else None
 
     def decided(self, text: str, representation: Representation) -> bool:
-        """Whether more text can change neither reading."""
+        """Whether no further text can change either reading."""
         match = self._written(representation).search(text)
         return match is not None and match.end() < len(text)
 

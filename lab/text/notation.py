@@ -205,9 +205,10 @@ class Notation:
         return found[::-1] if alignment == "right" else found
 
     def _starts(self, problem: Problem, task: Task, operands: list[list[str]], luck: int | None) -> list[int]:
-        """The place at which each part's hints start: that of its ones digit or first decimal, in all numbers alike.
+        """The place at which each part's hints start: that of its ones digit or first decimal.
 
-        Places count digits, not groups, so that luck does not decide whether a problem can be written.
+        It is the same in all numbers of a problem. Places count digits, not groups, so that luck does not decide
+        whether a problem can be written.
         """
         numbers = [*operands, self._answer_parts(problem, task, operands)] if self._hinted_answer else operands
         widths = [max(map(len, same)) for same in itertools.zip_longest(*numbers, fillvalue="")]

@@ -26,8 +26,8 @@ from lab.text.notation import BEGIN, END, EQUALS, PAD
 from lab.text.traces import lines
 
 ENDED, ANSWER = "answer", "is"
-"""The words between a trace and the answer. The first counts as a line of its own, so that a model can see the last
-line of the trace from there."""
+"""The words between a trace and the answer. The first counts as one more line (lab/models/trace_places.py), so that
+from there a model can see the last line of the trace."""
 LINE = ";"
 ASSIGNED = ":="
 """Stands for "=" in the text of a rule, because a question ends in "="."""
@@ -63,7 +63,8 @@ class RuleNotation:
                 names the rule.
             removed: how many lines each training sample lacks; none if not given.
 
-        Raises RuleError if a task has no rule or it cannot be followed, TaskError if a task is not one of integers.
+        Raises RuleError if a task has no rule or its rule cannot be followed, and TaskError if a task has operands or
+        answers that are not integers.
         """
         tasks = list(dict.fromkeys(cell.task for cell in cells))
         for task in tasks:
@@ -125,7 +126,10 @@ class RuleNotation:
         return [*trace, *marker, *self._digits(problem.answer)]
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
-        """The number after the last "is", or None if there is none; with rules.detail=answer, that of all words."""
+        """The number after the last "is"; with rules.detail=answer, the number that all words together write.
+
+        None if there is no such number.
+        """
         words = list(words)
         if self.rules.detail != "answer":
             if ANSWER not in words:

@@ -11,8 +11,8 @@ and comments. Constants of the module are replaced by their values. For example,
         carry = total // BASE
 
 a model reads `carry = total // 1000`. If a rule has a constant UNIT, it is the number of digits that a step takes; the
-caller may ask for another value. ALLOWED, CALLS and METHODS list what a rule may contain; anything else is refused by
-name.
+caller may ask for another value. ALLOWED, CALLS and METHODS list what a rule may contain; anything else is refused, and
+the error names it.
 """
 
 import ast
@@ -60,7 +60,7 @@ class Rule:
     entry: ast.FunctionDef
     """The function that is the rule itself."""
     compiled: dict[ast.expr, Any] = field(default_factory=dict, repr=False)
-    """The code of expressions that have been evaluated, so that a training compiles each of them once."""
+    """The compiled code of expressions that have been evaluated, so that each of them is compiled only once."""
 
 
 def rule_file(task: Task, folder: Path | None = None) -> Path | None:
@@ -276,7 +276,7 @@ def _check(function: ast.FunctionDef, functions: set[str], file: str) -> None:
             case ast.Call(func=ast.Attribute(attr=name)) if name not in METHODS:
                 refuse(node, f"the method {name} is not known to the tracer, which knows {', '.join(METHODS)}")
             case ast.Call(func=func) if not isinstance(func, (ast.Name, ast.Attribute)):
-                refuse(node, "calls should name what they call")
+                refuse(node, "only a function or a method can be called, by its name")
     called = {id(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and id(node) not in called:

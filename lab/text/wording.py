@@ -66,7 +66,7 @@ class Wording:
         return answers.extract(text, representation, reading)
 
     def decided(self, text: str, representation: Representation) -> bool:
-        """Whether more text can change no reading of `text`."""
+        """Whether no further text can change any reading of `text`."""
         return answers.decided(text, representation)
 
     def remarks(self, text: str, problem: Problem) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def test_a_run_is_measured_resumed_and_compared_like_any_other(arguments, tmp_pa
     ("content", "said"),
     [
         ("def questions(seed): yield 1", "1 should be a pair of texts"),
-        ("def questions(seed): return []", "yields none"),
+        ("def questions(seed): return []", "yields no questions"),
         ("def questions(seed): return 1 / 0", "division by zero"),
         ("def question(seed): ...", "should have a function questions(seed)"),
         ("def questions(seed)", "SyntaxError"),

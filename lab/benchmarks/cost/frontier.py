@@ -1,7 +1,7 @@
 """What right answers cost in finished runs: accuracy against seconds and tokens, on the problems that all runs share.
 
-A way to answer is one samples file of a run: of an evaluation, of a model after its training, or of each variant of a
-cost comparison. Lengths are divided into those that its model was trained on and those beyond.
+A "way to answer" is one samples file of a run: that of an evaluation, of a model after its training, or of one variant
+of a cost comparison. Lengths are divided into those that the answering model was trained on and those beyond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Tables of accuracy against length, and against the samples seen, for runs of `lab.pretrain` or several seeds each."""
+"""Tables of accuracy against length, and against the samples seen, for runs of `lab.pretrain` and means over seeds."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -96,7 +96,7 @@ def by_metric(curves: Mapping[str, Curves], title: str, metric: str) -> Table:
 
 
 GOOD = 0.9
-"""The share of right answers from which on a length counts as learned."""
+"""A length counts as learned if at least this share of its answers is right."""
 
 
 def in_short(curves: Curves) -> list[str]:

@@ -34,8 +34,10 @@ PUBLISHED_NAMES = {published_name(task): task for task in TASKS.values()}
 def read_published(path: Path, tasks: Container[str] = TASKS) -> list[Problem]:
     """The problems of `tasks` in a published file, or in a file of evalchemy's or MarinSkyRL's rows.
 
-    Answers are computed exactly, because some published answers of sig are wrong (55445 as 5.544e4). Raises TaskError,
-    naming task, digits and text, if the file has none of these layouts.
+    Answers are computed exactly, because some published answers of sig are wrong (55445 as 5.544e4).
+
+    Raises TaskError if the file has none of these layouts, names an unknown task, or contains a text that is not a
+    question of its task.
     """
     groups = _texts(path)
     problems = []

@@ -46,7 +46,7 @@ def pick_problems(cells: Iterable[Cell], seed: int, per_range: int) -> list[Prob
 
 
 def pick_published(published: Sequence[Problem], cells: Iterable[Cell], per_range: int) -> list[Problem]:
-    """Like `pick_problems`, but takes the first problems of a file, each once. Raises TaskError if there are none."""
+    """Like `pick_problems`, but takes the first distinct problems of a file. Raises TaskError if there are none."""
     distinct = {_identity(item): item for item in reversed(published)}
     found = grouped(reversed(distinct.values()), lambda item: (task_of(item).key, item.length))
     problems = _even(cells, per_range, lambda cell, count: found.get((cell.task.key, cell.length), [])[:count])
@@ -120,5 +120,5 @@ def _identity(item: Problem) -> Identity:
 
 
 def has_enough(cell: Cell, answers: int) -> bool:
-    """Whether this many answers at one length are enough to tell more than luck (see ENOUGH)."""
+    """Whether this many answers at one length say more than luck would (see ENOUGH)."""
     return answers >= ENOUGH or 0 < answers == len(distinct_problems(cell, "test", 0, ENOUGH))

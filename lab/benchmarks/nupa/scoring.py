@@ -79,7 +79,7 @@ class Nupa(Benchmark[Problem]):
         if window is not None:
             needs = [engine.tokens_needed(*self.wording.example(item)[:2]) or 0 for item in self.problems]
             if min(needs) > window:
-                raise TaskError(f"no problem fits a window of {window} tokens; one needs {min(needs)}")
+                raise TaskError(f"no problem fits a window of {window} tokens; the shortest needs {min(needs)}")
             fits = [need <= window for need in needs]
             pairs = list(zip(self.problems, fits, strict=True))
             self.left_out.update(task_of(item).key for item, fitting in pairs if not fitting)

@@ -82,7 +82,7 @@ def change_table(rows: Sequence[Change], title: str) -> Table:
 
 
 def by_training(cells: Iterable[Cell]) -> Callable[[Task, int], str]:
-    """Tells TRAINED from LONGER problems. `cells`: the training problems' tasks and lengths."""
+    """A `range_of` for `changes` that gives TRAINED or LONGER. `cells`: the tasks and lengths of training."""
     longest: dict[str, int] = {}
     for cell in cells:
         longest[cell.task.key] = max(cell.length, longest.get(cell.task.key, 0))
@@ -251,7 +251,7 @@ def tasks(*summaries: NupaSummary) -> list[Task]:
 
 
 def _answered(summaries: Mapping[str, NupaSummary]) -> Iterator[tuple[str, str, TaskSummary]]:
-    """The key of each task with each model that was asked it, by label, and the summary of its answers."""
+    """For each task and each model that was asked it: the task's key, the model's label, the summary of its answers."""
     for task in tasks(*summaries.values()):
         for label, summary in summaries.items():
             if task.key in summary:

@@ -43,7 +43,7 @@ def ask(text: str, max_tokens: int) -> Request:
 
 
 def as_integer(text: str) -> str | None:
-    """The text, if it is just an ASCII integer, or None. (int() also accepts 1_000 and the digits of other scripts.)"""
+    """The text itself if it is an ASCII integer, or else None. (int() also reads 1_000 and digits of other scripts.)"""
     return text if INTEGER.fullmatch(text) else None
 
 

@@ -11,7 +11,8 @@ from lab.errors import RuleError
 from lab.text.rulebook import CALLS, Rule, calls_rule
 
 MOST_STEPS = 100_000
-"""A rule that runs more statements than this is assumed never to end; the lab's longest problem needs an eighth."""
+"""A rule that runs more statements than this is assumed never to end; no problem of the lab needs more than an eighth
+of them."""
 DEEPEST = 100
 """The most calls that may be nested."""
 MOST_DIGITS = 4000
@@ -46,7 +47,7 @@ class Step(NamedTuple):
 
 
 Watch: TypeAlias = Callable[[Step, Names], None]
-"""Called with each step and the dictionary of names; if it changes the dictionary, the rule continues with that."""
+"""Called with each step and the dictionary of names. If it changes them, the rule continues with the new values."""
 
 
 def execute(rule: Rule, operands: Sequence[str], watch: Watch | None = None) -> list[Step]:
@@ -57,7 +58,7 @@ def execute(rule: Rule, operands: Sequence[str], watch: Watch | None = None) -> 
         operands: the values of its parameters, as text.
         watch: called at each step; see `Watch`.
 
-    Raises RuleError, naming the rule, if it takes another number of operands, fails on these, or does not end.
+    Raises RuleError, naming the rule, if it takes a different number of operands, fails on these, or does not end.
     """
     run = Interpreter(rule, watch)
     run.call(rule.entry, operands)

@@ -2,10 +2,10 @@
 
 The rule is run by walking its syntax tree (execution.py). Each step is written down at one of five levels of detail:
 
-full     every statement, the values that it used and its result (full_trace.py)
-values   what each statement looked up in texts and assigned (short_trace.py)
-state    the same for each iteration of a loop, only for names that are still needed (short_trace.py)
-bare     the same without names, and without what follows from the question or the rule (short_trace.py)
+full     every statement, the values that it used and its result (full.py)
+values   what each statement looked up in texts and assigned (short.py)
+state    the same for each iteration of a loop, only for names that are still needed (short.py)
+bare     the same without names, and without what follows from the question or the rule (short.py)
 answer   nothing
 
 Every line is true, and a trace can be read back: its lines and the rule determine every step and every value. At bare,
@@ -56,7 +56,7 @@ def trace(rule: Rule, operands: Sequence[str], detail: Detail = "full") -> Trace
         operands: the values of its parameters, as text.
         detail: how much of each step is written (see the levels above).
 
-    Raises RuleError, naming the rule, if it takes another number of operands, fails on these, does not end, or has
+    Raises RuleError, naming the rule, if it takes a different number of operands, fails on these, does not end, or has
     values that could not be read back.
     """
     writing = writer(rule, detail)
@@ -123,7 +123,7 @@ def check_readable(rule: Rule, operands: Sequence[str], detail: Detail) -> None:
     """Raises RuleError, naming the rule, if its trace on these operands cannot be read back."""
     steps = read(rule, trace(rule, operands, detail).text, detail, operands)
     if detail != "answer" and list(map(content, steps)) != list(map(content, execute(rule, operands))):
-        raise RuleError(f"rule {rule.name}: a trace of rules.detail={detail} is read back as another execution")
+        raise RuleError(f"rule {rule.name}: a trace of rules.detail={detail} is read back as a different execution")
 
 
 def content(step: Step) -> tuple[object, ...]:

@@ -105,7 +105,7 @@ def test_what_its_rule_needs_more_room_for_than_the_window_is_left_out_and_count
         assert len(benchmark) == sum(need <= window for need in needs)
         assert benchmark.left_out.total() == len(problems) - len(benchmark)
         assert bool(benchmark.note) == (len(benchmark) < len(problems))
-    with pytest.raises(TaskError, match=f"no problem fits a window of 9 tokens; one needs {min(needs)}"):
+    with pytest.raises(TaskError, match=f"no problem fits a window of 9 tokens; the shortest needs {min(needs)}"):
         Nupa(problems, RuleFollowing(RulesConfig(window=9))).within_window(Follower(problems))
 
 
@@ -275,9 +275,9 @@ def test_answers_to_other_questions_are_not_taken_for_answers_to_these(tmp_path)
     run = Run.open(tmp_path / "run", "name: x\n")
     old, new = pick_problems(CELLS, 0, 4), pick_problems(CELLS, 1, 4)
     measure(Nupa(old), Oracle(old), run)
-    with pytest.raises(RunError, match="is not of the question that the run asks"):
+    with pytest.raises(RunError, match="is of a question that the run does not ask"):
         measure(Nupa(new), Oracle(new), run)
-    with pytest.raises(RunError, match="is not of the question that the run asks"):
+    with pytest.raises(RunError, match="is of a question that the run does not ask"):
         measure(Nupa(old[:5]), Oracle(old), run)
 
 

@@ -7,8 +7,8 @@ Their rules are more generous than the lab's in some ways and less in others:
              "answer". If there is none, the direct reading applies, and if that fails, the last line may be the answer.
              The thoughts of a model, up to <|end_think|>, are not part of the text.
     signs    the sign of an exponent is dropped, so 1.5e-8 is right if 1.5e8 is.
-    dlength  the difference of all digits together: 123/456 has the length of 12/3456. The lab's, like the paper's, adds
-             up the differences of the parts.
+    dlength  the difference between the total numbers of digits, so it is 0 for 123/456 and 12/3456. The lab, like the
+             paper, adds up the differences of the parts, which gives 2.
 
 Their public sources: eval/chat_benchmarks/NUPA/scorer.py at 7d62b1b (direct) and NUPA-Loose/scorer.py at 7d753d2
 (loose) in marin-community/evalchemy, and skyrl_gym/envs/nupa in marin-community/MarinSkyRL (loose).
@@ -70,7 +70,7 @@ def verdict(text: str | None, truth: str, answer_format: str, reading: Literal["
     Raises TaskError if there is no such format or if the truth does not have it.
     """
     if answer_format not in FORMATS or not _NUMBERS[answer_format].fullmatch(truth):
-        raise TaskError(f"{truth!r} is no answer of the format {answer_format}; formats are {', '.join(FORMATS)}")
+        raise TaskError(f"{truth!r} is not an answer in the format {answer_format}; formats are {', '.join(FORMATS)}")
     given = extract(text, answer_format, reading)
     wanted, parts = _parts(truth), _parts(given) if given else [""] * len(_parts(truth))
     digits = sum(map(len, wanted))

@@ -82,7 +82,7 @@ def test_an_answer_is_worth_what_it_is_worth_to_them(text, truth, form, exact, d
 
 @pytest.mark.parametrize("truth", ["", "abc123", "nan", "1.5", "12 "])
 def test_a_truth_of_another_format_is_refused(truth):
-    with pytest.raises(TaskError, match="is no answer of the format Integer"):
+    with pytest.raises(TaskError, match="is not an answer in the format Integer"):
         verdict("123", truth, N)
 
 
