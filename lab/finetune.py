@@ -94,7 +94,7 @@ def report(
     rows = changes(before, after)
     title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
     by_lengths = changes(before, after, by_training(config.data.cells))
-    table = trained_and_longer(by_lengths, title)
+    table = trained_and_longer(by_lengths, f"{title}: exact match, % (95 %)")
     run.write_json("summary", summary.to_json())
     run.write_text("table.md", f"{table.markdown()}\n{change_table(rows, title).markdown()}")
     figures.before_after(rows, title, run.figures / "before_after.png")

@@ -90,10 +90,12 @@ def by_training(cells: Iterable[Cell]) -> Callable[[Task, int], str]:
 
 
 def trained_and_longer(rows: Sequence[Change], title: str) -> Table:
-    """A row for each task, and a last one for all problems, with TRAINED and LONGER lengths side by side. Tasks that
-    gained beyond chance at either are highlighted."""
+    """Exact match in % (95 %) at TRAINED and at LONGER lengths, side by side, with the numbers of digits and n.
+
+    A row for each task, and a last one for all problems. Tasks that gained beyond chance at either are highlighted.
+    """
     parts = [name for name in (TRAINED, LONGER) if any(row.range == name for row in rows)]
-    columns = [text for name in parts for text in (f"{name} digits (n)", "before % (95 %)", "after % (95 %)")]
+    columns = [text for name in parts for text in (f"{name} (n)", "before", "after")]
     cells, better = [], set()
     for place, members in enumerate(grouped(rows, lambda row: (row.task, row.representation)).values()):
         found = {row.range: row for row in members}

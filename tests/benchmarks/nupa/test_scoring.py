@@ -93,7 +93,7 @@ def test_followed_rules_are_read_at_their_end_and_their_first_wrong_line_is_told
         assert summary["max_fraction"].first_errors["M"] == {"none": 4}
         table = all_tables({"model": summary})["first_errors_of_traces"]
         assert ("max_fraction", "model", "M", "4") in [row[:4] for row in table.rows]
-        with pytest.raises(RunError, match="not of the question that the run asks"):  # the rule has changed since
+        with pytest.raises(RunError, match="a question that the run does not ask"):  # the rule has changed since
             measure(Nupa(problems, RuleFollowing(RulesConfig(unit=1))), follower, run)
 
 
