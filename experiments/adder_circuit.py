@@ -6,8 +6,8 @@ Each RUN is a run directory of `lab.adder train`: of a tiny model with one head,
 by position and whose gates are hinges. The known circuit (hand-built, and found in other authors' trained models of 19
 to 49 parameters) attends 10 : 1 to the digits of this place and of the one before. It subtracts the digit written last,
 so that 10 (s + carry) - (carry before) is left, and subtracts 100 from that if it is beyond a step near 94-95. A tiny
-model normalizes what is left, so the script reads its direction, and no step. A tiny model's attention weights depend
-on tokens, so means over problems are shown, and the largest change of a weight.
+model normalizes what is left, so the script reads only its direction, and no step. A tiny model's attention weights
+depend on tokens, so their means over problems are shown, and the largest change of a weight.
 """
 
 import math

@@ -3,8 +3,8 @@
     python experiments/cost_at_scale.py [steps=N] [publish=true]
 
 Tokens are counted on the lab's own prompts with the models' own tokenizers: the problems of `configs/llama_lora.yaml`
-(all 53 tasks, S and M), in its steps of 64, as prefix trees of the micro-batch that costs least: in a larger one more
-tokens are shared, but attention covers more pairs of tokens. Operations follow from the shape of the model
+(all 53 tasks, S and M), in its steps of 64, as prefix trees, with the micro-batch that costs least. A larger one shares
+more tokens, but its attention covers more pairs of tokens. Operations follow from the shape of the model
 (experiments/shared/shapes.py). The rate of a GPU is its peak rate times a utilisation, which is an assumption and is
 shown in every row. Writes cost_at_scale.md to checkpoints/results/, or to experiments/results/ with publish=true.
 """
@@ -31,7 +31,7 @@ from lab.training.problem_sets import Rows, Selection, problem_set
 
 ROOT = Path(__file__).parents[1]
 PAPER, MANY = 51_200, 50_000_000
-"""Numbers of samples: 800 steps of 64 (Number Cookbook A.4.1), and as many as a pretraining has."""
+"""Numbers of samples: 800 steps of 64 (Number Cookbook A.4.1), and as many as in pretraining."""
 
 MICRO_BATCHES = (8, 16, 32, 64)
 
@@ -39,7 +39,7 @@ MICRO_BATCHES = (8, 16, 32, 64)
 class Device(NamedTuple):
     name: str
     operations: float
-    """A second."""
+    """Floating-point operations a second: the peak rate, or the measured one."""
     utilisation: float
     """The share of the peak rate that training reaches."""
     assumption: str

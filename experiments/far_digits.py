@@ -1,4 +1,4 @@
-"""What bounds the length that an adder reaches: how much far digits weigh, all together?
+"""What bounds the length that an adder reaches: how much all far digits together weigh?
 
     python experiments/far_digits.py [output=checkpoints] [lengths=10,20,50,100,200,500,1000] [sums=24] [publish=true]
 

@@ -7,8 +7,8 @@ Tunes SmolLM2-135M by configs/smollm2_graft_all.yaml, 16,000 problems of the ran
 graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks both tuned
 models the same test problems of all four ranges, `problems` for each task and range. The grafted model is asked with a
 bound on what far digits weigh together (engine.far_at_most), which is twice the digits of the longest training
-problems: 16 for tasks that are hard to NUPA, 40 for the others. The row `unbounded` asks it without. Other arguments go
-to `lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
+problems: 16 for the tasks that NUPA calls hard, 40 for the others. The row `unbounded` asks it without. Other arguments
+go to `lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
 
 Shows exact match by range and by kind of task, plain against grafted. Leaves tables and a heat map of every task and
 range.
@@ -36,7 +36,7 @@ CONFIG = ROOT / "configs" / "smollm2_graft_all.yaml"
 PLAIN = ["positions={kind: original}", "format={reverse: none, pad: none}"]
 TITLE = "SmolLM2-135M tuned on 16,000 problems of 53 tasks, ranges S and M"
 BOUNDS = ((16, HARD), (40, EASY))
-"""As how many far digits all of them weigh at most: twice the longest training lengths, 8 and 20 digits."""
+"""All far digits together weigh at most as much as this many: twice the longest training lengths, 8 and 20 digits."""
 NAMES = ("seed", "problems", "rows", "output")
 
 

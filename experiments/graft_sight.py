@@ -50,7 +50,7 @@ def draw(path: Path) -> None:
 
 
 def sight(words: Sequence[str]) -> list[bool]:
-    """Which tokens the last one sees."""
+    """For each token, whether the last one sees it."""
     spots = row_spots(words, 1, ordinary=True)
     return (hide(pairs(spots, WINDOW), spots)[0] != HIDDEN).tolist()
 

@@ -5,7 +5,7 @@
 
 SmolLM2-135M-Instruct gets adapters and is trained by TRL's GRPOTrainer: in each step it answers four problems eight
 times each, and answers that earn more than the mean of their eight become more likely. An answer earns 1 if it is right
-(lab.rewards.nupa) and its share of right digits besides (lab.rewards.nupa_digits), so a half-right answer counts too.
+(lab.rewards.nupa), plus its share of right digits (lab.rewards.nupa_digits), so a half-right answer counts too.
 
 Before and after training, the model is asked `n` test problems of each length, greedily: of the lengths that were
 trained on and as many beyond. Lengths that the lab never tests are left out, because all their problems are for
@@ -69,7 +69,7 @@ def train(job: Job, seed: int, folder: Path) -> None:
     trainer.train()
     tuned.save_pretrained(str(folder))
     description = folder / "adapter_config.json"
-    # PEFT records where the base model lay on this machine
+    # PEFT records the path of the base model on this machine
     description.write_text(json.dumps(json.loads(description.read_text()) | {"base_model_name_or_path": MODEL}))
     earned = [row["rewards/nupa/mean"] for row in trainer.state.log_history if "rewards/nupa/mean" in row]
     spent = {"seconds": time.perf_counter() - began, "processor_seconds": time.process_time() - clock}

@@ -2,11 +2,11 @@
 
     python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [publish=true]
 
-Measured for each model: how much of the means of ten digits at the tokens of a_k a helix and its controls explain, and
-how often the digit of the sum follows a digit that is put in along them (lab/probing/instruments/helix.py); how many of
-the hundred neurons that write the digit follow a rule, and how many digits are lost without the neurons whose rules
-hold (lab/probing/instruments/heuristics.py). Sums have as many digits as a model can add, three for SmolLM2, and k is
-the column below the highest.
+Measured for each model: how much of the mean vectors of the ten digits at the tokens of a_k a helix and its controls
+explain, and how often the sum's digit follows if another digit is patched in along them
+(lab/probing/instruments/helix.py); how many of the hundred neurons that write the digit follow a rule, and how many
+digits are lost without the neurons whose rules hold (lab/probing/instruments/heuristics.py). Sums have as many digits
+as a model can add, three for SmolLM2, and k is the column below the highest.
 
 `models`: run directories and names; by default adders of the zoo that TransformerLens opens. Leaves tables and a
 figure.
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 ZOO = ("zoo/adds-4-digits", "zoo/adds-10-without-locality", "zoo/adds-1000")
 LENGTHS = {"zoo/adds-4-digits": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
 LAYERS = 6
-"""The largest number of layers of a model in which digits are put in."""
+"""Digits are patched in at no more layers of a model than this."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A model writes the larger of two numbers, first digit first: at which digits does it go over to the wrong number?
+"""A model writes the larger of two numbers, first digit first: at which digits does it switch to the wrong number?
 
     python experiments/lost_maxima.py RUN [RUN ...] [longer_than=10]
 

@@ -25,7 +25,7 @@ from lab.probe import main as probe
 
 KINDS = ("smooth, by hand", "sharp, by hand", "trained")
 SHARP = ("sharp", "backup", "superposed", "leaning", "four layers")
-"""Words in the names of adders whose switches turn at once, so that no gradient passes them."""
+"""Words in the names of adders whose switches are steps, so that no gradient passes through them."""
 MEASURES = (
     "false alarms", "CPR", "CMD", "|cos|", "|cos| mended", "best random", "illusion unseen", "claimed before"
 )  # fmt: skip

@@ -130,7 +130,7 @@ def share(run: ScratchRun, digits: int, sums: int, copies: float, seed: int) -> 
 
 
 def limit(right: Callable[[float], float], start: float, most: float) -> float:
-    """The value, from `start` up, at which the share of right sums falls below a half; `most` if it does not before."""
+    """The value, from `start` up, at which the share of right sums falls below a half; `most` if it is never below."""
     low, high = start, 2 * start
     while right(high) >= 0.5:
         if high >= most:

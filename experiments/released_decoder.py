@@ -3,7 +3,7 @@
     python experiments/released_decoder.py [folder of the runs of scratch_grid.py formats_float]
 
 The released decoder reverses decimals once more for each token, so that three digits and more come out scrambled. It
-reads the question in the same way, and takes the sum of the scrambled numbers for the truth. Shows exact match of the
+reads the question in the same way, and takes the sum of the scrambled numbers to be right. Shows exact match of the
 answers of each run, of the same answers in that reading, and of a perfect model in that reading.
 """
 
@@ -38,7 +38,7 @@ def scrambled(number: str) -> str:
 
 
 def is_right_there(a: str, b: str, given: str, pad: bool) -> bool:
-    """Whether an answer counts as right when everything is read scrambled; `pad`: operands have decimals of one length.
+    """Whether an answer counts as right when everything is read scrambled; `pad`: operands have equally many decimals.
 
     An answer that is no decimal at all is wrong.
     """

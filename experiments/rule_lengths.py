@@ -59,7 +59,7 @@ def measure(samples: int, results: Results) -> None:
     for key, task in TASKS.items():
         base = key.replace("_easy", "").replace("_hard", "")
         if base != key and base in TASKS:
-            continue  # it shares the rule
+            continue  # both difficulties share a rule
         paper = published.get(key, {})
         row: list[str] = [key, paper.get("paper", "")]
         row.append("/".join(paper[f"released_{name}"] for name in SUMMARIES) if paper else "")
@@ -102,7 +102,7 @@ def tokens(text: str, tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def tokens_by_length(task: Task, samples: int, tokenizer: PreTrainedTokenizerBase) -> list[tuple[str, ...]]:
-    """A row a length: the mean tokens of the prompt, of a response at each detail, and of a direct answer."""
+    """A row for each length: the mean tokens of the prompt, of a response at each detail, and of a direct answer."""
     rows = []
     for length in COUNTED:
         items = drawn(task, length, samples) if length <= task.difficulty.longest else []
@@ -139,7 +139,7 @@ def longest_fitting(task: Task, samples: int, detail: Detail, tokenizer: PreTrai
 
 
 def draw(rows: list[tuple[str, ...]], path: Path) -> None:
-    """One line a cell of Table 19: what fits, by the paper, its released rules, and ours."""
+    """One line for each cell of Table 19: the lengths that fit, by the paper, its released rules, and ours."""
     figure, axes = plt.subplots(figsize=(6.4, 5.2), layout="constrained")
     places = range(len(rows))
     series = {

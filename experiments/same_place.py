@@ -4,7 +4,7 @@
 
 Evaluates runs of `experiments/finetune_swaps.py` (tuned on 1-3 digits) on 3 to 12 digits, the same problems for all:
 plain fine-tuning (FT), numbers from their lowest digit up (rev all), the same with the bias (same place), and the same
-with what the bias learned taken away. Every evaluation is a run of `lab.evaluate`; finished ones are not run again.
+with the learned bias set to zero. Every evaluation is a run of `lab.evaluate`; finished ones are not run again.
 Shows exact match and digit match, and the latter against FT (Student's interval over the seeds, paired); leaves a table
 and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """

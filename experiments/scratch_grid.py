@@ -5,9 +5,9 @@
 
 GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and prints more.
 Table and figure are named after GRID, or as `table` says; they go to results/ beside the runs, or to
-experiments/results/ with publish=true. Other keys belong to the runs' config; `output` is for all. Every run is a run
-of `lab.pretrain`, and finished runs are shown again.
-Shows mean exact match over seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems).
+experiments/results/ with publish=true. Other keys belong to the runs' config; `output` is the folder of the sweep and
+its runs. Every run is a run of `lab.pretrain`, and finished runs are shown again. Shows mean exact match over seeds
+(95 %, the wider of Student's over the seeds and Wilson's over their problems).
 """
 
 import json

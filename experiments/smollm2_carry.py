@@ -8,7 +8,7 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
     competence   exact match of 100 sums of 2 to 4 digits each, untouched and tuned
     discovery    for each length and each column into which something is carried, attributions rank all heads and MLPs
                  on 24 pairs, and the twelve largest are patched
-    test         on other pairs, the three heads that bring most of a carry about in discovery, and three other heads of
+    test         on other pairs, the three heads with the largest effect in discovery, and three other heads of
                  the same layers, are patched, both ways
     contents     what the first of the three heads holds, on other sums of three digits (head_contents.py among
                  lab/probing/instruments)
@@ -105,7 +105,7 @@ def competence(subject: Subject) -> dict[str, int]:
 
 
 def discovery(subject: Subject, length: int, column: int) -> dict[str, float]:
-    """The effect of the heads that attribution ranks first: the larger one of the two directions of the carry."""
+    """The effect of the heads that attribution ranks first: the larger of the two directions of the carry."""
     pairs = carry_only(length, column - 1, DISCOVERY, seed=1)
     exact = attribution.screen(subject, pairs, (EVERYWHERE,), SCREENED, batch_size=64).exact
     effects = np.nan_to_num(exact.value).max(0)
@@ -169,10 +169,10 @@ def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str
 
 @torch.inference_mode()
 def told(subject: Subject, head: Component, column: int, direction: Any) -> dict[str, list[int]]:
-    """Counts: right digits, digits that are right except for a wrong carry, and all digits. For the unchanged model, if
-    the head is told the true carry, if it is told the wrong one, and if the wrong one is written along a random
-    direction of its output. "slips mended": of the unchanged model's digits with a wrong carry, how many the true carry
-    mends."""
+    """Counts of right digits, of digits that are right except for a wrong carry, and of all digits: for the unchanged
+    model, if the head is told the true carry, if it is told the wrong one, and if the wrong one is written along a
+    random direction of its output. "slips mended": how many of the unchanged model's digits with a wrong carry the true
+    carry mends."""
     sums = drawn(subject, LENGTH, LEARNED + READ, TOLD)
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     carry, digit = sums.columns.carry[:, column], sums.columns.sum[:, column]

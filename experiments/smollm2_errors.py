@@ -2,7 +2,7 @@
 
     python experiments/smollm2_errors.py [tuned=checkpoints/smollm2_direct] [sums=48] [length=3] [publish=true]
 
-Answers are written greedily, token by token, with mean ablation where digits are predicted, and classed as
+Answers are written greedily, token by token, with mean ablation at the tokens that predict digits, and classed as
 `lab.evaluate` classes them (lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and
 `lab.probe` found: for a's digits, for b's digits, and for the carry. Controls are two heads that look at digits and are
 not used, and three other heads of their layer. Leaves a table in results/ beside the runs, or in experiments/results/

@@ -2,9 +2,9 @@
 
     python experiments/speed_data.py
 
-The mix is the paper's training mix: all 53 tasks, hard ones at 1-8 digits, easy ones at 1-20. The baseline makes the
-same four additions, and the split, in the obvious way: one at a time with the standard library (random, fractions,
-decimal, hashlib).
+The mix is the paper's training mix: all 53 tasks, hard ones at 1-8 digits, easy ones at 1-20. The baseline makes
+additions of the four representations, and their split, in the obvious way: one at a time with the standard library
+(random, fractions, decimal, hashlib).
 """
 
 import random
@@ -62,7 +62,7 @@ def obvious_additions(cells: list[Cell], seed: int) -> list[str]:
             else:
                 with localcontext(prec=250):
                     total = str((Decimal(a) + Decimal(b)).normalize())
-            if sha256("|".join(sorted((a, b))).encode()).digest()[0] >= 32:  # the split, as a set of its own needs it
+            if sha256("|".join(sorted((a, b))).encode()).digest()[0] >= 32:  # one in eight is not for training
                 texts.append(f"Add two numbers: {a} + {b} = {total}")
     return texts
 

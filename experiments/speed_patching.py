@@ -5,8 +5,8 @@
 Each head of SmolLM2-135M (270) is patched at all positions, in runs of 64 prompts by default: additions of three
 digits, half of them with a carry into the hundreds and half without, written with their answers. Stock is
 `transformer_lens.patching`, one pass a head; both are timed from the tokens to a margin for each head and prompt, the
-runs of sources included. One of the lab's savings is easy to do by hand: leaving out the tokens after the query. So the
-stock sweep is also timed on rows that are cut there, for one head of each layer.
+runs on the sources included. One of the lab's savings is easy to do by hand: leaving out the tokens after the query. So
+the stock sweep is also timed on rows that are cut there, for one head of each layer.
 """
 
 import sys
@@ -64,7 +64,7 @@ def main() -> None:
     heads = list(product(range(subject.layers), range(subject.heads)))
     with torch.inference_mode():
         contrast = Contrast(subject, pairs)
-        subject.logits(base)  # work that is done only once counts for neither
+        subject.logits(base)  # work that is done only once is not timed for either
         began = time.perf_counter()
         ours = our_margins(contrast, heads)
         lab = (time.perf_counter() - began) / len(heads)

@@ -1,5 +1,5 @@
 """How fast a model from scratch trains: with the head and the last feed-forward at labels alone, with torch.compile,
-and with attention that is not fused, which the lab takes for compiled training on a CPU.
+and with attention that is not fused, which the lab uses for compiled training on a CPU.
 
     python experiments/speed_pretraining.py [steps] [config ...]
 

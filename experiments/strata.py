@@ -1,4 +1,4 @@
-"""Models that add or subtract, asked for long carries and very different lengths (lab/numbers/additions.py).
+"""Models that add or subtract, tested on long carries and very different lengths (lab/numbers/additions.py).
 
     python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
 

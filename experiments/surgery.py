@@ -1,13 +1,13 @@
-"""What fails first beyond the lengths of training: the alignment of digits, the carry, or the reading of both?
+"""What fails first beyond the lengths of training: the alignment of digits, the carry, or what reads both?
 
     python experiments/surgery.py [seeds=[0]] [only=[rope]] [publish=true] [key=value ...]
 
 Trains the models of configs/sweeps/surgery.yaml. At lengths outside training, it gives each model what it would need:
 its alignment heads get the digits that they look at inside training, or the stream gets the true carry, in the
-direction that holds it inside training, or both; or attention to needless digits is removed. Wrong operations are the
-controls (lab/probing/instruments/surgery.py). Digits are predicted after the right ones before them. Finished runs are
-not repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
-experiments/results/ with publish=true.
+direction that holds it inside training, or both; or attention to digits that are not needed is removed. Wrong
+operations are the controls (lab/probing/instruments/surgery.py). Digits are predicted after the right ones before them.
+Finished runs are not repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside
+the runs, or in experiments/results/ with publish=true.
 """
 
 # %%

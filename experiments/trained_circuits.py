@@ -47,7 +47,7 @@ def nodes(subject: Subject, pairs: Pairs) -> frozenset[Component]:
     every = [group[0] for group in ablation.components(subject)]
 
     def off(circuits: Sequence[frozenset[Component]]) -> list[float]:
-        """The worse of both tests, in both ways of the carry."""
+        """How far the worse of both tests is off, in both directions of the carry."""
         sets = [part for circuit in circuits for part in (circuit, frozenset(every) - circuit)]
         patches = [patching.Patch(tuple(sorted(one)), EVERYWHERE) for one in sets if one]
         effect = patching.patch(subject, pairs, patches, "effect", {"patch": list(map(str, patches))}).effect.value
@@ -64,7 +64,7 @@ def nodes(subject: Subject, pairs: Pairs) -> frozenset[Component]:
 
 
 def wires(subject: Subject, pairs: Pairs) -> frozenset[tuple[str, str]]:
-    """Edges between heads, MLPs and the logits, by the names of sender and receiver; those of the embedding stay live.
+    """Edges between heads, MLPs and the logits, by the names of sender and receiver; those of the embedding are kept.
 
     The test is faithfulness under resampling. Raises what `edges.faithfulness` raises.
     """

@@ -121,7 +121,7 @@ def main(arguments: list[str]) -> None:
 
 
 def family() -> tuple[list[Rule], list[Rule]]:
-    """The rules of the training, and those held out. They are read as files are, so all of them can be followed."""
+    """The rules of the training, and those held out. They are read from files like a user's, so all can be followed."""
     seen, unseen = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for number, (x, y, picked, written) in enumerate(itertools.product(ABSENT, ABSENT, PICKED, WRITTEN)):
@@ -153,7 +153,7 @@ def numbers(purpose: str, index: int, longest: int, exactly: bool = False) -> tu
 
 
 def asked(rule: Rule, length: int, count: int, instead: Sequence[Rule] = ()) -> list[Item]:
-    """Test problems of a rule that none of the rules `instead` answers right."""
+    """Test problems of a rule that no rule in `instead` answers right."""
     found: list[Item] = []
     for index in itertools.count():
         a, b = numbers(f"test {rule.text} {length}", index, length, True)

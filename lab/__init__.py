@@ -32,7 +32,7 @@ def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> "list[Probl
 
 
 def evaluate(model: "Model | str", problems: "Sequence[Problem]") -> "Evaluation":
-    """What a model answers to problems, and how good that is: see `lab.api.evaluate`."""
+    """What a model answers to problems, and how good the answers are: see `lab.api.evaluate`."""
     return _api().evaluate(model, problems)
 
 
@@ -44,7 +44,7 @@ def probe(model: "Model | str", instruments: Sequence[str] = ("alignment",), **s
 def _api() -> Any:
     from lab.progress import quiet_libraries
 
-    quiet_libraries()  # before they are imported: some speak then
+    quiet_libraries()  # before the libraries are imported, because some of them print on import
     from lab import api
 
     return api

@@ -5,14 +5,14 @@
     lab adder leaderboard [FOLDER ...] [out=leaderboard] [seconds=600]
 
 `train` trains a small adder, or a group of them of which the best is kept, and writes it as a submission
-(<output>/<name>/submission.py). A run that was cut short goes on with resume=true and ends as if nothing had happened.
+(<output>/<name>/submission.py). If a run is killed, resume=true continues it, and it ends with the same result.
 
-`verify` tries a submission, one Python file, on the challenge's problems and validation layers. It exits with 0 if the
-submission qualifies, 1 if it does not, 2 if there is nothing to try. The file is untrusted code: it runs confined, in a
-process of its own, which writes its model down as a graph; the graph is judged and scored outside.
+`verify` tries a submission, one Python file, on the challenge's problems and validation layers. It exits with status 0
+if the submission qualifies, 1 if it does not, and 2 if there is nothing to try. The file is untrusted code: it runs
+confined, in a process of its own, which writes its model down as a graph; the graph is judged and scored outside.
 
-`leaderboard` does so with every submission below the given folders that has no verdict yet, and writes leaderboard.md
-and leaderboard.html.
+`leaderboard` tries every submission below the given folders that has no verdict yet, ranks all of them, and writes
+leaderboard.md and leaderboard.html.
 """
 
 import sys
@@ -34,13 +34,13 @@ class VerifyOptions(Section):
     """How a submission is tried."""
 
     seed: int | None = None
-    """Seed of the 10,000 random pairs; drawn if it is not given (2025 is public)."""
+    """Seed of the 10,000 random pairs; drawn if not given. The challenge's public seed is 2025."""
     seconds: int = Field(default=600, ge=1)
     """Seconds that the whole trial may take."""
     plain_loop: bool = False
     """Work out every problem token by token, however long it takes."""
     unconfined: bool = False
-    """Run it even if the system cannot confine it: only if you trust it."""
+    """Run the submission even if the system cannot confine it. Use this only if you trust the file."""
 
 
 class LeaderboardOptions(Section):
@@ -78,7 +78,7 @@ def train(arguments: Sequence[str]) -> None:
 
 
 def verify(arguments: Sequence[str]) -> None:
-    """Tries one submission and prints the verdicts. Exits with 0 if it qualifies, else with 1."""
+    """Tries one submission and prints the verdicts. Exits with status 0 if it qualifies, and with 1 if not."""
     from lab.smallest_adder.contract import read_submission
 
     files, options = read_options(VerifyOptions, arguments, "lab adder verify", __doc__ or "", "SUBMISSION")

@@ -60,7 +60,7 @@ class Model:
             question: an expression such as "12 + 34", "1.5e3 * 2.0e1" or "3/4 + 1/4", or the name of a task with its
                 operands, such as "max_integer 12, 34". A pretrained model continues any other text.
 
-        Raises TaskError for a question that the model has no words for.
+        Raises TaskError if a model with its own notation cannot read the question.
         """
         asked = read_question(question, self.tasks)
         if asked is not None:
@@ -74,7 +74,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model answered, and how good that is. `lab.evaluate` makes one."""
+    """What a model answered, and how good the answers are. `lab.evaluate` makes one."""
 
     model: str
     samples: Sequence[Sample]
@@ -199,13 +199,13 @@ def served(config: EvaluateConfig) -> Model:
     vLLM.
 
     Args:
-        config: its benchmark should be NUPA.
+        config: the config; its benchmark must be NUPA.
 
     Raises ConfigError for another benchmark, and ModelError if the engine cannot be made.
     """
     nupa = config.benchmark
     if not isinstance(nupa, NupaConfig):
-        raise ConfigError(f"benchmark.kind={nupa.kind}: only nupa has words for any question")
+        raise ConfigError(f"benchmark.kind={nupa.kind}: a model can be asked only with benchmark.kind=nupa")
     engine, description = open_engine(config.engine)
     name = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
     wording = Nupa.from_config(nupa.model_copy(update={"problems_per_range": 1}), config.seed, engine.format).wording
@@ -221,8 +221,8 @@ def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Proble
     Args:
         task: its key, such as add_integer; `lab list tasks` shows all 53.
         digits: the length of the longest operand.
-        n: how many.
-        seed: which ones.
+        n: how many problems.
+        seed: the seed from which they are drawn.
 
     Raises TaskError for an unknown task.
 
@@ -256,7 +256,7 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
         model: a model that `load` gave, or its name.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
         settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` stands for
-            `lengths`.
+            `lengths`; if it is given, `trained` is its maximum and `column` is 1 by default.
 
     Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
     exist.

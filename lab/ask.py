@@ -1,7 +1,7 @@
 """Ask any model one question, or several, one after the other.
 
     lab ask MODEL QUESTION [key=value ...]   answer one question
-    lab ask MODEL [key=value ...]            read questions, a line each, until an empty line
+    lab ask MODEL [key=value ...]            read questions, one per line, until an empty line
 
 MODEL is a run directory of finetune, pretrain or adder, a folder, a name on the model hub, an embedded model, one of
 the zoo (`lab list models`), or a config of evaluate, such as nupa_endpoint for a model behind an endpoint. QUESTION is
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise ConfigError("attention=true looks inside a model, which an endpoint does not show")
     from lab.progress import quiet_libraries
 
-    quiet_libraries()  # before they are imported: some speak then
+    quiet_libraries()  # before the libraries are imported, because some of them print on import
     model = opened(words[0], options)
     look = attention(words[0]) if options.attention else None
     if len(words) == 2:
@@ -66,7 +66,7 @@ def opened(name: str, options: AskOptions) -> "Model":
 
 
 def questions() -> Iterator[str]:
-    """Lines of the terminal, or of a pipe, up to the first that is empty."""
+    """The lines of the terminal or of a pipe, up to the first one that is empty."""
     while True:
         if sys.stdin.isatty():
             print("> ", end="", flush=True)
@@ -102,7 +102,7 @@ _NOTES = {
 
 
 def attention(name: str) -> Callable[[int, int], None]:
-    """Opens the model in TransformerLens; the function prints what its heads look at in a sum."""
+    """Opens the model in TransformerLens, and returns a function that prints what its heads look at in a sum."""
     from rich.console import Console
 
     from lab.probing.bridge import open_model

@@ -6,8 +6,7 @@
 
 CONFIG is a YAML file, or the name of a config that comes with the lab: smollm2_lora is configs/smollm2_lora.yaml.
 smoke=true shrinks the job to seconds, so that you see it run from end to end. --dry-run prints the resolved config and
-stops.
-`python -m lab.COMMAND` does what `lab COMMAND` does.
+stops. `python -m lab.COMMAND` does what `lab COMMAND` does.
 """
 
 import importlib

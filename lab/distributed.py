@@ -1,5 +1,5 @@
-"""One job in several processes, as started by `accelerate launch` or torchrun: which one this is, and how they exchange
-values.
+"""One job in several processes, started by `accelerate launch` or torchrun: which of them this process is, and how they
+exchange values.
 
 Every process runs the same command on the same config. Only the main process, number 0, prints and writes files. The
 expensive work is divided between the processes: batches of a training step and batches of questions.

@@ -43,11 +43,11 @@ class LabWarning(UserWarning):
 
 
 class DivergedError(LabError):
-    """A training whose loss is no longer a number."""
+    """A training whose loss or gradient is no longer finite."""
 
 
 def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command's ``main`` so that errors of the user end it without a traceback.
+    """Decorate a command's ``main`` so that errors that the user can correct end it without a traceback.
 
     For a `LabError`, each line of its text goes to stderr after ``error: ``, and the process exits with status 2. The
     same holds if the disk is full or read-only, or if there is not enough memory. A keyboard interrupt prints the notes

@@ -101,7 +101,7 @@ def evaluate(config: EvaluateConfig) -> None:
 
 
 def adder(config: EvaluateConfig) -> "tuple[Engine, str] | None":
-    """The engine of a smallest adder and its device, if the config names one; otherwise None."""
+    """The engine of a smallest adder and its device; None if the config does not name a smallest adder."""
     from lab.models.sources import resolve
     from lab.smallest_adder.asking import is_adder, open_adder
 

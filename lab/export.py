@@ -13,11 +13,11 @@ puts it on the Hugging Face hub too, in a private repository; `hf auth login` or
     to=scratch   a model from scratch, the only form that it has: lab.load and `lab ask` open it
     to=data      what a run or a config of finetune trains on, as text: TRL, axolotl and LLaMA-Factory read it
 
-FILE is a file of NUPA in the published layout, such as test.json of `lab evaluate ... export=nupa`. FOLDER gets it as
-evalchemy and MarinSkyRL have it:
+FILE is a file of NUPA in the published layout, such as test.json of `lab evaluate ... export=nupa`. FOLDER gets its
+problems in the layouts of evalchemy and MarinSkyRL:
 
     nupa.jsonl                           at most 100 problems of each task and length
-    nupa5k.jsonl, nupa5k_manifest.jsonl  5,000 problems, if there are as many
+    nupa5k.jsonl, nupa5k_manifest.jsonl  5,000 problems, if there are that many
     train.parquet                        all problems but these 5,000, to train on with rewards
 """
 
@@ -50,7 +50,7 @@ class ExportOptions(Section):
     """The dtype of the weights that are written. If not given, bfloat16; for a smallest adder, which cannot be rounded,
     float32. Adapters are merged in float32 and rounded once."""
     push: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$")
-    """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is made if it is not there."""
+    """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is created if there is none."""
 
 
 @exit_cleanly
@@ -61,12 +61,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise ConfigError("give a run and a new folder, such as: lab export checkpoints/smollm2_lora exported")
     source, folder = Path(words[0]), Path(words[1])
     if folder.exists():
-        raise ConfigError(f"{folder}: is there already; give the name of a new folder")
+        raise ConfigError(f"{folder}: exists already; give the name of a new folder")
     if source.suffix == ".json" and options.to:
         raise ConfigError(f"to={options.to}: a file of problems is written in all layouts at once, without to=")
     from lab.progress import quiet_libraries
 
-    quiet_libraries()  # before they are imported: some speak then
+    quiet_libraries()  # before the libraries are imported, because some of them print on import
     if options.push:
         _check_login()
     if source.suffix == ".json":
@@ -158,7 +158,7 @@ def _check_login() -> None:
         whoami()
     except Exception as error:  # the hub's client raises dozens of types
         reason = " ".join(str(error).split())[:160]
-        raise ConfigError(f"push: the hub does not know you; `hf auth login`, or set HF_TOKEN ({reason})") from None
+        raise ConfigError(f"push: the hub does not know you; run `hf auth login`, or set HF_TOKEN ({reason})") from None
 
 
 def _push(folder: Path, name: str, kind: str) -> None:

@@ -2,7 +2,7 @@
 
 Scores the untouched model on a test sample, trains adapters on a mixture of the tasks, and scores the tuned model on
 the same problems. Prints one table: for each task, exact match before and after with 95 % intervals, at trained lengths
-and at longer ones. Saves everything in a run directory, with a second table by range. If a run is killed, resume=true
+and beyond. Saves everything in a run directory, with a second table by range. If a run is killed, resume=true
 continues it, and it ends with the same result.
 """
 
@@ -86,7 +86,7 @@ def report(
 ) -> None:
     """Writes the summary, the table and the figure of what tuning changed, and prints them in short."""
     from lab.benchmarks.nupa import figures, in_short
-    from lab.benchmarks.nupa.tables import by_training, change_table, changes, trained_and_longer
+    from lab.benchmarks.nupa.tables import by_training, change_table, changes, trained_and_beyond
     from lab.benchmarks.results import VERSION, Summary
     from lab.drawing.lines import end, show
 
@@ -94,7 +94,7 @@ def report(
     rows = changes(before, after)
     title = f"{config.model.name}: NUPA before and after {config.training.max_steps} steps of LoRA"
     by_lengths = changes(before, after, by_training(config.data.cells))
-    table = trained_and_longer(by_lengths, f"{title}: exact match, % (95 %)")
+    table = trained_and_beyond(by_lengths, f"{title}: exact match, % (95 %)")
     run.write_json("summary", summary.to_json())
     run.write_text("table.md", f"{table.markdown()}\n{change_table(rows, title).markdown()}")
     figures.before_after(rows, title, run.figures / "before_after.png")

@@ -3,8 +3,9 @@
     lab probe CONFIG [key.sub=value ...]
     lab probe benchmark [CONFIG] [key.sub=value ...]
 
-Opens a run directory or a pretrained model in TransformerLens, checks that it computes what the model computes, and
-measures it with each instrument of the config: where its heads look, where the carry is, what changing either does.
+Opens a run directory or a pretrained model in TransformerLens, checks that the opened model computes the same as the
+original, and measures it with each instrument of the config: where its heads look, where the carry is, and what happens
+if either is changed.
 Writes every array with its axes and intervals (probe_<instrument>.json), tables, and one page with figures and
 attention patterns that opens offline. With resume=true, instruments that have finished are not run again. An instrument
 that fails does not stop the others, and is tried again.

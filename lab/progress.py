@@ -1,4 +1,4 @@
-"""What a user sees while a job runs: how far it is, how fast, how long it will take, and no output of libraries.
+"""What a user sees while a job runs: how far it is, how fast it is, and how long it will take. Libraries are silenced.
 
 On a terminal, this is a progress bar. In a file, a pipe or a SLURM job, it is a line from time to time, and the lines
 become rarer as the job goes on.

@@ -1,11 +1,11 @@
-"""Make one page that shows everything: it turns run directories into a static site that opens offline.
+"""Turn run directories into one page that shows everything: a static site that opens offline.
 
     lab report RUNS [RUNS ...] [out=FOLDER] [experiments=FOLDER] [watch=SECONDS]
 
 RUNS are run directories or folders of them. The site is one page (FOLDER/index.html) and files that it loads when they
 are needed; it needs no server and no network. If a run did not measure something, the page says so. Unfinished and
 damaged runs are listed as such. An existing site is replaced. With watch=30 it is written again every 30 seconds while
-a run is running, and its open pages follow.
+a run is running, and open pages update themselves.
 """
 
 import sys

@@ -6,8 +6,8 @@
     problems = rewards.problems("add_integer", digits=(1, 4), n=2048)
     GRPOTrainer("HuggingFaceTB/SmolLM2-135M-Instruct", rewards.nupa, GRPOConfig(...), problems).train()
 
-A reward depends only on the completion and on the problem's columns, which TRL passes on by name. `skyrl` reads the
-rows of MarinSkyRL, datasets.load_dataset("parquet", data_files="train.parquet").
+A reward depends only on the completion and on the problem's columns, which TRL passes on by name. `skyrl` is the reward
+for the rows of MarinSkyRL, which datasets.load_dataset("parquet", data_files="train.parquet") loads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def problems(
         task: the key of a task, or several, such as add_integer; `lab list tasks` shows all 53.
         digits: the shortest and the longest length.
         n: how many problems.
-        seed: which ones.
+        seed: the seed from which they are drawn.
         setting: base (raw text to continue), chat or api (messages).
 
     Raises TaskError for an unknown task.
@@ -72,7 +72,7 @@ def nupa_digits(completions: Sequence[Any], **columns: Any) -> list[float]:
 
 
 def skyrl(completions: Sequence[Any], reward_spec: Sequence[RewardSpec], **columns: Any) -> list[float]:
-    """MarinSkyRL's reward: 1 for a right answer in evalchemy's loose reading, otherwise 0.
+    """MarinSkyRL's reward: 1 for a right answer in evalchemy's loose reading, 0 for a wrong one.
 
     Args:
         completions: texts, or conversations that end with the model's message.

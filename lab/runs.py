@@ -262,7 +262,7 @@ class Run:
         _replace(self.path / file_name, text.encode())
 
     def record_environment(self, **facts: Any) -> None:
-        """Add `facts` to ``environment.json`` that only the command knows, such as ``device``."""
+        """Add facts that only the command knows, such as ``device``, to ``environment.json``."""
         self.write_json("environment", {**self.read_json("environment"), **facts})
 
     def finish(self) -> None:

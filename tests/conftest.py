@@ -9,14 +9,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("lab", deadline=None)  # a busy machine is no failure
+hypothesis.settings.register_profile("lab", deadline=None)  # tests must not fail because the machine is busy
 hypothesis.settings.load_profile("lab")
 # toy models gain nothing from a second thread, and threads of several processes wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # pytest-xdist would begin with the files of most tests, and end with one that has a single test of a minute
+    # pytest-xdist would begin with the files that have most tests, and end with one whose only test takes a minute
     config.option.loadscopereorder = False
 
 

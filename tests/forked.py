@@ -1,8 +1,8 @@
 """Commands of the lab as processes that may be killed, forked from one that has imported what they need.
 
-To import torch, transformers and trl takes a core ten seconds, several times what a toy run takes. A server, this file
-as a process, does it once for all tests of a pytest process. It is not multiprocessing's fork server, of which a
-process has one: that one is the sandbox's, whose submissions are held to a little memory.
+To import torch, transformers and trl takes ten seconds on one core, several times as long as a toy run. A server (this
+file, run as a process) imports them once for all tests of a pytest process. It is not multiprocessing's fork server: a
+process has only one, and the sandbox needs that one small, because it limits the memory of submissions.
 """
 
 import importlib
@@ -32,16 +32,16 @@ class Forked:
     def __init__(
         self, command: Sequence[str], log: Path, count: int = 1, fsdp: bool = False, kill: int | None = None
     ) -> None:
-        """What it says is appended to `log`, its errors to the same with ".err".
+        """The output is appended to `log`, and what goes to stderr to the same name with ".err".
 
-        `fsdp`: accelerate shards no model on a CPU, so here a CPU passes for a kind of device on which it does. `kill`:
-        all end without a word after that step of training.
+        `fsdp`: accelerate shards no model on a CPU, so the CPU is passed off as a device on which it does. `kill`: the
+        step of training after which all processes end abruptly.
         """
         self.args, self._log = list(command), log
         self._number = _ask("start", command=self.args, log=str(log), count=count, fsdp=fsdp, kill=kill)
 
     def poll(self) -> int | None:
-        """The highest status of its processes, None while one goes on."""
+        """The highest exit status of its processes; None while one of them is running."""
         return _ask("poll", number=self._number)
 
     def wait(self) -> int:
@@ -53,7 +53,7 @@ class Forked:
         _ask("kill", number=self._number)
 
     def kill_when(self, reached: Callable[[], bool], seconds: float = 120) -> None:
-        """As soon as that is so, without a word."""
+        """Kills the processes as soon as `reached()` is true, or after `seconds`."""
         deadline = time.monotonic() + seconds
         while not reached() and self.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -73,7 +73,7 @@ def start_logged(command: tuple[str, ...], log: Path, environment: Mapping[str, 
 
 @cache
 def _server() -> "subprocess.Popen[str]":
-    """It ends with this process, and what it has started with it."""
+    """The server. It ends with this process, and so does what it has started."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "160"}
     command = [sys.executable, "-m", "tests.forked"]
     return subprocess.Popen(

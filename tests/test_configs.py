@@ -60,7 +60,7 @@ def test_every_cell_of_a_shipped_sweep_is_a_config_of_its_command_and_its_direct
         if isinstance(config, PretrainConfig):
             notation = notation_of(config)
             longest = max(config.evaluation.lengths)
-            # of every problem the words can be had, hints too
+            # every problem can be written in words, with its hints
             problems = unseen_problems([Cell(task, longest) for task in chosen(config.data.tasks)], 0, 5)
             assert LengthCurves(problems, notation).requests()
 
@@ -82,7 +82,7 @@ def test_only_products_have_a_factor_of_few_digits():
 
 @pytest.mark.parametrize("schema", COMMANDS, ids=lambda schema: schema.__name__)
 def test_no_key_has_two_defaults(schema):
-    """Those of a section are its own: whoever sets one of its keys keeps what the help says of the others."""
+    """The defaults of a section are those of its keys: if one key is set, the others keep what the help says."""
     for line in help_text(schema).splitlines():
         key, _, default = line.partition(" = ")
         if ": mapping" in key and default.startswith("{"):
@@ -133,8 +133,8 @@ def test_a_command_starts_as_the_readme_says(command):
 
 
 LEARNED_LATE = 128_000
-"""Problems after which a seed of scratch_add was seen to add 4 digits, 96 % right, in float32 on one core; half of its
-training's learning rate was gone by then."""
+"""The number of problems after which a slow seed of scratch_add was measured to add 4 digits, 96 % right, in float32 on
+one core. By then, its learning rate had fallen by half."""
 
 
 def samples(config: PretrainConfig) -> int:

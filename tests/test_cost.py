@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def arguments(toy_model, tmp_path):
-    """The shipped config, cut down to a toy model, a few short problems and two rules of one line. In float32, as equal
-    texts are compared: a toy's next tokens are nearly as likely as each other."""
+    """The shipped config, cut down to a toy model, a few short problems and two rules of one line. In float32,
+    because texts must be equal, and a toy's likeliest tokens are nearly equally likely."""
     rules = tmp_path / "rules"
     rules.mkdir()
     (rules / "length_integer.py").write_text("def length(num):\n    return str(len(num))\n")
@@ -140,7 +140,7 @@ def sample(task: str, length: int, seconds: float, tokens: tuple[int, int], righ
 
 
 def test_the_figures_are_those_worked_out_by_hand():
-    # two additions and a maximum: directly one of them is right, with a rule two
+    # two additions and a maximum: one of the direct answers is right, and two of those with a rule
     direct = Variant(
         2,
         100,
@@ -177,13 +177,13 @@ def test_the_figures_are_those_worked_out_by_hand():
     assert found["tokens_per_pass"]["value"] == 3
     assert found["peak_bytes"] == 9
     assert found["tasks"]["add_integer"]["seconds_per_correct"]["value"] == 14
-    # where an addition is drawn twice, it may be the wrong one: no bound from above
+    # a bootstrap draw may hold the wrong addition twice, so there is no upper bound
     assert found["tasks"]["add_integer"]["seconds_per_correct"]["high"] is None
     assert found["tasks"]["add_integer"]["lengths"]["4"]["seconds_per_correct"] is None
     ratio = summary["ratios"]["rule following"]["direct"]
     assert ratio["overall"]["value"] == 20 / 4
     assert (ratio["tasks"]["add_integer"]["value"], ratio["tasks"]["max_integer"]["value"]) == (7, 3)
-    # of one maximum alone 3 times, of one addition alone at most 8 times
+    # a draw of the maximum alone has the ratio 3, and one of a single addition at most 8
     assert 3 <= ratio["overall"]["low"] < 5 < ratio["overall"]["high"] <= 8
     json.dumps(summary, allow_nan=False)
     tables = cost.all_tables(typed)

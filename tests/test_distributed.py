@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def second_of_two(monkeypatch):
-    """What a launcher tells the second process; there is no first one, so that nothing may wait for it."""
+    """What a launcher tells the second of two processes. There is no first one, so nothing may wait for it."""
     for name, value in (("RANK", "1"), ("LOCAL_RANK", "1"), ("WORLD_SIZE", "2")):
         monkeypatch.setenv(name, value)
 
@@ -49,7 +49,7 @@ def test_every_item_is_in_one_share(count, items):
 
 
 @pytest.mark.parametrize(("error", "heard"), [(RunError("in use"), ""), (ModelError("no GPU"), "error: no GPU\n")])
-def test_the_main_process_speaks_for_all_but_of_what_a_machine_lacks(second_of_two, capsys, error, heard):
+def test_only_the_main_process_speaks_except_about_what_a_machine_lacks(second_of_two, capsys, error, heard):
     @exit_cleanly
     def main() -> None:
         print("hello")
@@ -109,7 +109,7 @@ def test_the_shipped_launch_config_says_what_accelerate_knows():
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """A command in several processes: its status and what it printed."""
+    """Runs a command in several processes; returns its status and what it printed."""
     folder = tmp_path_factory.mktemp("logs")
 
     def run(count: int, command: list[str], **how) -> subprocess.CompletedProcess[str]:
@@ -120,14 +120,14 @@ def start(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(start, tmp_path_factory) -> Path:
-    """A model from scratch by one process."""
+    """The run of a model from scratch, trained by one process."""
     folder = tmp_path_factory.mktemp("runs")
     assert start(1, pretrain(folder, "whole")).returncode == 0
     return folder / "whole"
 
 
 def pretrain(tmp_path: Path, name: str, *more: str) -> list[str]:
-    """Random groups of digits and drawn positions, packed: whatever is drawn is drawn alike by any process."""
+    """A command with random groups of digits, drawn positions and packing: all processes must draw the same."""
     small = [
         "model.size=0.2M",
         "model.dtype=float32",

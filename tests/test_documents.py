@@ -1,4 +1,4 @@
-"""What the documents say that can be looked up."""
+"""What the documents say, so far as it can be checked."""
 
 import os
 import re
@@ -72,7 +72,7 @@ TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 SCHEMAS = {"sweep": SweepConfig, **{name: command.schema for name, command in SWEEPABLE.items()}}
 NOT_OF_THE_CONFIG = ("export=", "out=")
 ADDED_BY_TUTORIALS = ("gcd_integer", "[resting]")
-"""What the lab knows only after a tutorial was followed (tests/test_tutorials.py)."""
+"""What the lab knows only after a tutorial has been followed (tests/test_tutorials.py)."""
 
 
 def code(text: str) -> list[str]:
@@ -83,13 +83,13 @@ def code(text: str) -> list[str]:
 
 
 def commands(text: str) -> list[tuple[str, list[str]]]:
-    """Every command of the lab that a text names, with the words after it; in capitals are placeholders."""
+    """Every command of the lab that a text names, with the words after it. Words in capitals are placeholders."""
     found = [re.match(r"(?:[A-Z_]+=\S+ )?(?:lab |.*?-m lab\.)([a-z]+)\b(.*)", line) for line in code(text)]
     return [(match[1], words(match[2])) for match in found if match]
 
 
 def words(rest: str) -> list[str]:
-    """The words of a command; one that itself stands between quotes ends with the second of them."""
+    """The words of a command. If the command itself stands in single quotes, the closing one is removed."""
     return shlex.split(rest.removesuffix("'") if rest.count("'") % 2 else rest, comments=True)
 
 

@@ -226,7 +226,7 @@ def test_tables_read_from_disk_keep_their_order_and_hold_every_estimate_in_full(
     assert row["S n"] == "10"
 
 
-def test_a_resumed_run_may_reach_its_endpoint_otherwise_and_ask_nothing_else(tmp_path, capsys):
+def test_a_resumed_run_may_change_how_it_reaches_its_endpoint_but_not_what_it_asks(tmp_path, capsys):
     config = str(ROOT / "configs" / "two_integers.yaml")
     path = tmp_path / "run"
     Run.open(path, dump(load(EvaluateConfig, Path(config), [f"output={tmp_path}", "name=run"])))._held.close()

@@ -35,7 +35,7 @@ def committed() -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.py")), ids=lambda path: path.stem)
 def test_no_script_writes_into_the_committed_results_unless_it_is_asked_to_publish(path):
-    """Their folder is named once at most, to take_results, which gives it out with publish=true alone."""
+    """Scripts name that folder once at most, for take_results, which returns it only with publish=true."""
     tree = ast.parse(path.read_text())
     named = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == "results"]
     given = [

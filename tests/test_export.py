@@ -145,7 +145,7 @@ def test_what_is_exported_into_a_zoo_is_opened_by_its_name_there(tuned, tmp_path
         (["{coupled}", "out", "to=merged"], "use to=adapter"),
         (["{coupled}", "out", "to=gguf"], "use to=adapter"),
         (["{plain}"], "give a run and a new folder"),
-        (["{plain}", "."], "is there already"),
+        (["{plain}", "."], "exists already"),
         (["nowhere", "out"], "nowhere: not a run of lab finetune, lab pretrain or lab adder train"),
         (["{plain}", "out", "to=onnx"], "to"),
         (["{plain}", "out", "push=adds"], "push"),
@@ -276,7 +276,7 @@ def test_a_push_without_a_login_is_refused_before_anything_is_written(tuned, tmp
         main([str(tuned["plain"]), str(tmp_path / "out"), "push=me/adds"])
     told = capsys.readouterr().err
     assert (stopped.value.code, told.count("\n")) == (2, 1)
-    assert "the hub does not know you; `hf auth login`" in told
+    assert "the hub does not know you; run `hf auth login`" in told
     assert not list(tmp_path.iterdir())
 
 

@@ -1,4 +1,4 @@
-"""What the findings say that can be looked up: their front matter, commands, artefacts and key figures."""
+"""What the findings say, so far as it can be checked: their front matter, commands, artefacts and key figures."""
 
 import importlib
 import importlib.util

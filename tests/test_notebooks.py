@@ -1,4 +1,4 @@
-"""The notebooks are run as a reader would run them, and say what they say in the repository."""
+"""The notebooks are run as a reader would run them, and give the results that are stored in them."""
 
 import importlib.util
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_notebook_runs_and_its_answers_are_those_that_it_was_stored_with(file,
 
 
 def plain_answers(book: nbformat.NotebookNode) -> list[str]:
-    """What cells end with that is a truth or a word; figures differ a little from machine to machine."""
+    """The results of cells that are True, False or a text; figures differ a little from machine to machine."""
     texts = [
         output.data.get("text/plain", "")
         for cell in book.cells

@@ -182,7 +182,7 @@ def test_a_run_without_its_model_is_trained_anew_and_a_finished_one_is_shown(tmp
 
 
 def not_finite(where: str):
-    """The loss of a training, which at its third step, or validated, is no longer a number."""
+    """A loss that is not a number from the third step on, or only in validation, or only in its gradient (`where`)."""
     from lab.training.sequences import sequence_loss
 
     calls = []
@@ -190,7 +190,7 @@ def not_finite(where: str):
     def loss(model, inputs):
         total = sequence_loss(model, inputs)
         calls.append(model.training)
-        if where == "norm of the gradient" and sum(calls) > 4:  # zero, with a slope that is not finite
+        if where == "norm of the gradient" and sum(calls) > 4:  # adds zero, with a gradient that is not finite
             return total + (model.lm_head.weight.sum() * 0).sqrt()
         broken = not model.training if where == "validation loss" else sum(calls) > 4
         return total * (float("nan") if broken and where != "norm of the gradient" else 1)

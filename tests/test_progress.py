@@ -32,12 +32,12 @@ def test_lines_become_rarer_and_the_last_state_is_always_told(seconds, capsys):
             seconds[0] += 1
             bar.update(item, completed=done)
     lines = capsys.readouterr().out.splitlines()
-    assert 100 < len(lines) < 200  # of ten hours
+    assert 100 < len(lines) < 200  # in ten hours
     assert lines[0].startswith("samples  5/36,000")
     assert lines[-1].startswith("samples  35,999/36,000")
 
 
-def test_what_was_all_done_before_says_nothing(capsys):
+def test_a_job_that_was_already_done_says_nothing(capsys):
     with progress_bar() as bar:
         bar.add_task("samples", total=24, completed=24)
     assert capsys.readouterr().out == ""
@@ -49,7 +49,7 @@ def test_a_bar_fits_80_columns_with_all_its_words(monkeypatch, note):
     monkeypatch.setattr(lab.progress, "Console", lambda: console)
     with progress_bar() as bar:
         bar.update(bar.add_task("training", total=30_000, note=note), completed=30_000, note=note)
-    *_, last = console.export_text().split("training")  # each time that it was drawn
+    *_, last = console.export_text().split("training")  # one part for each time that it was drawn
     shown = f"training{last}".strip()
     assert len(shown) <= 80
     assert "30,000/30,000" in shown
@@ -62,7 +62,7 @@ def test_a_slow_job_has_seconds_for_a_rate():
 
 
 def test_a_command_hears_nothing_of_the_libraries_that_it_imports():
-    """bitsandbytes warns as it is imported on processors that it has no kernels for; warnings may come of any."""
+    """bitsandbytes warns when it is imported on a processor for which it has no kernels; any library may warn."""
     script = """
 from lab.progress import quiet_libraries
 quiet_libraries()

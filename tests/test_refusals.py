@@ -1,5 +1,5 @@
 """What cannot work is told in one line, with status 2, before torch is imported: a model takes seconds to load, and a
-long job may take hours to come to its mistake.
+long job may take hours to reach its mistake.
 """
 
 import json
@@ -28,7 +28,7 @@ for module, arguments in json.load(sys.stdin):
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory):
-    """Status and last words of each case, all of them in one process."""
+    """The exit status and stderr of each case, all of them in one process."""
     folder = tmp_path_factory.mktemp("refused")
     (folder / "file").touch()
     (folder / "almost").mkdir()

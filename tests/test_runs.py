@@ -139,7 +139,7 @@ def test_a_link_to_a_run_is_followed(path, tmp_path):
     assert Run(tmp_path / "disk" / "x").config == "name: y\n"
 
 
-def test_of_two_processes_that_start_one_run_the_second_is_refused(path):
+def test_the_second_of_two_processes_that_start_one_run_is_refused(path):
     Run.open(path, CONFIG).append("metrics", [{"step": 1}])
     with pytest.raises(OSError, match="not empty"):
         lab.runs._create(path, CONFIG, replace=False)
@@ -366,7 +366,7 @@ def test_an_interrupt_is_told_how_the_run_goes_on(path, resume, how):
 
 
 def test_what_a_disk_refuses_is_the_error_that_is_told(path, monkeypatch):
-    """And not that the status could not be written either."""
+    """The error is not that the status could not be written either."""
 
     def refuse(descriptor: int) -> None:
         raise OSError(28, "No space left on device")

@@ -64,7 +64,7 @@ def held(tmp_path: Path) -> Path:
 
 
 def start_held(tmp_path: Path, *overrides: str, **environment: str) -> "subprocess.Popen[str]":
-    """A sweep both of whose first runs are at their fourth step, and stay there."""
+    """A sweep whose first two runs have reached their fourth step, and wait there."""
     held(tmp_path).touch()
     process = start(tmp_path, *overrides, **environment)
     until(lambda: len(steps(tmp_path, "toy_rope_0")) == len(steps(tmp_path, "toy_alibi_0")) == 4)
@@ -136,7 +136,7 @@ def test_a_sweep_that_was_killed_leaves_no_process_and_goes_on_with_the_same_com
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["goes on", "killed too"])
-def test_a_job_of_submitit_is_waited_for_where_the_sweep_was_killed_and_submitted_again_where_it_was_too(
+def test_a_job_of_submitit_is_waited_for_if_the_sweep_was_killed_and_submitted_again_if_the_job_was_killed_too(
     tmp_path, killed
 ):
     arguments = [REHEARSED, "seeds=[0]"]
@@ -167,7 +167,7 @@ def test_a_job_that_is_out_of_minutes_is_queued_again_and_goes_on_where_it_was(t
 
 @pytest.mark.slow
 def test_the_same_sweep_goes_to_slurm_and_a_sweep_that_was_killed_finds_its_jobs_in_the_queue(tmp_path):
-    """SLURM is played by three scripts: a queue that is a folder, with the states that sacct would tell."""
+    """Three scripts stand in for SLURM. Their queue is a folder, with the states that sacct would report."""
     programs = tmp_path / "bin"
     programs.mkdir()
     queue = tmp_path / "queue"

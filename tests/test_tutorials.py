@@ -31,7 +31,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def told(page: str) -> list[tuple[Block, str]]:
-    """Each block that is run, with what the page says that it prints; "" if it says nothing."""
+    """Each block that is run, with what it prints according to the page; "" if the page says nothing."""
     found = blocks(page)
     return [
         (block, after.text if after and after.language == "text" else "")
@@ -48,7 +48,7 @@ class Reader:
         self.environment = {**os.environ, "PYTHONPATH": f"{house}{os.pathsep}{folder}", "OPENAI_API_KEY": "none"}
 
     def run(self, block: Block) -> str:
-        """What the block prints; its last words on stderr if it fails."""
+        """What the block prints. If it fails, so does the test, with the end of its stderr."""
         if block.language == "python":
             return self._command([sys.executable, "-c", block.text])
         return "".join(self._line(line) for line in block.text.splitlines())

@@ -1,5 +1,5 @@
 """What scripts do with the heads of an opened model beyond the instruments of the lab: draw control groups, tell a head
-a carry, set how much attention heads give to digits that are not needed.
+a carry, and set how much attention heads give to digits that are not needed.
 
 Shapes: B sums, N sums, T tokens, Q columns and the end.
 """

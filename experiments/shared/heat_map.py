@@ -15,7 +15,7 @@ def heat_map(
 ) -> Any:
     """Draws shares (rows, columns), red for 0 and green for 1. Returns the image.
 
-    `size`: of the letters in the cells, in points; those of the rows' names are one larger. If not given, the style's.
+    `size`: the font size in the cells, in points; row names are one point larger. If not given, the style's sizes hold.
     """
     image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
     for row, line in enumerate(values):

@@ -1,4 +1,4 @@
-"""Runs of `lab evaluate` on all of NUPA, asked, read, and shown beside each other."""
+"""Starts runs of `lab evaluate` on NUPA, reads them, and shows them beside each other."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,9 +29,9 @@ def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[
     """A finished run of configs/nupa_smollm2.yaml. If it does not exist or is not finished, it is run.
 
     Args:
-        name: of the run directory.
-        model: the name of a model, or the folder of a tuning.
-        problems: how many, for each task and range.
+        name: the name of the run directory.
+        model: the name of a model, or the folder of a tuned one.
+        problems: how many problems to ask for each task and range.
         output: where run directories are.
         changes: further arguments of `lab evaluate`.
     """

@@ -1,1 +1,1 @@
-"""Configs: how they are read (`loading`) and what they may say (`schema`). Imports no torch."""
+"""Configs: how they are read (`loading`) and what they may contain (`schema`). Does not import torch."""

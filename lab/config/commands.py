@@ -1,6 +1,6 @@
-"""Which command a config belongs to, and which model it names. The config is what its YAML file says, not checked.
+"""Tells which command a config belongs to, and which model it names. The config need not be validated.
 
-Runs record their command. Config files do not, nor do runs of earlier versions. For those, the command follows from a
+Runs record their command. Config files and runs of earlier versions do not; for these, the command follows from a
 top-level key that only the configs of that command have.
 """
 
@@ -21,12 +21,13 @@ _OWN_KEYS = {
 
 
 def command_of(keys: Collection[str]) -> str | None:
-    """The command whose configs have these top-level keys; None if it cannot be told."""
+    """The command whose configs have these top-level keys; None if there is no such command."""
     return next((command for key, command in _OWN_KEYS.items() if key in keys), None)
 
 
 def model_of(config: Mapping[str, Any]) -> str:
-    """The name of a config's model; size and encoding of one from scratch; for a sweep, its command and its config."""
+    """The name of a config's model. For a model from scratch, its size and encoding; for a sweep, its command and the
+    name of its config."""
     if "command" in config:
         return f"{config['command']} {Path(str(config.get('config'))).stem}"
     engine = config.get("engine") or {}

@@ -39,7 +39,7 @@ class CostConfig(RunConfig):
     @model_validator(mode="after")
     def _on_one_device(self) -> Self:
         if self.direct.device != self.rule_following.device:
-            raise ValueError("direct.device should be rule_following.device: seconds only compare on one device")
+            raise ValueError("direct.device should equal rule_following.device: seconds only compare on one device")
         return self
 
     @model_validator(mode="after")

@@ -127,7 +127,7 @@ def _resolve(shape: Shape, defs: Shape) -> Shape:
 
 
 def _variants(shape: Shape, defs: Shape) -> dict[str, Shape]:
-    """The alternatives of a union that has a `kind`, by this kind; empty if `shape` is not such a union."""
+    """The alternatives of a union whose members have a `kind`, by their kind; empty if `shape` is no such union."""
     mapping = shape.get("discriminator", {}).get("mapping", {})
     return {tag: _resolve({"$ref": reference}, defs) for tag, reference in mapping.items()}
 

@@ -15,17 +15,17 @@ class LocalEngineConfig(Section):
 
     kind: Literal["local"] = "local"
     model: ModelConfig
-    """Its name may also be a run directory or a folder of adapters (PEFT)."""
+    """Its name may also be a run directory, a folder of adapters (PEFT), or a model of the zoo (`lab list models`)."""
     batch_size: int = Field(default=128, ge=1)
     speculation: int = Field(default=0, ge=0)
     """The most tokens that are drafted for a request in one forward pass; 0 turns drafting off. Drafts come from the
-    prompt and from earlier answers of the same group. They do not change any answer, except by rounding. They save time
-    if answers are long and repeat themselves, such as traces of rules, and if the device computes a few more tokens in
-    the same time; on a CPU they cost as much as they save."""
+    prompt, and from what requests of the same batch and group have written so far. They do not change any answer,
+    except by rounding. They save time if answers are long and repeat themselves, such as traces of rules, and if the
+    device computes a few more tokens in the same time; on a CPU they cost as much as they save."""
     far_at_most: int = Field(default=0, ge=0)
-    """A bound for this test alone on the joint weight of all far digits, as a number of such digits; 0 leaves the model
-    as it was trained. For models from scratch with a local encoding, and models tuned with positions.locality.far=seen
-    (findings F-043, F-072)."""
+    """A bound on the joint weight of all far digits, in this test alone: they weigh no more than this many of them
+    would. 0 leaves the model as it was trained. Works for models from scratch with a local encoding, and for models
+    tuned with positions.locality.far=seen (findings F-043, F-072)."""
 
 
 class EndpointConfig(Section):
@@ -46,8 +46,8 @@ class EndpointConfig(Section):
     timeout: float = Field(default=600, gt=0)
     """Seconds that one attempt may take."""
     longest_wait: float = Field(default=60, gt=0)
-    """The most seconds to wait between attempts, whatever Retry-After says; up to half of what it says is added at
-    random. Without it, waits are random and grow up to this."""
+    """The most seconds to wait between attempts. A longer wait that the server asks for (Retry-After) is cut to this;
+    then up to half of it is added at random. If the server asks for none, waits are random and grow up to this."""
     patience: float = Field(default=3600, gt=0)
     """The run ends if every request gets a rate limit error (429) for this many seconds."""
 
@@ -107,8 +107,8 @@ class NupaConfig(Section):
     rules: RulesConfig = RulesConfig()
     """Which rules to follow, if setting is rule_following."""
     shots: int = Field(default=0, ge=0, le=6)
-    """Solved examples before the question (5 in A.3.1). Each has a different length in S and M; none is a test
-    problem."""
+    """Number of solved examples before the question (5 in A.3.1). Their lengths are spread over the ranges S and M, and
+    none of them is a test problem."""
     surplus_tokens: int | None = Field(default=None, ge=0)
     """How many tokens an answer may have beyond the longest answer of its task and length. By default 8 in the base
     setting and 64 in the others; a model that thinks before it answers needs thousands."""

@@ -56,17 +56,17 @@ class LocalityConfig(Section):
     window: int = Field(default=1, ge=0)
     """How many places are visible on each side of the place that is written next."""
     operands: int = Field(default=2, ge=1, le=2)
-    """How many numbers come before an answer. Until the answer, tokens see no digits of other numbers: the digits of
-    operands see words and themselves."""
+    """How many numbers come before an answer. A token with fewer numbers before it sees words and itself, but no other
+    digits, not even those of its own number."""
     words: Literal["all", "last"] = "all"
-    """Which words the digits of an answer see. all: all before them. last: only the last one before the answer, which
-    has seen all others, and the first token of the text. What the answer knows of the question's wording then goes
-    through one token, so the wording cannot change a later digit."""
+    """Which words the digits of an answer see. all: all words before them. last: only the last word before the answer,
+    which has seen all others, and the first token of the text. What the answer knows of the question's wording then
+    goes through one token, so the wording cannot change a later digit."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"
     """What happens to digits outside the window. hidden: no token attends to them. seen: tokens may attend to them, and
-    each head of each layer learns how much to lower their scores, starting from 0. Needs words=all, layers left out."""
+    each head of each layer learns how much to lower their scores, starting from 0. Needs words=all, and no layers."""
     far_at_most: int = Field(default=0, ge=0)
     """With far=seen: a bound on the joint weight of all digits outside the window, as a number of such digits. However
     many there are, they weigh no more than this many would; 0 for no bound."""
@@ -93,7 +93,7 @@ class TextPositionsConfig(Section):
     kind: Literal["original", "nope", "alibi", "coupled"] = "original"
     """original: RoPE, as it was trained. nope: no rotation. alibi: no rotation, and slope times distance is subtracted
     from the scores (Press et al. 2022). coupled: RoPE in which a number counts as one token, whatever its length. A
-    token then sees all text before it, but only those digits whose place is close to the place of the digit that it
+    token then sees all words before it, but only those digits whose place is close to the place of the digit that it
     writes (lab/models/coupled.py)."""
     locality: LocalityConfig = LocalityConfig()
     """Which digits are visible with kind=coupled."""
@@ -145,8 +145,8 @@ class DataConfig(Section):
     variation: Variation = Variation()
     """Hard cases among the training problems of addition and subtraction (lab/numbers/additions.py)."""
     templates: Literal["benchmark", "many"] = "benchmark"
-    """How training problems are asked. benchmark: in NUPA's words. many: in words drawn for each problem from NUPA's
-    and those of lab/text/templates.py. Validation and test always use NUPA's words."""
+    """How training problems are asked. benchmark: in NUPA's words. many: in words that are drawn for each problem, from
+    NUPA's and from those of lab/text/templates.py. Validation and test always use NUPA's words."""
     curriculum: int = Field(default=1, ge=1)
     """Number of equal stages in which the lengths grow to the longest; 1 trains on all lengths from the first step."""
 
@@ -189,7 +189,7 @@ class ReplayConfig(Section):
     tokens: int = Field(default=0, ge=0)
     """Tokens of ordinary text in each forward pass; 0 for none."""
     every: int = Field(default=1, ge=1)
-    """Compare the predictions at one of every so many tokens of the text; 1 for all tokens."""
+    """Compare the predictions at one of this many tokens of the text; 1 compares them at all tokens."""
     weight: float = Field(default=1, gt=0)
     """Weight of the divergence from the untouched model, relative to the mean loss per answer token."""
 
@@ -287,9 +287,9 @@ class FinetuneConfig(RunConfig):
         tasks, direct = [item.key for item in chosen(self.data.tasks)], self.data.style == "direct"
         if self.data.variation != Variation() and not (direct and {*tasks} & {*VARIED}):
             what = f"data.variation needs direct answers and one of {', '.join(VARIED)} among data.tasks"
-            raise ValueError(f"{what}: use such a task, or leave it out")
+            raise ValueError(f"{what}: use such a task and data.style=direct, or leave data.variation out")
         if self.data.templates == "many" and not (direct and tasks == ["add_integer"]):
-            raise ValueError("data.templates=many needs integer addition: use data.tasks=[add_integer]")
+            raise ValueError("data.templates=many needs data.tasks=[add_integer] and data.style=direct")
         if (self.training.alignment.first or self.training.alignment.second) and not (
             plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):

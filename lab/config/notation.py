@@ -29,8 +29,8 @@ class FormatConfig(Section):
     """What is padded with zeros. operands: each part of an operand, to as many digits as in the longer operand. answer:
     each part of the answer, to as many digits as in the longer operand. all: both."""
     index_hints: Literal["none", "question", "both"] = "none"
-    """Put a token with the place before each group of digits (Zhou et al. 2024), in the question alone or in the answer
-    too."""
+    """Put a token that names the place before each group of digits (Zhou et al. 2024), in the question alone or in the
+    answer too."""
     largest_hint: int = Field(default=32, ge=1)
     """Places in hints are below this. During training, the places of each problem start at a random number that keeps
     them below it."""

@@ -87,9 +87,10 @@ class ScratchConfig(Section):
     """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
     for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""
     far_copies: float = Field(default=1, ge=1)
-    """With rope, relative or learned: during training, each digit whose position id is 4 or more away counts as so many
-    copies of itself (their logarithm is added to its score). The model learns to ignore far digits as if numbers were
-    that many times longer; how strongly, and in which heads, is learned. 1 changes nothing, and nor does the test."""
+    """With rope, relative or learned: during training, each digit whose position id is 4 or more away counts as this
+    many copies of itself (the logarithm of this number is added to its score). The model learns to ignore far digits as
+    if numbers were that many times longer; how strongly, and in which heads, is learned. 1 adds no copies. In the test,
+    each digit counts once."""
     far_at_most: int = Field(default=0, ge=0)
     """With rope, relative or learned: a bound on the joint weight of all digits whose position ids are 4 or more away,
     as a number of such digits. However many there are, they weigh no more than this many would; 0 for no bound.
@@ -116,7 +117,7 @@ class ScratchConfig(Section):
         if self.positions.kind == "abacus" and self.encoding != "learned":
             raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
         if self.positions.kind != "plain" and self.encoding == "nope":
-            raise ValueError(f"encoding=nope ignores position ids, so positions.kind={self.positions.kind} is useless")
+            raise ValueError(f"encoding=nope ignores position ids: use positions.kind=plain, not {self.positions.kind}")
         for key in ("locality", "window", "far_copies", "far_at_most"):
             changed = getattr(self, key) != type(self).model_fields[key].default
             if changed and self.encoding not in LOCAL_ENCODINGS:
@@ -138,7 +139,7 @@ _PRODUCT = "multiply_easy_integer"
 class PretrainingDataConfig(Section):
     tasks: Tasks = Field(default=["add_integer"])
     lengths: tuple[int, int] = (1, 8)
-    """The fewest and the most digits of training problems, both included."""
+    """The fewest and the most digits in training problems, both included."""
     factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)
     """The most digits of the second factor of multiply_easy_integer; 1 makes it a product by one digit."""
     style: Literal["notation", "rule_following"] = "notation"
@@ -148,7 +149,7 @@ class PretrainingDataConfig(Section):
     rules: RulesConfig = RulesConfig()
     """With style=rule_following: which rules are followed, and in what detail."""
     rule_shown: bool = False
-    """With style=rule_following: show the rule's text before the question. Otherwise a token names the task."""
+    """With style=rule_following: show the rule's text before the question. If not, a token names the task."""
     packing: int = Field(default=1, ge=1)
     """Problems in one sequence; there is no mask between them."""
     variation: Variation = Variation()
@@ -165,7 +166,7 @@ class PretrainingDataConfig(Section):
     @model_validator(mode="after")
     def _variation_of_additions(self) -> Self:
         if self.variation != Variation() and not {task.key for task in chosen(self.tasks)} & {*VARIED}:
-            raise ValueError(f"variation needs one of {', '.join(VARIED)} among tasks, or leave it out")
+            raise ValueError(f"variation needs one of {', '.join(VARIED)} among tasks: add one, or leave variation out")
         return self
 
     @model_validator(mode="after")
@@ -226,13 +227,14 @@ class InternalizeConfig(Section):
     """Stages of training in which traces lose their first lines (lab/training/internalizing.py)."""
 
     stages: int = Field(default=0, ge=0)
-    """How many stages follow the one of whole traces; 0 to remove nothing."""
+    """Number of stages that remove lines; 0 to remove nothing."""
     whole: int = Field(default=500, ge=1)
-    """How many steps train on whole traces before the first stage."""
+    """Number of steps before the first of these stages. Traces are then whole, except that removal smoothing takes
+    lines from 2 % of them."""
     every: int = Field(default=100, ge=1)
-    """How many steps a stage takes."""
+    """Number of steps of each stage. The last one goes on to the end of the training."""
     lines: int = Field(default=1, ge=1)
-    """How many more lines each stage removes."""
+    """How many more lines each stage removes than the one before it."""
 
 
 class PretrainTrainingConfig(TrainingConfig):
@@ -279,7 +281,9 @@ class PretrainConfig(RunConfig):
                 f"data.style=rule_following needs format.reverse=none or integer, not {self.format.reverse}"
             )
         if self.training.internalize.stages and not (followed and self.data.rules.detail != "answer"):
-            raise ValueError("training.internalize needs data.style=rule_following and a data.rules.detail with traces")
+            raise ValueError(
+                "training.internalize needs data.style=rule_following and a data.rules.detail other than answer"
+            )
         kind = self.model.positions.kind
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
@@ -292,7 +296,7 @@ class PretrainConfig(RunConfig):
                 what = "counts decimals and integer part as one number, starting from its end"
                 raise ValueError(f"model.positions.through_point {what}: use format.reverse=total and format.pad=all")
         if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
-            raise ValueError("evaluation.erase needs model.window, and no model.stick_breaking: some head sees all")
+            raise ValueError("evaluation.erase needs model.window and no model.stick_breaking, or some head sees all")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self

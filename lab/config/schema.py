@@ -1,6 +1,4 @@
-"""The sections that several configs share. A package receives its own section, never the whole config. Does not import
-torch.
-"""
+"""The sections that several configs share. Does not import torch."""
 
 from collections.abc import Collection
 from functools import partial
@@ -135,7 +133,8 @@ class RulesConfig(Section):
 
 
 class Variation(Section):
-    """Makes training problems of addition and subtraction harder than uniform digits are; others stay as they are."""
+    """Makes training problems of addition and subtraction harder than those with uniform digits. Problems of other
+    tasks stay as they are."""
 
     carries: float = Field(default=0, ge=0, le=1)
     """Share of problems in which many digits of the second number are 9 minus the digit of the first. How many is drawn
@@ -180,7 +179,7 @@ class TrainingConfig(Section):
     @classmethod
     def _below_one(cls, betas: tuple[float, float]) -> tuple[float, float]:
         if not all(0 <= beta < 1 for beta in betas):
-            raise ValueError("should be two numbers from 0 to below 1")
+            raise ValueError("should be two numbers, each at least 0 and below 1")
         return betas
 
     @model_validator(mode="after")
@@ -214,7 +213,7 @@ FolderName: TypeAlias = Annotated[str, AfterValidator(_a_folder_name)]
 
 
 class RunConfig(Section):
-    """The keys that the config of every command shares if it makes one run."""
+    """The keys that all configs of a single run share, whatever its command."""
 
     COMMAND: ClassVar[str]
     """The command that this config belongs to; its runs record it."""

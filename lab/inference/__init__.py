@@ -1,1 +1,1 @@
-"""Prompts in, completions and their cost out."""
+"""Engines: they turn prompts into completions, and measure what these cost."""

@@ -61,7 +61,7 @@ class EndpointEngine:
         """Does nothing: the endpoint applies the chat template."""
 
     def count_tokens(self, text: str) -> int:
-        """The number of characters. An upper bound for answers, whose characters are ASCII: none needs two tokens."""
+        """The number of characters: an upper bound for answers, because no ASCII character needs two tokens."""
         return len(text)
 
     def tokens_needed(self, prompt: Prompt, completion: str) -> None:
@@ -105,7 +105,7 @@ class EndpointEngine:
                 arrived.set()
                 if not self._reached and len(ready) == workers:
                     what = f"the endpoint {self.config.base_url} cannot be reached ({ready[i].api_error})"
-                    raise ModelError(f"{what}; is its server up, and engine.base_url right?")
+                    raise ModelError(f"{what}; is its server running, and is engine.base_url right?")
 
         try:
             async with self._client() as client, asyncio.TaskGroup() as group:
@@ -238,7 +238,7 @@ class EndpointEngine:
     def _refusal(self, status: int, reason: str) -> str:
         where, variable = f"the endpoint {self.config.base_url}", self.config.api_key_env
         if status in (402, 429):
-            return f"{where} accepts no request ({reason}); when it does again, run again with resume=true"
+            return f"{where} accepts no request ({reason}); later, give the same command with resume=true"
         if status == 404:
             return f"{where} has no model {self.config.model} ({reason}); see engine.base_url and engine.model"
         if variable is None:

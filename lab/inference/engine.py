@@ -123,7 +123,7 @@ class TokenizingEngine:
         return len(encode_prompt(prompt, self.tokenizer)) + self.count_tokens(completion) + 1
 
     def whole(self, prompt_ids: list[int], text: str) -> str:
-        """The text, with the tag that opens its thoughts if the prompt ended with this tag."""
+        """The text. If the prompt ended with the tag that opens thoughts, this tag is put before the text."""
         return f"<think>{text}" if opens_thoughts(prompt_ids, self.tokenizer) else text
 
 

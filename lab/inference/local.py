@@ -29,7 +29,8 @@ from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 
 _MOSTLY_RUNNING = 0.85
-"""Finished rows are removed from the cache when at most this share of the rows is still running; removing copies it."""
+"""Finished rows are removed from the cache when at most this share of the rows is still running. They are not removed
+at once, because each removal copies the cache."""
 _ROOM = 256
 """The most new tokens of each request for which the cache has room at first. Budgets may be thousands, but are rarely
 used up."""

@@ -107,8 +107,8 @@ def _layers(cache: DynamicCache) -> States:
 
 
 def _common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
-    """The beginning that all prompts share. It never is a whole prompt, because the logits after its last token are
-    needed.
+    """The beginning that all prompts share. It is never a whole prompt, because the logits after the last token of each
+    prompt are needed.
 
     In lexicographic order, the first and the last prompt share exactly what all prompts share.
     """

@@ -1,8 +1,8 @@
-"""Generation that drops tokens out of reach of the window, so that a token costs the same however long the trace is.
+"""Generation without the tokens that the window hides, so that a token costs the same however long the trace is.
 
 With `model.window`, a token sees at each layer only the tokens whose position ids are at most this far from its own.
-What the last layer computes for a token therefore depends only on tokens within as many windows as there are layers.
-All other tokens can be dropped before the token is computed; the logits are those of the whole row. In a trace whose
+What the last layer computes for a token therefore depends only on tokens within a distance of window x layers. All
+other tokens can be dropped before the token is computed, and the logits stay those of the whole row. In a trace whose
 lines have the ids of their places (lab/models/trace_places.py), the tokens that remain are the few lines around the
 current one and the digits of the operands at these places.
 

@@ -5,8 +5,8 @@ effects on all requests:
 
 pause         No request starts before the wait is over. Each request then waits a random time longer, up to half the
               wait, so that they do not all come back at the same instant.
-concurrency   The number of requests in flight is halved. It grows again with the answers: after as many answers as
-              there are places, by one (additive increase, multiplicative decrease, as in TCP: RFC 5681).
+concurrency   The number of requests in flight is halved. It then grows again by one after as many answers as there are
+              places (additive increase, multiplicative decrease, as in TCP: RFC 5681).
 backing off   If the server names no wait, or one that is too short, the wait doubles until a request is accepted.
 
 Requests that were in flight when the pause began count as one refusal, even if several of them are refused too.
@@ -24,7 +24,7 @@ class Throttle:
     """Lets requests to an endpoint start. All times are those of the event loop, in seconds."""
 
     def __init__(self, concurrency: int, longest_wait: float) -> None:
-        """`concurrency`: most requests in flight. `longest_wait`: the most seconds of a pause, before jitter."""
+        """`concurrency`: the most requests in flight. `longest_wait`: the most seconds of a pause, before jitter."""
         self._most, self._longest_wait = concurrency, longest_wait
         self.places = float(concurrency)
         """How many requests may be in flight; rounded down when it is used."""
@@ -66,7 +66,7 @@ class Throttle:
             began: when the request was sent.
             asked: how many seconds the server asks to wait; None if it does not say.
 
-        Returns how many seconds have passed since the first refusal, without any answer.
+        Returns how many seconds have passed since the first refusal after the latest answer.
         """
         now, doubled = _now(), 0.0
         if self._refused_since is None:

@@ -1,5 +1,5 @@
-"""Generation with vLLM, on GPUs or on a CPU. It needs an environment of its own (`make vllm`), because it wants older
-versions of some libraries than the lab.
+"""Generation with vLLM, on GPUs or on a CPU. It needs an environment of its own (`make vllm`), because it requires
+older versions of some libraries than the lab.
 
 Adapters stay apart from the weights, as LoRA requests. Models that vLLM would compute differently from the lab are
 refused before vLLM is imported: those with swapped tokens or positions, and those from scratch.
@@ -93,7 +93,8 @@ class VllmEngine(TokenizingEngine):
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. vLLM shares prefixes and forms batches itself; our batches only limit what a kill can lose."""
+        """See `Engine`. vLLM shares prefixes and forms batches itself. The batches here only limit how many answers are
+        lost if the process is killed."""
         left = iter([index for index in range(len(requests)) if index not in done])
         while batch := list(itertools.islice(left, self.config.batch_size)):
             began = time.perf_counter()

@@ -38,16 +38,16 @@ def export(run: Path, config: FinetuneConfig | PretrainConfig, to: str, made: Pa
         run: the run directory of lab.finetune or lab.pretrain.
         config: its config.
         to: scratch for a run of lab.pretrain; adapter, merged or gguf for one of lab.finetune.
-        made: where to write.
-        folder: what it will be called.
+        made: the folder to write into.
+        folder: what `made` will be renamed to; the exported model has the name of this folder.
         dtype: the dtype of the weights that are written, a key of DTYPES.
 
-    Raises ModelError if the run has no model, or if its network is not that of its base model, so that other programs
-    would compute something else.
+    Raises ModelError if the run has no model, if `to` is not for such a run, or if the run's network is not that of its
+    base model, so that other programs would compute something else.
     """
     scratch = isinstance(config, PretrainConfig)
     if not (run / "model" / ("config.json" if scratch else "adapter_config.json")).is_file():
-        raise ModelError(f"{run}: this run has no model; it was interrupted earlier, or does not train one")
+        raise ModelError(f"{run}: this run has no model; its training has not finished, or it does not train one")
     if scratch != (to == "scratch"):
         what, allowed = ("from scratch", "scratch") if scratch else ("tuned", "merged, gguf or adapter")
         raise ModelError(f"{run}: a model {what} is exported with to={allowed}")
@@ -66,7 +66,7 @@ def opened_as(folder: Path) -> str:
 
 
 def published(config: Any, name: str) -> Any:
-    """The config of a run under a new name, with the defaults of the keys that concern one machine or one start."""
+    """The config of a run under a new name. The keys that concern only one machine or one start have their defaults."""
     plain = {key: type(config).model_fields[key].default for key in ("output", "resume", "overwrite")}
     return config.model_copy(update={**plain, "name": name})
 

@@ -70,7 +70,9 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
             raise ModelError(f"{config.name}: only lab ask, lab.load, lab evaluate and lab adder open a smallest adder")
         folder = folder / "model"
         if not folder.is_dir():
-            raise ModelError(f"{config.name}: this run has no model; it was interrupted earlier, or does not train one")
+            raise ModelError(
+                f"{config.name}: this run has no model; its training has not finished, or it does not train one"
+            )
     _check_that_it_reads_text(config.name, folder)
     if not (folder / "adapter_config.json").is_file():
         return pretrained.load(config.model_copy(update={"name": str(folder)}) if is_run else config)
@@ -80,10 +82,10 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
 def bound_far(model: PreTrainedModel, at_most: int) -> None:
-    """Bounds how much all far digits weigh together, as `at_most` of them would.
+    """Bounds the joint weight of all far digits: they weigh no more than `at_most` of them would.
 
-    Raises ModelError for a model without such a bound: all but models from scratch with a local encoding, and models
-    that were tuned with positions.locality.far=seen.
+    Only models from scratch with a local encoding, and models that were tuned with positions.locality.far=seen, can
+    have such a bound. Raises ModelError for all others.
     """
     for module in model.modules():
         if isinstance(module, NumberLlama | SwappedLlama):

@@ -1,7 +1,7 @@
 """Attention of the nodes of a prefix tree, computed along their paths.
 
-A node attends only to itself and its ancestors. These are few: in batches of 32 to 64 problems, 94 to 98 of a hundred
-pairs of nodes are hidden. So the tree is cut into rows, each a part of one path, and scores are computed within rows.
+A node attends only to itself and its ancestors. These are few: in batches of 32 to 64 problems, 94 to 98 % of the pairs
+of nodes are hidden. So the tree is cut into rows, each a part of one path, and scores are computed within rows.
 
 Shapes: N nodes of a tree; B rows, each with Q queries (nodes of its own) and K keys (the nodes of its path up to the
 last query); H heads, G key-value heads, D width of a head; R = B x G matrices, one for each row and key-value head, P
@@ -108,8 +108,8 @@ def path_attention(
     Args:
         module: the attention layer.
         query: (1, H, N, D).
-        key: (1, G, N, D).
-        value: (1, G, N, D).
+        key: (1, G, N, D); with a cache, the keys in the cache come first.
+        value: like `key`.
         attention_mask: True for visible keys, (B, 1, Q, K), or what is added to the scores, (B, H, Q, K).
         scaling: factor on the products of queries and keys; 1 / sqrt(D) if not given.
         paths: the nodes of each row.

@@ -96,9 +96,10 @@ class LocalityBias(nn.Module):
     ) -> torch.Tensor:
         """What is added to the scores, (B, H, Q, K), or (B, 1, Q, K) if it is the same for all heads.
 
-        Signs are never far: coupled ids give them one id, and a model needs them from anywhere.
+        Signs (tokens that are not digits, such as "=") are never far: coupled ids give them all the same id, and a
+        model needs to see them from anywhere.
 
-        `visible_BQK`: which keys each query sees; `far_at_most` counts these. All if not given.
+        `visible_BQK`: which keys each query sees, all if not given; `far_at_most` counts only these.
         """
         device = positions_BQ.device
         slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=device)[:, None, None]
@@ -147,7 +148,7 @@ class RelativeKeys(nn.Module):
 
 
 class FireBias(nn.Module):
-    """f(psi(|i - j|) / psi(max(L, i))), psi(x) = log(c x + 1), f an MLP from 1 to 32 to H.
+    """f(psi(|i - j|) / psi(max(L, i))), with psi(x) = log(c x + 1) and an MLP f of 1 input, 32 hidden units, H outputs.
 
     c, L and f are learned and shared by all layers (FIRE-S). The width and initial values are those of the paper's
     code.
@@ -168,7 +169,8 @@ class FireBias(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Draw the MLP as torch does. With Llama's deviation of 0.02 in both layers, the bias would start near zero."""
+        """Draws the weights of the MLP from torch's default distribution. With Llama's standard deviation of 0.02 in
+        both layers, the bias would start near zero."""
         nn.init.constant_(self.c, self.initial_c)
         nn.init.constant_(self.threshold_scale, 1.0)
         for layer in (self.into_mlp, self.out_of_mlp):
@@ -197,8 +199,8 @@ class LearnedPositions(nn.Embedding):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Vectors (B, T, D) of ids (B, T). Raises ModelError for an id without an embedding.
 
-        During training on a GPU there is no check, because it would have to wait for the GPU; rows are checked before
-        the training instead.
+        There is no check during training on a GPU, because it would have to wait for the GPU, and none in compiled
+        code. Rows are checked before the training instead.
         """
         looked_at = input.device.type == "cpu" or not self.training
         if looked_at and not torch.compiler.is_compiling() and (largest := int(input.max())) >= self.num_embeddings:
@@ -210,9 +212,12 @@ class LearnedPositions(nn.Embedding):
 
 
 def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None, circle: int | None) -> torch.Tensor:
-    """Which keys are no signs, (B, 1, Q or 1, K). A query's first key, <begin>, is one. The others have its id; or if
-    ids wrap around, the id before that of the second key, the first digit: in training ids are shifted, and that of
-    <begin> is not."""
+    """Which keys are digits and not signs, (B, 1, Q or 1, K).
+
+    The first key of a query, <begin>, is a sign. The other signs have the same id as <begin>. If ids wrap around, they
+    have the id before that of the second key, which is the first digit: in training, the ids of all tokens except
+    <begin> are shifted.
+    """
     keys = positions_BK.shape[1]
     first_BQ = torch.zeros_like(positions_BK[:, :1]) if visible_BQK is None else visible_BQK.int().argmax(-1)
     first_BQ = first_BQ.expand(len(positions_BK), -1)

@@ -124,8 +124,8 @@ def position_ids(
         ids_BT: token ids.
         facts: the facts of the vocabulary.
         drawn_BN: what `draw` returned for a training batch; None outside of training.
-        row_length: how many tokens a row will have at its end, including padding; T if not given. Only randomised ids
-            without a draw depend on it.
+        row_length: how many tokens a row will have when it is complete, including padding; T if not given. Only
+            randomised ids without a draw depend on it.
     """
     match kind:
         case "plain":
@@ -190,7 +190,7 @@ def coupled(
     """Coupled ids, modulo `largest`.
 
     Between runs, the id is the offset of the problem; in a run, it is the offset + 1 + the number of digits before it.
-    <begin> and padding have 0. Offsets that are not given are 0. Words of traces have those of their lines
+    <begin> and padding have 0. Offsets that are not given are 0. Words of traces have the ids of their lines
     (`trace_places`).
     """
     ids = _written_before(ids_BT, facts) + facts.has_place[ids_BT]

@@ -56,7 +56,7 @@ class PrefixTree:
         }
 
     def visible(self) -> torch.Tensor:
-        """(T, T), True where the second node is the first one or an ancestor of it."""
+        """(T, T), True if the second node is the first one or an ancestor of it."""
         visible_TT = torch.eye(len(self.parents), dtype=torch.bool)
         for node, parent in enumerate(self.parents):
             if parent >= 0:

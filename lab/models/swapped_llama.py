@@ -159,7 +159,7 @@ class SwappedLlama(LlamaForCausalLM):
         paths: Paths | None = None,
         **others: Any,
     ) -> CausalLMOutputWithPast:
-        """Like the forward pass of LlamaForCausalLM, with these differences.
+        """The forward pass of LlamaForCausalLM with the swapped parts. `others` are its remaining arguments.
 
         Args:
             input_ids: (B, Q).

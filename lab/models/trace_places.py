@@ -1,16 +1,16 @@
 """Places of the words of a trace (lab/text/rule_notation.py): the line of the rule's loop, and the column in the line.
 
 A loop that handles one digit per pass handles place p in line p. So a word of line p has the coupled id of digits of
-place p, and a model finds the digits that a line needs where it looks for the line itself:
+place p, and a model finds the digits that a line needs at the id of the line itself:
 
     tokens    <begin>  8  2 <add>  5  =  8  5  3  1  ;  2 ""  3  0  ; answer is  3  3 <end>      28 + 5 = 33
     coupled         0  1  2     0  1  0  1  1  1  1  1  2  2  2  2  2      3  0  1  2     3      offset 0
     segments        0  1  1     2  2  3  4  5  6  7  3  4  5  6  7  3      4 15 15 15     0
 
-Lines are counted from "=", whose next line has 1, or from the word with which a function begins, whose own line has 0.
-Digits in quotes have the places of a number of their own. Segments tell the columns of a line apart: 3 for the word
-before the line, 4 for its first word, and so on up to 14; digits in quotes do not advance the column. The answer has
-15.
+Lines are counted from the latest "=", or from the latest word with which a function begins if that comes later. The
+line after "=" has the number 1; the line in which a function begins has 0. Digits in quotes have the places of a number
+of their own. Segments tell the columns of a line apart: 3 for the word before the line, 4 for its first word, and so on
+up to 14; digits in quotes do not advance the column. The answer has 15.
 
 Like those of numbers, these ids are causal: they follow from the tokens up to each word.
 
@@ -37,12 +37,12 @@ class TraceFacts:
     answer: int
     """The id of the word between a trace and its answer."""
     quote: int
-    """-1 if the vocabulary has no quotes."""
+    """The id of the quotation mark; -1 if the vocabulary has none."""
     equals: int
     enters_V: torch.Tensor
-    """Whether a function begins with the word."""
+    """Whether a function begins with each word."""
     digits_V: torch.Tensor
-    """How many digits the word has."""
+    """How many digits each word has."""
 
     @classmethod
     def of(cls, vocabulary: Sequence[str], equals: int, digits_V: torch.Tensor) -> "TraceFacts | None":

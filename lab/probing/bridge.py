@@ -2,8 +2,8 @@
 
 A subject is a bridge together with the way in which its model is asked for sums. Hook points have TransformerLens'
 names, such as blocks.3.attn.hook_pattern (B, H, T, T), blocks.3.attn.hook_z (B, T, H, head width),
-blocks.3.hook_resid_pre (B, T, D). Only activations that are asked for are kept: those of a small model for 64 prompts
-would already take gigabytes.
+blocks.3.hook_resid_pre (B, T, D). Only activations that are asked for are kept: all activations of even a small model
+for 64 prompts would take gigabytes.
 
 Shapes: B sums, T tokens, V words of the vocabulary, H heads, D width of the model.
 """
@@ -32,7 +32,7 @@ Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
 """The name of a hook point, and a function that replaces its activation: change(activation, hook=point)."""
 
 _EXAMPLES = ((12, 9), (358, 426), (95, 5))
-"""Sums with which a bridge is checked; they have several lengths, so that rows have padding."""
+"""Sums on which a bridge is checked. Their lengths differ, so that some rows have padding."""
 
 
 class Subject:
@@ -48,15 +48,16 @@ class Subject:
     def from_bridge(cls, opened: TransformerBridge, prompt: str = "{a} + {b} = ", name: str = "") -> "Subject":
         """Any TransformerBridge that has a tokenizer, such as `TransformerBridge.boot_transformers("gpt2")`.
 
-        `prompt`: a text with {a} and {b} in this order; the answer follows it as it stands, so a model that expects a
-        space before its answer should be given one at the end.
-        Raises ModelError for a bridge without a tokenizer, and TaskError for a prompt with other fields.
+        `prompt`: a text with {a} and {b} in this order. The answer follows it directly, so end it with a space if the
+        model expects one before its answer.
+        Raises ModelError for a bridge without a tokenizer, or with one in whose tokens digits cannot be located, and
+        TaskError for a prompt with other fields.
         """
         tokenizer: Any = opened.tokenizer
         if tokenizer is None:
             raise ModelError("this bridge has no tokenizer; give a writer of your own: Subject(name, bridge, writer)")
         subject = cls(name or str(opened.cfg.model_name), opened, TextSums(tokenizer, prompt))
-        subject.sums(_EXAMPLES)  # refuses a tokenizer in whose tokens digits cannot be found
+        subject.sums(_EXAMPLES)  # raises ModelError if digits cannot be located in tokens
         return subject
 
     @classmethod
@@ -78,8 +79,8 @@ class Subject:
         return Sums.of(self.writer, numbers)
 
     def logits(self, sums: Sums, hooks: Sequence[Hook] = ()) -> torch.Tensor:
-        """(B, T, V). The hooks are removed afterwards, even after an error. Gradients are recorded if torch records
-        them."""
+        """The logits (B, T, V). The hooks are removed afterwards, even after an error. Gradients are recorded unless
+        torch's gradient mode is off."""
         return self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=list(hooks))
 
     def activations(
@@ -100,9 +101,10 @@ class Subject:
 
 
 def open_model(name: str, template: str = "") -> Subject:
-    """A run directory of lab.pretrain or lab.finetune, a folder of adapters, or a pretrained model's name or folder.
+    """Opens a run directory of lab pretrain or lab finetune, a folder of adapters, or a pretrained model by its name or
+    folder.
 
-    `template`: how a pretrained model is asked (`TextSums`); models from scratch are asked in their notation.
+    `template`: how a pretrained model is asked (`TextSums`); models from scratch are asked in their own notation.
     Raises ModelError if the model is not available, or if the bridge does not compute what the model computes, and
     TaskError for a template with other fields.
     """

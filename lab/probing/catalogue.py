@@ -35,19 +35,19 @@ from lab.probing.pairs import Pairs, carry_only
 from lab.probing.positions import Sums
 
 _STRONGEST = 6
-"""Heads that are patched token by token and in pairs, and senders of paths."""
+"""Number of heads that are patched token by token and in pairs, and number of senders in path patching."""
 _STEPS = 5
 """Points of integrated gradients."""
 _EDGE_PAIRS = 16
 _OPENED = 3
-"""Heads whose contents are read."""
+"""Number of heads whose contents are read."""
 _HELIX_LAYERS = 6
 _NEGLIGIBLE = 0.05
-"""Only heads with a smaller effect than this are controls."""
+"""Heads with a smaller effect than this are the controls of path patching."""
 
 
 class Session:
-    """A model, the sums that it is asked, and what one instrument learns for the next."""
+    """A model, the sums that it is asked, and results that several instruments share."""
 
     def __init__(self, subject: Subject, config: ProbeConfig) -> None:
         self.subject, self.config, self.batch_size = subject, config, config.batch_size
@@ -85,7 +85,7 @@ class Session:
 
     @property
     def few_pairs(self) -> Pairs:
-        """The first of the pairs, for attributing edges: gradients of all edges are kept for each pair."""
+        """The first few pairs, for attributing edges: gradients of all edges are kept for each pair."""
         return self.pairs.part(slice(_EDGE_PAIRS))
 
     @cached_property
@@ -135,8 +135,8 @@ class Session:
 
     @cached_property
     def carry(self) -> surgery.CarrySite:
-        """Where the carry is: the subspace that exchanges it best. One that passes the tests of `illusion` comes before
-        one that does not. Models whose writes do not sum to the stream cannot be tested."""
+        """Where the carry is: the subspace that exchanges it best. Those that pass the tests of `illusion` come first.
+        If a model's writes do not sum to the stream, `illusion` cannot test it, and only the rate counts."""
         rates, subspaces = self.interchanged
         try:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
@@ -196,7 +196,8 @@ def _ablation(session: Session) -> list[Measured]:
 
 
 def _patching(session: Session) -> list[Measured]:
-    """All heads at all tokens at once. Only the strongest are patched token by token: a large model has many heads."""
+    """All heads, each at all tokens at once. Only the strongest heads are also patched token by token, because a large
+    model has many heads."""
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
     strongest = session.strongest_heads(_STRONGEST)
@@ -212,7 +213,7 @@ def _patching(session: Session) -> list[Measured]:
 
 
 def _path_patching(session: Session) -> list[Measured]:
-    """From the heads and MLPs whose patches do most; controls are heads whose patches do hardly anything."""
+    """Paths from the heads and MLPs with the largest effects of patching; controls are heads with hardly any effect."""
     subject, pairs = session.subject, session.pairs
     mlps = either_way(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value)
     effects = {Component("mlp", layer): float(mlps[layer, 0]) for layer in range(subject.layers)}
@@ -224,7 +225,7 @@ def _path_patching(session: Session) -> list[Measured]:
 
 
 def _head_contents(session: Session) -> list[Measured]:
-    """The contents of the heads that bring most of a carry about. Directions are learned on half of the sums."""
+    """The contents of the heads with the largest effects of patching. Directions are learned on half of the sums."""
     subject, column = session.subject, session.config.sums.column
     heads = session.strongest_heads(_OPENED)
     half = len(session.probed) // 2
@@ -263,7 +264,7 @@ def _fourier(session: Session) -> list[Measured]:
 
 
 def _helix(session: Session) -> list[Measured]:
-    """In at most `_HELIX_LAYERS` layers, because each layer takes a pass for each fit."""
+    """In at most `_HELIX_LAYERS` layers, because every layer takes a pass over the sums for each fit."""
     subject = session.subject
     layers = range(0, subject.layers, -(-subject.layers // _HELIX_LAYERS))
     column, seed = session.config.sums.column, session.config.seed

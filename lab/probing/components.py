@@ -9,8 +9,8 @@ Kind: TypeAlias = Literal["head", "mlp", "pre", "mid", "post"]
 
 
 class Component(NamedTuple):
-    """The output of a head before the output projection, what an MLP adds, or the stream before, within or after a
-    layer."""
+    """The output of a head before the output projection, what an MLP adds, or the residual stream before (pre), within
+    (mid) or after (post) a layer."""
 
     kind: Kind
     layer: int

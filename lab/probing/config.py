@@ -37,16 +37,17 @@ class SumsConfig(Section):
     lengths: list[int] = Field(default=[2, 3, 4, 5])
     """Numbers of digits at which alignment, destinations, surgery and remap are measured."""
     trained: int = Field(default=4, ge=2, le=LONGEST)
-    """A number of digits that the model can add. The other instruments use sums of this length, and what surgery gives
-    the model at other lengths is measured at this one."""
+    """A number of digits that the model can add. All other instruments use sums of this length, and surgery measures at
+    this length what it then gives the model at the others."""
     column: int = Field(default=2, ge=1)
     """The column whose digit and incoming carry are studied; 0 is the column of the ones."""
     stratum: Literal["uniform", "carries", "nines_short", "nines"] = "uniform"
     """The stratum from which the sums of each length are drawn (lab/numbers/additions.py)."""
     per_length: int = Field(default=100, ge=8)
     probed: int = Field(default=2000, ge=8)
-    """Sums that probes are trained and tested on. There should be many more than the stream is wide, and many more than
-    there are pairs of digits; with fewer, the control that reads only the operands looks worse than it is."""
+    """Number of sums for the instruments that fit something: probes, head_contents, helix and heuristics. It should be
+    much larger than the width of the residual stream and than the number of pairs of digits (100); with fewer sums, the
+    probe that reads only the operands, a control, looks worse than it is."""
     pairs: int = Field(default=100, ge=8)
     """Number of pairs of sums that differ only in the carry into `column`."""
 
@@ -60,7 +61,7 @@ class SumsConfig(Section):
     @model_validator(mode="after")
     def _column_of_the_sum(self) -> Self:
         if self.column >= self.trained:
-            raise ValueError(f"column should be below trained={self.trained}: sums have a carry into columns 1 and up")
+            raise ValueError(f"column should be below trained={self.trained}, the number of digits of both operands")
         return self
 
 
@@ -74,9 +75,9 @@ class ProbeConfig(RunConfig):
     """The instruments, in the order in which they measure."""
     sums: SumsConfig = SumsConfig()
     batch_size: int = Field(default=64, ge=1)
-    """Sums of a forward pass."""
+    """Sums per forward pass."""
     examples: int = Field(default=2, ge=0)
-    """Sums whose attention patterns are shown on the page."""
+    """Number of sums whose attention patterns are shown on the page."""
 
     @field_validator("instruments")
     @classmethod
@@ -95,11 +96,12 @@ class BenchmarkConfig(RunConfig):
     adders: list[str] = Field(default=[])
     """Names of the adders (lab/probing/benchmark/families); all of them if empty."""
     seeds: list[int] = Field(default=[1], min_length=1)
-    """Seeds of the adders: each rotates the stream and shuffles the heads. The lab's instruments were developed with
-    seed 0, so do not report it."""
+    """Seeds of the adders: each gives the residual stream another rotation and the heads another order. The lab's
+    instruments were developed on seed 0, so do not report scores on it."""
     pairs: int = Field(default=16, ge=4)
-    """Number of pairs that differ only in the carry. Pairs whose digits differ too: four times as many for tests, and
-    eight times as many to learn directions from."""
+    """Number of pairs that differ only in the carry. Directions are learned from eight times as many pairs whose digits
+    differ too, and tested on four times as many."""
     steps: int = Field(default=10, ge=2)
     """Number of points of integrated gradients."""
     das_steps: int = Field(default=30, ge=1)
+    """Steps of gradient descent of distributed alignment search (DAS)."""

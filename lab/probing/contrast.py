@@ -3,16 +3,16 @@
     m       logit of the source's digit - logit of the base's digit, at q_k
     effect  (m of the changed base - m of the base) / (m of the source - m of the base)
 
-An effect is 0 if nothing changes, and 1 if the base is answered like the source (Wang et al. 2022, arXiv 2211.00593;
-Heimersheim and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off. So each
-pair is run in both directions, and effects are reported for each direction of the carry into k.
+An effect is 0 if nothing changes, and 1 if the model answers the base like the source (Wang et al. 2022, arXiv
+2211.00593; Heimersheim and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off.
+So each pair is run in both directions, and effects are reported for each direction of the carry into k.
 
 The denominator is the mean over all pairs of a direction, because the difference of a single pair may be near 0. So
 effects are ratios of means, and their intervals are those of the numerator. If a model does not distinguish sources
-from bases in one direction, effects in this direction are nan; a model that does so in neither direction is refused at
-once.
+from bases in one direction, the effects in this direction are nan; if it does not in either direction, it is refused
+before anything is patched.
 
-Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, V words.
+Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, V words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,15 +38,15 @@ PLACES = ("a_k", "a_k-1", "b_k", "b_k-1", "operator", "equals", "q_k-1", "q_k")
 
 
 class Effects(NamedTuple):
-    """Effects, and what their size is measured against."""
+    """Effects, and the difference of margins in which they are measured."""
 
     effect: Measured
     gap: Measured
-    """The size of an effect of 1, in logits: m of the source - m of the base, by carry."""
+    """What an effect of 1 is in logits: m of the source - m of the base, for each direction of the carry."""
 
 
 class Contrast:
-    """Pairs in both directions, as sums of one subject. Rows end at the last token that predicts the digit."""
+    """Pairs in both directions, as sums of one subject. If the subject allows it, rows end at the last q_k."""
 
     def __init__(self, subject: Subject, pairs: Pairs) -> None:
         """Raises TaskError unless base and source have their digits at the same tokens and differ in the carry into
@@ -75,7 +75,7 @@ class Contrast:
         return len(self.base)
 
     def at_BT(self, place: str) -> torch.Tensor:
-        """Which tokens have a role, (B, T); none if a row has no such token up to q_k. Later tokens have no influence.
+        """Which tokens up to q_k have a role, (B, T); later ones have no influence. A row may have no such token.
 
         Raises TaskError for a name that is neither EVERYWHERE nor in PLACES.
         """
@@ -105,7 +105,7 @@ class Contrast:
         return self.effects_of_moves(name, axes, changed - self.corrupt_B[:, *[None] * len(axes)])
 
     def effects_of_moves(self, name: str, axes: Axes, moved: np.ndarray) -> Effects:
-        """Like `effects`, from what a change adds to the margins, (B, *axes)."""
+        """Like `effects`, but given `moved`, what a change adds to the margins, (B, *axes)."""
         gap = self._gap()
         scale_W = np.where(gap.low > 0, gap.value, np.nan)
         samples = self._apart(moved / scale_W[self.way_B][:, *[None] * len(axes)])
@@ -114,7 +114,7 @@ class Contrast:
     @torch.inference_mode()
     def check_competence(self, batch_size: int) -> None:
         """Raises ModelError if the subject's answer changes in neither direction of the carry, so that no patch could
-        have an effect. It takes two passes, which is little compared with a sweep."""
+        have an effect. This runs base and source once, which is little compared with a sweep."""
         for rows in batches(len(self), batch_size):
             Runs(self, rows, [], [])
         gap = self._gap()
@@ -124,7 +124,7 @@ class Contrast:
                 for way, value, low, high in zip(WAYS, gap.value, gap.low, gap.high, strict=True)
             )
             raise ModelError(
-                f"{self.subject.name}: the carry into column {self.column} changes nothing that it says "
+                f"{self.subject.name}: the carry into column {self.column} does not change its answer "
                 f"(logits, {shown}), so no patch can; it should be a model that can add these numbers"
             )
 
@@ -134,8 +134,8 @@ class Contrast:
 
     @torch.inference_mode()
     def _cut_after_query(self) -> None:
-        """Leaves out the tokens after the last q_k, which a causal model does not attend to, unless the model's
-        position ids depend on the length of a row, as randomised ones do."""
+        """Leaves out the tokens after the last q_k, because a causal model does not attend to them. They stay if the
+        logits would change, as with position ids that depend on the length of a row (randomised ones do)."""
         at, row = self.base.query_at_BK[:, self.column], slice(0, 1)
         base, source = (
             replace(sums, tokens_BT=sums.tokens_BT[:, : int(at.max()) + 1]) for sums in (self.base, self.source)
@@ -169,7 +169,8 @@ class Runs:
             base: the hook points whose activations are kept when the base runs.
             source: the hook points whose activations are kept when the source runs.
 
-        Raises ModelError for a hook point that does not exist, and if a layer reads more than the layer before it.
+        Raises ModelError for a hook point that does not exist, and if the last layer depends on more than the stream
+        before it.
         """
         self._subject, self._sums = contrast.subject, contrast.base.part(rows)
         self._at_B1 = self._sums.query_at_BK[:, contrast.column, None]
@@ -198,7 +199,7 @@ class Runs:
     def again(self, layers: range, hooks: Sequence[Hook], copies: int = 1) -> torch.Tensor:
         """The margins (C, B) of `copies` of the base's run with hooks, which form one batch (C B, T).
 
-        Only `layers` are computed. Earlier layers would only repeat what they did before.
+        Only `layers` are computed: the run starts from the stored stream before them, and later layers do nothing.
         """
         stream_BTD = self._streams[layers.start]
 
@@ -212,7 +213,7 @@ class Runs:
         return self._margin(logits, copies).reshape(copies, -1)
 
     def within(self, layer: int, names: Sequence[str], hooks: Sequence[Hook]) -> dict[str, torch.Tensor]:
-        """Activations by name, from a layer of the base's run with hooks. No other layer is computed."""
+        """Activations of one layer by name, in the base's run with hooks. No other layer is computed."""
         kept: dict[str, torch.Tensor] = {}
         self.again(range(layer, layer + 1), [*hooks, *_keeping(names, kept)])
         return kept
@@ -249,7 +250,7 @@ class Runs:
 
         outside = [block for number, block in enumerate(self._blocks) if number not in layers]
         for block in outside:
-            vars(block)["forward"] = hand_on  # setting it as usual would reach the module that the bridge wraps
+            vars(block)["forward"] = hand_on  # a plain assignment would go to the module that the bridge wraps
         try:
             yield
         finally:
@@ -271,7 +272,7 @@ def _keeping(names: Sequence[str], kept: dict[str, torch.Tensor]) -> list[Hook]:
     """Hooks that put activations into `kept`."""
 
     def keep(name: str) -> Hook:
-        # returning the activation makes the model go on with it; else it may go on with another view of the tensor
+        # return the activation, so that the model goes on with this very tensor and not with another view of it
         return name, lambda activation, hook: kept.setdefault(name, activation)
 
     return [keep(name) for name in names]

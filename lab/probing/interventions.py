@@ -1,10 +1,11 @@
-"""Hooks that change what a model computes, for `Subject.logits`, which removes them again.
+"""Hooks that change what a model computes. `Subject.logits` takes them, and removes them after the run.
 
-The residual stream of a layer is written at three sites: pre (before attention), mid (after it) and post (after the
-MLP). TransformerLens' blocks.N.hook_resid_mid is an alias of the MLP's input: what is written there never reaches the
-stream itself. So mid is written by changing what attention adds (found with version 4.3, and checked by tests).
+In each layer, the residual stream can be changed at three sites: pre (before attention), mid (between attention and the
+MLP) and post (after the MLP). In TransformerLens, blocks.N.hook_resid_mid is an alias of the MLP's input: a change
+there never reaches the stream itself. So a change at mid is made by changing what attention adds (this is so in version
+4.3, and tests check it).
 
-Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P places of each row.
+Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head, P places (token positions) in each row.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +23,9 @@ Change: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def residual(layer: int, site: Site, change: Change) -> list[Hook]:
-    """Hooks that replace the stream (B, T, D) by `change` of it, for everything that comes after.
+    """Hooks that replace the residual stream x (B, T, D) by `change(x)`, for everything that comes after.
 
-    If there are changes at pre and at mid of the same layer, list that at pre first, because mid starts from pre.
+    To change a layer at both pre and mid, list the hooks for pre first, because those for mid start from their result.
     """
     block = f"blocks.{layer}"
     if site != "mid":
@@ -44,7 +45,7 @@ def residual(layer: int, site: Site, change: Change) -> list[Hook]:
 def read_residuals(
     subject: Subject, sums: Sums, wanted: Sequence[tuple[int, Site]], hooks: Sequence[Hook] = ()
 ) -> dict[tuple[int, Site], torch.Tensor]:
-    """The stream (B, T, D) at each wanted layer and site."""
+    """The residual stream (B, T, D) at each wanted layer and site."""
     names = [f"blocks.{layer}.hook_resid_{site}" for layer, site in wanted]
     _, found = subject.activations(sums, names, hooks)
     return {place: found[name] for place, name in zip(wanted, names, strict=True)}
@@ -54,8 +55,8 @@ def read_residuals(
 def read_at(
     subject: Subject, sums: Sums, names: Sequence[str], at_BP: torch.Tensor, batch_size: int
 ) -> list[torch.Tensor]:
-    """The activation of each hook point at the places of each row, (B, P, ...), in float32 on the CPU. Rows of sums
-    without a place are meaningless."""
+    """The activation of each hook point at the places of each row, (B, P, ...), in float32 on the CPU. Values for a
+    place below 0 (there is no such token) are meaningless."""
     parts = []
     for rows in batches(len(sums), batch_size):
         _, found = subject.activations(sums.part(rows), names)
@@ -64,26 +65,26 @@ def read_at(
 
 
 def heads(layer: int, change: Change) -> Hook:
-    """A hook that replaces the outputs of the heads before the output projection, (B, T, H, Z)."""
+    """A hook that changes the outputs of a layer's heads, (B, T, H, Z), before the output projection."""
     return f"blocks.{layer}.attn.hook_z", lambda z_BTHZ, hook: change(z_BTHZ)
 
 
 def pattern(layer: int, change: Change) -> Hook:
-    """A hook that replaces the attention patterns, (B, H, T, T); the row of each query sums to one."""
+    """A hook that changes a layer's attention patterns, (B, H, T, T); the row of each query sums to one."""
     return f"blocks.{layer}.attn.hook_pattern", lambda pattern_BHTT, hook: change(pattern_BHTT)
 
 
 def said_digits(
     subject: Subject, sums: Sums, column: int, hooks: Callable[[slice], Sequence[Hook]], batch_size: int = 64
 ) -> np.ndarray:
-    """The most likely digit at q_k of each sum, (B,), while a model is changed; anything for sums without the column.
+    """The digit (B,) that a changed model finds most likely at q_k of each sum; meaningless for sums without column k.
 
     Args:
         subject: the model.
-        sums: what it reads.
+        sums: the sums that it reads.
         column: k.
-        hooks: the changes for a part of the sums.
-        batch_size: sums of a pass.
+        hooks: returns the hooks that change the model, for a slice of the sums.
+        batch_size: sums per forward pass.
     """
     ids, found = torch.tensor(subject.writer.digit_ids()), []
     for rows in batches(len(sums), batch_size):
@@ -94,7 +95,7 @@ def said_digits(
 
 
 def put(into: torch.Tensor, at_BP: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """A copy of (B, T, ...) with `values` (B, P, ...) at the places of each row; places below 0 are left out."""
+    """A copy of `into` (B, T, ...) with `values` (B, P, ...) at the places of each row; places below 0 are skipped."""
     at_BP = at_BP.to(into.device)
     row_B1 = torch.arange(len(into), device=into.device)[:, None].expand_as(at_BP)
     there_BP = at_BP >= 0
@@ -104,7 +105,7 @@ def put(into: torch.Tensor, at_BP: torch.Tensor, values: torch.Tensor) -> torch.
 
 
 def take(from_: torch.Tensor, at_BP: torch.Tensor) -> torch.Tensor:
-    """The elements of (B, T, ...) at the places of each row, (B, P, ...); a place below 0 gives the element of token
-    0."""
+    """The elements of `from_` (B, T, ...) at the places of each row, (B, P, ...). A place below 0 gives the element of
+    token 0."""
     row_B1 = torch.arange(len(from_), device=from_.device)[:, None]
     return from_[row_B1, at_BP.clamp(min=0).to(from_.device)]

@@ -27,7 +27,7 @@ class Measured(Labelled):
 
     @classmethod
     def mean(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Means over the rows of `samples` (N, *axes), with percentile bootstrap over the rows. nan is no sample.
+        """Means over the rows of `samples` (N, *axes), with percentile bootstrap intervals. nan means no sample.
 
         Raises ValueError if the shape does not fit the axes, or if there are no rows.
         """
@@ -53,7 +53,7 @@ class Measured(Labelled):
 
     @classmethod
     def share(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Shares of ones among zeros and ones (N, *axes), with Wilson's interval. nan is no sample.
+        """Shares of ones in `samples` (N, *axes) of zeros and ones, with Wilson intervals. nan means no sample.
 
         Raises ValueError if the shape does not fit the axes.
         """
@@ -138,7 +138,7 @@ def either_way(values: np.ndarray) -> np.ndarray:
 
 
 def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
-    """Joins measured arrays with the same axes, by label; `axis` becomes the last axis."""
+    """Joins measured arrays with the same axes along a new last axis; its labels are the keys of `parts`."""
     first = next(iter(parts.values()))
     arrays = (np.stack(same, -1) for same in zip(*(part.arrays for part in parts.values()), strict=True))
     return Measured(first.name, {**first.axes, axis: list(parts)}, *arrays)

@@ -6,9 +6,8 @@ cross-digit (column k)   Base and source are drawn independently, except that th
                          carry is taken from the source, digit k of the base becomes (a_k + b_k of the base + carry of
                          the source) mod 10, which is the digit of neither sum.
 
-With pairs that share digits, a change that exchanges the whole answer would look like a carry
-(lab/probing/instruments/interchange.py).
-All draws are functions of (seed, length, column).
+In pairs that share their digits, exchanging the whole answer looks like exchanging the carry; cross-digit pairs tell
+the two apart (lab/probing/instruments/interchange.py). All draws depend only on (seed, length, column).
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ _BLOCK = 512
 
 
 class Pairs(NamedTuple):
-    """Base and source row by row; both are of the same length, and so are their sums."""
+    """Base and source, row by row. Both have operands of the same length, and so have their sums."""
 
     base: list[tuple[int, int]]
     source: list[tuple[int, int]]
@@ -44,8 +43,8 @@ class Pairs(NamedTuple):
 
 
 def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
-    """Pairs whose base has no carry out of `column`, and whose source has one. `Pairs.column` is the next column,
-    which the carry reaches.
+    """Pairs whose base has no carry out of `column`, and whose source has one. `Pairs.column` is the column that the
+    carry goes into, `column` + 1.
 
     Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 1, because a carry out of the last
     column would make the sum longer.
@@ -73,7 +72,7 @@ def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
 
 
 def cross_digit(length: int, column: int, count: int, seed: int) -> Pairs:
-    """Pairs whose carries into `column` differ, as often from 0 to 1 as from 1 to 0.
+    """Pairs whose carries into `column` differ, on average as often from 0 to 1 as from 1 to 0.
 
     Both numbers have `length` digits. Raises TaskError unless 0 < column < length: there is no carry into the ones.
     """

@@ -1,10 +1,10 @@
 """Where the digits of a written addition are, for any tokenizer, number format and prompt.
 
-A sum is written with its answer and read in one pass instead of being generated: greedy decoding gives the right answer
-exactly if each of its tokens is the most likely one after the right tokens before it.
+A model reads a sum together with its right answer in one pass; nothing is generated. Greedy decoding would give this
+answer exactly if each of its tokens is the most likely one after the right tokens before it.
 
     tokens     Add : 1 2 + 9 = 2 1 <end>      12 + 9 = 21
-    a_at             3 2                      of the digit of place k = 0, 1
+    a_at             3 2                      the tokens of the digits of places k = 0, 1
     b_at                 5
     answer_at                8 7
     query_at                 7 6              where s_k is predicted
@@ -49,8 +49,9 @@ class Written(NamedTuple):
 class SumWriter(Protocol):
     """How a model is asked for a sum: all that instruments know about its prompt and its tokens.
 
-    `TextSums` and `NotatedSums` are writers of text models and of models from scratch; a model with a vocabulary of its
-    own takes a class with these four members, as for "12+9=21" with digits 0 to 9, "+" 10, "=" 11, end 12, padding 13:
+    `TextSums` and `NotatedSums` are the writers of text models and of models from scratch. For a model with its own
+    vocabulary, write a class with these four members. This one writes "12+9=21" with the tokens 0 to 9 for the digits,
+    10 for "+", 11 for "=", 12 for the end and 13 for padding:
 
         class Plain:
             pad = 13
@@ -79,7 +80,7 @@ class SumWriter(Protocol):
         ...
 
     def words(self, ids: Sequence[int]) -> list[str]:
-        """Each token as text, to be shown."""
+        """Each token as text, for display."""
         ...
 
     def digit_ids(self) -> list[int]:
@@ -110,7 +111,7 @@ class NotatedSums:
     def digit_ids(self) -> list[int]:
         """See `SumWriter`."""
         if any(len(word) > 1 for word in self._notation.vocabulary if word.isdigit()):
-            raise ModelError("this model writes several digits a token: tokenizer.digits should be 1 for this")
+            raise ModelError("this model writes several digits a token: tokenizer.digits should be 1 here")
         return self._tokenizer.convert_tokens_to_ids(list(string.digits))  # type: ignore[return-value]
 
     def _places(self, words: list[str], start: int, end: int) -> list[int]:
@@ -125,18 +126,18 @@ class TextSums:
         self, tokenizer: PreTrainedTokenizerBase, template: str = "", format: FormatConfig | None = None
     ) -> None:
         """`template`: a text with {a} and {b} in this order, such as "{a}+{b}="; the NUPA prompt if it is empty.
-        `format`: how numbers are written, without padding and hints.
+        `format`: how numbers are written.
 
-        Raises TaskError for a template with other fields, and for a format that is padded or hinted.
+        Raises TaskError for a template with other fields, and for a format with padding or index hints.
         """
         if format and (format.pad != "none" or format.index_hints != "none"):
-            what = "sums are only found in numbers without padding and index hints"
+            what = "digits can only be located in numbers without padding and index hints"
             raise TaskError(f"{what}, not in {format!r}")
         reversed_ = format.reverse if format else "none"
         self._ones_first = reversed_ in ("integer", "each", "total")
         self._answer_ones_first = self._ones_first or reversed_ == "answer"
         self._tokenizer = tokenizer
-        # many base models have none; padding is never looked at, so any token will do
+        # many base models have no padding token; padding comes last and nothing attends to it, so any token will do
         pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.pad = int(pad)  # type: ignore[arg-type]
         self._around = _around_fields(template) if template else prompts.around_operands(_addition(0, 0))
@@ -175,7 +176,7 @@ class TextSums:
         found = [self.write(digit, 0) for digit in range(10)]
         ids = [written.ids[written.answer_at[0]] for written in found]
         if len(set(ids)) < 10 or len(set(self.write(1234, 1234).answer_at)) < 4:
-            raise ModelError("this model's tokenizer writes several digits a token; this needs one digit a token")
+            raise ModelError("this model's tokenizer writes several digits a token; this instrument needs one a token")
         return ids
 
 
@@ -197,7 +198,7 @@ class Sums:
 
     @classmethod
     def of(cls, writer: SumWriter, numbers: Sequence[tuple[int, int]]) -> "Sums":
-        """The written sums. Raises the writer's errors, and ValueError if there are no numbers."""
+        """These additions, written by `writer`. Raises the writer's errors, and ValueError if there are no numbers."""
         columns = Columns.of(numbers)
         written = [writer.write(a, b) for a, b in numbers]
         width = columns.sum.shape[1]
@@ -242,7 +243,7 @@ class Sums:
         return torch.where(asked_BT, after_BT, IGNORED)
 
     def read(self, logits_BTV: torch.Tensor) -> "Reading":
-        """What a model predicts, each time after the right digits."""
+        """What a model with these logits (B, T, V) predicts, each time after the right tokens."""
         next_BT = self.next_BT.to(logits_BTV.device)
         right_BT = (logits_BTV.argmax(-1) == next_BT) | (next_BT == IGNORED)
         at_BK = self.query_at_BK.clamp(min=0).to(logits_BTV.device)
@@ -250,7 +251,7 @@ class Sums:
         return Reading(right_BT.all(1).cpu(), torch.where(self.has_digit_BK, digits_BK.cpu().float(), float("nan")))
 
     def read_all(self, logits: Callable[["Sums"], torch.Tensor], batch_size: int) -> "Reading":
-        """What a model predicts for all the sums. `logits`: (B, T, V) for a part of them."""
+        """What a model predicts for all the sums. `logits`: returns the logits (B, T, V) for a part of them."""
         parts = [self.part(rows) for rows in batches(len(self), batch_size)]
         readings = [part.read(logits(part)) for part in parts]
         return Reading(*(torch.cat(same) for same in zip(*readings, strict=True)))
@@ -276,7 +277,8 @@ def _addition(a: int, b: int) -> Problem:
 
 
 def _around_fields(template: str) -> tuple[str, str, str]:
-    """The texts before, between and after the fields; raises TaskError for other fields than {a} and {b}."""
+    """The texts before, between and after the fields. Raises TaskError unless the fields are {a} and {b}, with a text
+    between them."""
     texts, fields = [""], []
     try:
         for text, field, form, conversion in string.Formatter().parse(template):
@@ -297,7 +299,7 @@ def _tokens_of(encoded: BatchEncoding, text: str, start: int, number: str) -> li
 
 
 def _token_at(encoded: BatchEncoding, text: str, place: int) -> int:
-    """The token that holds a character. Raises ModelError when there is none, or when several do."""
+    """The token that holds a character. Raises ModelError if no token or several tokens do."""
     holding = [token for token, (start, end) in enumerate(encoded["offset_mapping"]) if start <= place < end]  # type: ignore[arg-type]
     if len(holding) != 1:
         raise ModelError(f"{text[place]!r}, character {place} of {text!r}, has {len(holding)} tokens instead of one")

@@ -42,7 +42,7 @@ def is_adder(folder: Path) -> bool:
 def open_adder(folder: Path) -> "AdderEngine":
     """The adder of a run in `folder`. Raises ModelError if the run has none (yet)."""
     if not (folder / WEIGHTS).is_file():
-        raise ModelError(f"{folder}: this run has no model; it was interrupted earlier, or an earlier version made it")
+        raise ModelError(f"{folder}: this run has no model; it was interrupted, or an older version of the lab made it")
     try:
         config = AdderConfig.model_validate(yaml.safe_load((folder / "config.yaml").read_text()))
         model = build(config.model)

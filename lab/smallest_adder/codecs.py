@@ -17,7 +17,7 @@ PLACES = DIGITS + 2
 """The number of decimal places of an answer that are looked at; a right answer has at most eleven."""
 
 BASES = 24
-"""Rows whose tokens are exchanged one by one."""
+"""Number of rows whose tokens are exchanged one by one."""
 
 
 class NotCopied(ValueError):  # noqa: N818
@@ -61,12 +61,12 @@ class Writing(NamedTuple):
     def learned(cls, pairs: Sequence[Pair], prompts: np.ndarray, reach: Sequence[set[int]]) -> "Writing":
         """The tables, from prompts (problems, tokens) and the digits that were seen to change each token (`reach`).
 
-        Raises NotCopied.
+        Raises NotCopied if a token is not a one-to-one function of at most two digits, or if a digit is in no token.
         """
         digits, places, tables = digits_of(pairs), [], []
         for position, found in enumerate(reach):
             if len(found) > 2:
-                raise NotCopied(f"token {position} depends on {len(found)} digits; digits are copied one or two to one")
+                raise NotCopied(f"token {position} depends on {len(found)} digits; a token may copy at most two")
             places.append(tuple(sorted(found)))
             key = _key(digits, places[-1])
             named = " and ".join(map(digit_name, places[-1])) or "no digit"
@@ -76,7 +76,7 @@ class Writing(NamedTuple):
             ):
                 raise NotCopied(f"token {position} is not a function of {named} alone")
             if places[-1] and len(set(tables[-1].values())) < len(tables[-1]):
-                raise NotCopied(f"token {position} does not tell {named}: it is made of them, not a copy")
+                raise NotCopied(f"token {position} does not determine {named}: it is made of them, and is not a copy")
         missing = set(range(2 * DIGITS)).difference(*places)
         if missing:
             raise NotCopied(f"no token depends on {digit_name(min(missing))}")
@@ -120,7 +120,7 @@ class Reading(NamedTuple):
         """The tables, from what a model has written (problems, tokens). `seed` draws the rows whose tokens are
         exchanged.
 
-        Raises NotCopied.
+        Raises NotCopied if a decimal place is not a function of one token, or if tokens stand for the same digits.
         """
         drawn = np.random.default_rng(seed)
         stops = _stops(outputs, decode, drawn)
@@ -142,8 +142,10 @@ class Reading(NamedTuple):
         for place, several in enumerate(found):
             if len(several) > 1:
                 needed = ", ".join(map(str, sorted(several)))
-                raise NotCopied(f"decimal place {place} of the answer depends on the generated tokens {needed}; on one")
-            # a place that no swap has changed is the same everywhere, or zero after a stop
+                raise NotCopied(
+                    f"decimal place {place} of the answer depends on the generated tokens {needed}, not on one alone"
+                )
+            # a place that no swap has changed is the same in all rows, or zero after a stop token
             position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
             positions.append(position)
             tables.append(dict.fromkeys(stops, 0) | table)

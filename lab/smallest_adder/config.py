@@ -45,8 +45,9 @@ class TinyAdderConfig(Section):
     gain: float = Field(default=1, gt=0)
     """The initial value of the gains."""
     signs: bool = False
-    """Gains begin with random signs. The stream contains the digit that was written last with a plus sign, and the sum
-    needs it with a minus sign. A tied head can follow only if the last norm reverses the order of the digits."""
+    """Whether gains begin with random signs. The stream contains the digit that was written last with a plus sign, but
+    the sum needs it with a minus sign. With a tied head, this works only if the last norm reverses the order of the
+    digits."""
     ties: list[Literal["gate", "down"]] = Field(default=[])
     """Feed-forward weights that are shared. gate: the gate is the up projection. down: the down projection is minus the
     transpose of the up projection."""
@@ -81,11 +82,12 @@ class ReducedAdderConfig(Section):
     """Hidden units of the feed-forward."""
     embedding: Literal["table", "arc", "ramp", "unit"] = "arc"
     """table: ten points. arc: points on a circle, from three numbers (width 2). ramp: from one number (width 1). unit:
-    the digits themselves, without a number (width 1)."""
+    the digits themselves, with nothing to learn (width 1)."""
     attention: Literal["content", "position"] = "position"
-    """content: queries and keys are maps of the tokens, turned by rotary positions. position: two numbers."""
+    """content: queries and keys are maps of the tokens, turned by rotary positions. position: two numbers, the same for
+    all tokens, so that attention depends on distances alone."""
     output: Literal["matrix", "identity"] = "identity"
-    """The value and output projections as one map."""
+    """The value and output projections as one map: a matrix, or none (identity)."""
     gates: Literal["free", "hinges"] = "hinges"
     """free: each unit has its own directions. hinges: two units share their directions, with opposite signs, and so
     form a step."""
@@ -97,9 +99,9 @@ class ReducedAdderConfig(Section):
     @model_validator(mode="after")
     def _fits_its_width(self) -> Self:
         if self.width != {"arc": 2, "ramp": 1, "unit": 1}.get(self.embedding, self.width):
-            raise ValueError("embedding=arc has width=2, embedding=ramp and unit have width=1")
+            raise ValueError("embedding=arc needs width=2, embedding=ramp and embedding=unit need width=1")
         if self.gates == "hinges" and self.hidden != 2:
-            raise ValueError("gates=hinges has hidden=2")
+            raise ValueError("gates=hinges needs hidden=2")
         return self
 
 
@@ -121,7 +123,7 @@ class GroupConfig(Section):
         left = [self.seeds, *(seeds for _, seeds in self.halvings)]
         falls = all(more > fewer >= 1 for more, fewer in pairwise(left))
         if not falls or any(now >= later for now, later in pairwise(steps)):
-            raise ValueError("halvings should come later and later, each with fewer seeds than before")
+            raise ValueError("halvings should be in the order of their steps, each with fewer seeds than before")
         return self
 
 
@@ -147,7 +149,7 @@ class AdderTrainingConfig(Section):
     """The largest norm of each seed's gradient; larger ones are scaled down to it."""
     grokfast: GrokfastConfig | None = None
     complements: float = Field(default=1.0, ge=0, le=1)
-    """The largest rate of changed digits, in the three of four problems that have any (see `batch` in
+    """The largest rate of changed digits, in the three of every four problems that have changed digits (see `batch` in
     lab/smallest_adder/rows.py). It falls linearly."""
     complements_end: float = Field(default=0.7, gt=0, le=1)
     """The share of the steps after which all problems are uniform."""
@@ -160,7 +162,7 @@ class AdderTrainingConfig(Section):
     @model_validator(mode="after")
     def _betas_below_one(self) -> Self:
         if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("betas should be two numbers from 0 up and below 1")
+            raise ValueError("betas should be two numbers of at least 0 and below 1")
         return self
 
 
@@ -182,5 +184,5 @@ class AdderConfig(RunConfig):
     def _halvings_at_validations(self) -> Self:
         every = self.training.evaluate_every
         if any(after % every or after >= self.training.max_steps for after, _ in self.group.halvings):
-            raise ValueError(f"group.halvings should be at validations, each {every} steps, and before the last step")
+            raise ValueError(f"group.halvings should be at validations (every {every} steps), before the last step")
         return self

@@ -16,7 +16,7 @@ These bounds hold in addition to the challenge's rules (self-attention, causal, 
     before an attention, and after   at most STEPS operations of arithmetic
     after attentions follow          at most BENDS activations and norms in a row, summed over the layers, and one more
                                      for every four parameters
-    in the other precision           (a float32 model in float64, a float64 one in float32) at least the share
+    in the other precision           (a float32 model in float64, a float64 model in float32) at least the share
                                      RIGHT_IN_OTHER_PRECISION of the right answers stays right; the same holds if the
                                      numbers in the code are wrong in their fifth digit
 
@@ -56,7 +56,7 @@ LARGEST_SOURCE = 1 << 20
 def read_submission(path: Path) -> str:
     """The source of a submission that offers the five exports.
 
-    Raises TaskError, in one line, when there is no such file, it is not Python, or it lacks exports.
+    Raises TaskError, in one line, if there is no such file, if it is not Python, or if it lacks exports.
     """
     if not path.is_file():
         raise TaskError(f"{path}: there is no such file")
@@ -80,7 +80,8 @@ def read_submission(path: Path) -> str:
 
 
 def category(source: str) -> str:
-    """What a top-level CATEGORY = "trained" or a line "Category: trained" of the docstring says, else "unstated"."""
+    """The category that a top-level CATEGORY = "trained" or a line "Category: trained" of the docstring states;
+    "unstated" if neither does."""
     tree = ast.parse(source)
     said = [line.partition(":")[2] for line in (ast.get_docstring(tree) or "").splitlines() if _names_category(line)]
     for node in tree.body:
@@ -95,7 +96,7 @@ def _names_category(line: str) -> bool:
 
 
 def seeds(source: str) -> int | None:
-    """Out of how many seeds the best was taken, as a line "Seeds: 40" of the docstring says; None if there is none."""
+    """The number of seeds of which the best was taken, from a line "Seeds: 40" of the docstring; None without one."""
     lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
     said = [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith("seeds:")]
     return int(said[-1]) if said and said[-1].isdecimal() and len(said[-1]) < 10 else None

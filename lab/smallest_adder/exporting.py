@@ -17,19 +17,19 @@ _KINDS = {"gpt": "a plain GPT", "tiny": "one layer of Llama", "reduced": "a mini
 
 
 def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str) -> None:
-    """Writes the adder of a run into an empty folder.
+    """Writes the adder of a run, with its config and a card.
 
     Args:
         run: the run directory of `lab adder train`.
         config: its config.
-        made: where to write.
-        folder: what it will be called.
-        dtype: a key of DTYPES, of the weights that are written. The card's figure is that of the rounded weights.
+        made: the empty folder to write into.
+        folder: the final folder, which `made` becomes later. It names the adder in the config and on the card.
+        dtype: number type of the written weights, a key of DTYPES. The card's figure is that of the rounded weights.
 
     Raises ModelError if the run has no model.
     """
     if not (run / WEIGHTS).is_file():
-        raise ModelError(f"{run}: this run has no model; it was interrupted earlier, or an earlier version made it")
+        raise ModelError(f"{run}: this run has no model; it was interrupted, or an older version of the lab made it")
     config = published(config, folder.name)
     (made / WEIGHTS).parent.mkdir()
     weights = {key: weight.to(DTYPES[dtype]) for key, weight in load_file(run / WEIGHTS).items()}

@@ -1,6 +1,6 @@
 """Trains groups of small adders side by side, and only the better ones to the end.
 
-A model of thirty numbers takes as long to call as to compute, so all seeds of a group are one batched model: their
+Calling a model of thirty numbers takes as long as its computation, so all seeds of a group are one batched model: their
 weights are rows of a matrix, `vmap` runs the model over the rows (side_by_side.py does so faster for one kind), and
 AdamW is a few lines over the matrix. After some validations only the better rows go on. Everything is a function of
 (config, step): a group that was cut short goes on from its last validation and ends with the same bytes.
@@ -29,7 +29,7 @@ LOWEST_RATE = 0.01
 ADAM_EPSILON = 1e-8
 STATE = "training_state"
 MEASURED_AT_ONCE = 500
-"""Problems of one pass of a measurement: their logits for all seeds should fit into memory."""
+"""Problems per forward pass of a validation: their logits for all seeds should fit into memory."""
 
 
 class Batch(NamedTuple):
@@ -74,7 +74,7 @@ class BatchedModel:
         return vmap(one, out_dims=-1)(rows_SP)
 
     def losses(self, logits_BAVS: torch.Tensor, answers_BA: torch.Tensor) -> torch.Tensor:
-        """Mean cross entropy of a digit, for each seed (S,)."""
+        """The mean cross-entropy per digit, for each seed (S,)."""
         answers_NS = answers_BA.flatten()[:, None].expand(-1, logits_BAVS.shape[-1])
         return cross_entropy(logits_BAVS.flatten(0, 1), answers_NS, reduction="none").mean(0)
 
@@ -100,8 +100,8 @@ class BatchedModel:
 
 
 def initial_rows(config: AdderConfig, batched: BatchedModel) -> torch.Tensor:
-    """The initial weights (S, P). Each seed's are drawn on their own, so that the size of a group does not change
-    them."""
+    """The initial weights (S, P). Those of each seed are drawn separately, so they do not depend on the size of the
+    group."""
     rows = []
     with torch.random.fork_rng():
         for member in range(config.group.seeds):
@@ -127,7 +127,7 @@ class Group:
         self.best_P = rows_SP[0]
 
     def update(self, gradients_SP: torch.Tensor, config: AdderTrainingConfig) -> None:
-        """One step of AdamW, each seed's gradient clipped on its own."""
+        """One step of AdamW. The gradient of each seed is clipped separately."""
         norms_S1 = gradients_SP.norm(dim=1, keepdim=True)
         gradients_SP = torch.nan_to_num(gradients_SP) * (config.clip / (norms_S1 + 1e-12)).clamp(max=1)
         if config.grokfast:
@@ -193,7 +193,8 @@ def train_group(
     Args:
         config: the model, the group and the training.
         run: the run directory, which also keeps the state from which an interrupted training goes on.
-        batched_as: may compute the same gradients in another way (experiments/adder_plain.py).
+        batched_as: the class of the batched model; another one may compute the same gradients in another way
+            (experiments/adder_plain.py).
     """
     training = config.training
     batched = batched_as(build(config.model))

@@ -50,9 +50,9 @@ def batch(split: str, seed: int, step: int, size: int, complements: float = 0.0)
     """Rows and answers of problems.
 
     One problem in four is uniform. In the other three, some digits are changed: those of b to 9 minus those of a, those
-    of a to 0, or those of b to 0. The rate of changed digits is drawn for each problem, uniform from 0 to
-    `complements`. Otherwise only one digit sum in ten would be a nine, over which a carry runs on. If `complements` is
-    0, all problems are uniform.
+    of a to 0, or those of b to 0. The rate of changed digits is drawn for each problem, uniformly from 0 to
+    `complements`. Without changes, only one digit sum in ten would be a nine, through which a carry passes. If
+    `complements` is 0, all problems are uniform.
     """
     words = philox("adder", split, seed, step).random_raw(size * (PLACES + 1)).view(np.uint32)
     first, second = words[: size * PLACES], words[size * PLACES : 2 * size * PLACES]

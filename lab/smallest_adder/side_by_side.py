@@ -1,4 +1,4 @@
-"""Computes many tiny adders at once, by tables.
+"""Computes many tiny adders at once, with tables.
 
 There are ten tokens, so an attention score depends only on the query's token, the key's token and the distance between
 them: ten by ten by 34 numbers for each seed, instead of one for each pair of positions of each problem. All seeds see
@@ -16,8 +16,8 @@ from collections.abc import Mapping
 import torch
 
 LEAST = -60.0
-"""The lowest score, relative to the largest; lower ones are set to it. Its weight is negligible, but never 0, so that
-sums of weights can be divided by."""
+"""The lowest score, relative to the largest; lower scores are set to it. Its weight is negligible but never 0, so that
+one can always divide by a sum of weights."""
 
 
 def logits_of_many(weights: Mapping[str, torch.Tensor], heads: int, ids_BT: torch.Tensor, answers: int) -> torch.Tensor:

@@ -15,7 +15,7 @@ from lab.smallest_adder.rows import ANSWERS, decode, encode
 SOURCES: dict[object, str] = {
     part: inspect.getsource(part) for part in (GptAdder, TinyAdder, ReducedAdder, encode, decode)
 }
-"""The sources at import, which are those that will be trained: a file may change during a training."""
+"""The sources, read at import, so that they are those of the trained classes even if a file changes during training."""
 
 HEADER = '''"""{description}
 
@@ -65,8 +65,8 @@ def submission(model: nn.Module, settings: Mapping[str, object], description: st
 
 
 def _literal(value: float | Sequence, depth: int = 4) -> str:
-    """Numbers as Python source, with a line for each row. Python writes a double so that the same one is read back, and
-    every float32 is a double."""
+    """Numbers as Python source, with a line for each row. They are read back exactly: Python writes enough digits of a
+    double, and every float32 is a double."""
     if not isinstance(value, list):
         return repr(value)
     if not value or not isinstance(value[0], list):

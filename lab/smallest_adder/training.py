@@ -26,7 +26,7 @@ def train_submission(
     """
     with config.open_run() as run:
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a small model gains nothing from more, and its sums would be rounded differently
+        torch.set_num_threads(1)  # more do not speed up a small model, and would round its sums differently
         run.record_environment(device="cpu")
         start = time.perf_counter()
         batched, group = train_group(config, run, batched_as)

@@ -1,4 +1,4 @@
-"""Tries a submission by every layer: the verdicts, the score, the size."""
+"""Tries a submission on every layer of validation, and returns the verdicts, the score and the size."""
 
 import secrets
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def verify(
 
     Args:
         source: the text of the submission.
-        seed: of the random pairs; drawn if not given, so that nobody knows it before.
+        seed: the seed of the random pairs; drawn at random if not given, so that nobody knows it before.
         count: how many random pairs.
         limits: what the submission may use.
         plain_loop: compute every problem token by token, without drafts.
@@ -51,5 +51,5 @@ def judged(name: str, layer: Callable[[Trial], str], trial: Trial) -> tuple[Verd
         return Verdict(name, False, str(error)), True
     except LabError:
         raise
-    except Exception as error:  # its process may have sent anything
+    except Exception as error:  # the submission's process may have sent anything
         return Verdict(name, False, plain(f"sent nonsense ({type(error).__name__}: {error})")), True

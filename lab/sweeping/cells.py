@@ -24,7 +24,8 @@ class SweepCell:
 
     @property
     def name(self) -> str:
-        """The cell's part of its runs' names: texts as they are, other values after the last part of their key."""
+        """The part of its runs' names that stands for the cell. A value that is text stands alone; another value stands
+        after the last part of its key."""
         parts = []
         for key, label in self.labels.items():
             says_itself = key == "cell" or _is_of_words(self.changes[key])

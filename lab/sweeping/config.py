@@ -48,7 +48,7 @@ class LocalLauncherConfig(Section):
 
     kind: Literal["local"] = "local"
     jobs: int = Field(default=1, ge=1)
-    """How many runs go on at a time. They share the cores evenly (OMP_NUM_THREADS, unless it is already set)."""
+    """How many runs go on at a time. They share the cores evenly (OMP_NUM_THREADS is set, unless it already is)."""
     gpus: list[int] = Field(default=[])
     """The GPUs that runs take, one for each run at a time (CUDA_VISIBLE_DEVICES). If empty, all runs see all GPUs."""
 

@@ -31,7 +31,7 @@ class LoggedCommand:
 
 
 class SlurmLauncher:
-    """Starts runs as SLURM jobs, and records which job each run is (jobs.jsonl).
+    """Starts runs as SLURM jobs, and records the job of each run (jobs.jsonl).
 
     A sweep that is started again waits for jobs that are still going on.
     """
@@ -94,8 +94,8 @@ class SlurmJob:
 
 
 def _is_alive(process: int) -> bool:
-    """Whether a process is running. A dead process that its parent has not collected yet does not count. A process that
-    has since got the number of a dead one does count, unless this user may not inspect it.
+    """Whether a process with this number is running. A dead process that its parent has not collected yet does not
+    count. If the number now belongs to another process, that one counts, unless this user may not inspect it.
     """
     try:
         return psutil.Process(process).status() != psutil.STATUS_ZOMBIE

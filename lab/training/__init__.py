@@ -1,1 +1,1 @@
-"""Training: a model and a dataset in, a checkpoint out."""
+"""Trains a model on a dataset of problems, and writes checkpoints."""

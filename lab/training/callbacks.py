@@ -1,4 +1,4 @@
-"""What a training reports: losses and measurements to the run directory, its progress to the terminal."""
+"""Reports on a training: writes losses and measurements to the run directory, and shows progress on the terminal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -14,7 +14,7 @@ _RECORDED = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learnin
 
 class MetricsFile(TrainerCallback):
     """Writes a line to metrics.jsonl for each logged step. Times are left out, so that a resumed run ends with the same
-    bytes."""
+    file, byte for byte."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

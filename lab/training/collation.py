@@ -28,9 +28,12 @@ class PrefixTreeCollator:
         self.share_prefixes, self.model = share_prefixes, model
 
     def of_rows(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-        """Like `__call__`, for rows of a ProblemSet; adds the index of the first row. If the rows have aligned digits,
-        it adds first_at and second_at (P, 2), P pairs of a node that predicts a digit and the node of the operand's
-        digit at the same place, and visible_TT, True for the nodes that each node may see."""
+        """Like `__call__`, for rows of a ProblemSet. Adds the index of the first row, and shifts place_ids at random.
+
+        If the rows have aligned digits, it also adds visible_TT, which is True for the nodes that each node may see,
+        and first_at and second_at (P, 2). These hold P pairs of nodes: the node that predicts a digit, and the node of
+        the operand's digit at the same place.
+        """
         inputs, tree = self._tree([EncodedExample(row["prompt_ids"], row["completion_ids"]) for row in rows])
         if "place_ids" in inputs:
             inputs["place_ids"] = self._drawn(inputs["place_ids"], rows[0]["index"])

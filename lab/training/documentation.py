@@ -21,11 +21,11 @@ HELD_OUT = (
 )  # fmt: skip
 """TRAINING names the modules whose docstrings are used in training, HELD_OUT those that are only used for testing."""
 _SHORTEST = 200
-"""The fewest characters of a docstring that is used; shorter ones say little."""
+"""Only docstrings with more characters than this are used, because shorter ones say little."""
 
 
 def documentation(modules: Sequence[str]) -> str:
-    """The docstrings of the classes, methods and functions of these modules, each docstring once."""
+    """The long docstrings (see `_SHORTEST`) of the classes, methods and functions of these modules, each one once."""
     found = (text for name in modules for text in _docstrings(name))
     return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(found) if len(text) > _SHORTEST)
 

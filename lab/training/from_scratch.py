@@ -1,5 +1,5 @@
-"""The training of a whole model, as a config of `lab.pretrain` describes it: the same loop as for adapters, and the
-speed is measured."""
+"""The training of a whole model, as a config of `lab.pretrain` describes it. It uses the same loop as the training of
+adapters, and also measures the speed."""
 
 from dataclasses import replace
 from typing import cast
@@ -24,8 +24,8 @@ from lab.training.trainer import Method, Training, train
 def scratch_training(
     config: PretrainConfig, model: NumberLlama, tokenizer: PreTrainedTokenizerBase, notation: ScratchNotation
 ) -> Training:
-    """The training of a new model on problems in its notation. Raises ModelError if its longest row is longer than the
-    model's positions."""
+    """The training of a new model on problems in its notation. Raises ModelError if the model does not have enough
+    position ids for the longest training sequence."""
     data, seed = config.data, config.seed
     sets = sequence_sets(data, config.training, seed, notation, tokenizer)
     collate = SequenceCollator(notation.vocabulary, data.packing, config.model.positions, seed)
@@ -49,7 +49,8 @@ def train_from_scratch(training: Training, run: Run, measure: Measure | None = N
     watching: list[TrainerCallback] = [MeasureWhileTraining(run, measure, config.batch_size)] if measure else []
     if config.internalize.stages:
         watching.append(ForgetAtStages(Removal(config.internalize, config.batch_size)))
-    # on a CPU with short rows, the backward pass of fused attention takes half of a step; plain attention compiles well
+    # on a CPU with short rows, the backward pass of fused attention takes half the time of a step; torch.compile does
+    # better with plain attention
     usual = model.config._attn_implementation or "eager"
     if method.compile and model.device.type == "cpu" and usual == "sdpa":
         model.set_attn_implementation("eager")

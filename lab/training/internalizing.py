@@ -2,10 +2,10 @@
 
 Deng et al. 2024 (arXiv 2405.14838), section 3: training proceeds in stages. At each stage, more of the beginning of a
 chain of thought is removed, and the model has to write the rest without it. Removal smoothing lets stages overlap: with
-a probability proportional to exp(-4 o), a sample lacks o more than its stage says. The optimizer's state is reset when
-a stage begins.
+a probability proportional to exp(-4 o), a sample loses o tokens more than its stage prescribes. The optimizer's state
+is reset when a stage begins.
 
-Here whole lines are removed, not tokens.
+Here whole lines are removed, not single tokens.
 """
 
 import itertools
@@ -15,11 +15,11 @@ from lab.config.pretraining import InternalizeConfig
 from lab.numbers.sampling import philox
 
 _SHARPNESS = 4
-"""lambda in section 3."""
+"""The parameter lambda of removal smoothing in section 3 of the paper."""
 
 
 class Removal:
-    """How many lines each training sample lacks.
+    """Says how many lines are removed from each training sample.
 
     Args:
         config: the stages.
@@ -30,11 +30,11 @@ class Removal:
         self.config, self.batch_size = config, batch_size
 
     def __call__(self, index: int) -> int:
-        """The number of lines that sample `index` of a training lacks."""
+        """The number of lines that are removed from sample `index` of a training."""
         return self.stage(index // self.batch_size) * self.config.lines + self._extra(index)
 
     def stage(self, step: int) -> int:
-        """The stage of a step, from 0: nothing is removed in the first `whole` steps."""
+        """The stage of a step. It is 0 in the first `whole` steps, in which only smoothing removes lines."""
         config = self.config
         return 0 if step < config.whole else min(1 + (step - config.whole) // config.every, config.stages)
 

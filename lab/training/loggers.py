@@ -1,4 +1,4 @@
-"""Other places for the losses of a training: TensorBoard, trackio, Weights & Biases (the extra `loggers`).
+"""Sends the losses of a training to other places, too: TensorBoard, trackio, Weights & Biases (the extra `loggers`).
 
 tensorboard  event files in <run directory>/tensorboard
 trackio      the project number-lab in its local database: trackio show --project number-lab

@@ -1,4 +1,4 @@
-"""The losses of a training. Their gradients over a large vocabulary are computed in the same pass.
+"""The losses of a training. Their gradients with respect to the logits are computed in the forward pass.
 
 The logits of a hundred tokens over 49,152 words take 20 MB in float32, and autograd would keep several such tensors.
 Here only the gradient is kept, and probabilities are computed for a few tokens at a time.
@@ -25,8 +25,8 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
     """The summed loss of the answer tokens of a prefix tree; `inputs` is the output of a `PrefixTreeCollator`.
 
     The head over 49,152 words costs as much as a quarter of SmolLM2's layers, so it is applied only to the states that
-    predict answer tokens. TRL's own fused head also measures entropy and accuracy, but has two thirds of the speed on a
-    CPU.
+    predict answer tokens. TRL's own fused head also measures entropy and accuracy, but reaches only two thirds of this
+    speed on a CPU.
     """
     labels_T = inputs["shift_labels"][0]
     answers_A = (labels_T != IGNORED).nonzero()[:, 0]

@@ -69,7 +69,7 @@ class Selection(NamedTuple):
         return cls(config.data.cells, config.seed, config.data.variation, config.data.curriculum)
 
     def mixture(self, split: Split, size: int) -> Mixture | Curriculum:
-        """The problems before they are made harder. `size`: over how many a curriculum extends."""
+        """The problems before they are made harder. `size`: the number of problems over which a curriculum extends."""
         if self.curriculum > 1:
             return Curriculum(self.cells, split, self.seed, size, self.curriculum)
         return Mixture(self.cells, split, self.seed, sys.maxsize)
@@ -92,7 +92,7 @@ def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTraine
     Args:
         config: which problems, how many, and whether they are asked in many ways.
         wording: how the test asks them.
-        tokenizer: the model's.
+        tokenizer: the model's tokenizer.
 
     Raises TaskError if no problem fits the wording's window, and ConfigError if a step cannot be divided equally
     between the processes.
@@ -116,7 +116,8 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
         split: the split of the problems.
         size: how many problems.
         rows: how problems become rows.
-        together: each group of this many successive problems is sorted by task, so that neighbours share a prompt.
+        together: each group of this many successive problems is sorted by task, so that the prompts of neighbours begin
+            alike.
 
     Raises TaskError if no problem fits the window.
     """
@@ -157,8 +158,8 @@ def draw(
     wording: Wording,
     together: int,
 ) -> Drawn:
-    """The examples of `problem_set`, before they become tokens. The tokenizer tells which of them fit the wording's
-    window; without a window it is not needed."""
+    """The examples of `problem_set`, before they become tokens. The tokenizer is needed only if the wording has a
+    window: it tells which examples fit."""
     whole = Mixture(selection.cells, split, selection.seed, sys.maxsize)
     mixture = whole if wording.window else selection.mixture(split, size)
     chosen, left_out = list(range(size)), {}
@@ -191,7 +192,7 @@ def validated(cells: list[Cell], seed: int) -> list[Cell]:
 
 
 _TRIED = 16
-"""If none of this many problems of a task and length fits, the rest of them are skipped."""
+"""If this many problems of a task and length do not fit, and none before them did, the rest of them are skipped."""
 
 
 def _within_window(

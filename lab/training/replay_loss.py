@@ -2,8 +2,8 @@
 
 With each batch, a passage of text goes through the network with the adapters and without them. The divergence between
 the two predictions of the next token is added to the loss (learning without forgetting, Li and Hoiem 2016, arXiv
-1606.09282). Passages come from `lab.training.documentation` and are drawn by the index of the batch's first problem, so
-that a resumed run draws the same.
+1606.09282). Passages come from `lab.training.documentation`. The index of the batch's first problem decides which
+passage is drawn, so a resumed run draws the same ones.
 
 Shapes: T tokens of a passage, V words of the vocabulary.
 """
@@ -47,7 +47,7 @@ def change(model: Any, ids_1T: torch.Tensor, every: int = 1) -> torch.Tensor:
     """The mean divergence between the next-token predictions with adapters and those without.
 
     Args:
-        model: with adapters.
+        model: the model, with adapters.
         ids_1T: the tokens of the passage.
         every: one prediction in this many is compared. The head over the whole vocabulary costs more than the layers,
             and neighbouring predictions change alike.

@@ -80,8 +80,8 @@ def sequence_sets(
 def longest_rows(
     data: PretrainingDataConfig, seed: int, notation: ScratchNotation, tokenizer: PreTrainedTokenizerBase
 ) -> list[Row]:
-    """For each task, enough long problems for one sequence, to check whether they fit: the longest ones in two blocks
-    of problems of the greatest length.
+    """For each task, the problems of one sequence, to check whether long sequences fit the model: those with the most
+    tokens among two blocks of problems of the greatest length.
     """
 
     def size(row: Row) -> int:
@@ -112,7 +112,7 @@ class SequenceCollator:
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels only at answers.
 
-        Random positions depend on the index of the first problem, so that a resumed run draws the same.
+        Random positions depend on the index of the first problem, so that a resumed run draws the same ones.
         """
         sequences, labels = [], []
         for first in range(0, len(rows), self.packing):

@@ -1,4 +1,4 @@
-"""Writes what a fine-tuning trains on as a dataset of text: a row is a prompt and the completion that is learned.
+"""Writes the training data of a fine-tuning as text: each row is a prompt and the completion that is learned.
 
 train.jsonl         a row for each sample, in the order of training; TRL, axolotl and LLaMA-Factory read it
 dataset_info.json   tells LLaMA-Factory which columns it has

@@ -16,8 +16,8 @@ class Throughput(NamedTuple):
     samples: float
     """Samples a second."""
     operations: float
-    """Operations a second, forward and backward: 6 for each token and each weight that multiplies it, and attention
-    (Kaplan et al. 2020, Table 1). A multiply-add counts as two operations."""
+    """Operations a second, forward and backward: 6 for each token and each weight that multiplies it, plus those of
+    attention (Kaplan et al. 2020, Table 1). A multiply-add counts as two operations."""
     matrix_products: float
     """Operations a second of bare matrix products, measured before the training."""
 

@@ -68,7 +68,7 @@ class Training:
 
 def train(training: Training, run: Run) -> None:
     """Train a model or its adapters. Continues from the last complete checkpoint, if there is one; a run that was
-    interrupted and continued ends with the same bytes.
+    interrupted and continued ends with the same weights and losses, bit for bit.
 
     Writes to the run directory: model/, the weights with the lowest validation loss; metrics.jsonl, the losses;
     left_out.json, the number of problems that did not fit the window of their rules; training_times.jsonl, the seconds
@@ -165,7 +165,7 @@ class AnswerTrainer(SFTTrainer):
     """TRL's trainer with a loss on answer tokens only."""
 
     def __init__(self, answer_loss: AnswerLoss, rates: Mapping[str, float], **arguments: Any) -> None:
-        """`rates`: separate learning rates; a key is a part of the names of the parameters that have this rate."""
+        """`rates`: separate learning rates. A rate applies to the parameters whose names contain its key."""
         self.answer_loss, self.rates = answer_loss, rates
         super().__init__(**arguments)
         self.model_accepts_loss_kwargs = True  # so that answer tokens are counted over the whole step

@@ -1,4 +1,4 @@
-"""What a new benchmark touches: nothing of the lab if it is a folder of the user's, four files if it is the lab's."""
+"""What a new benchmark touches: no file of the lab if it is a folder of the user's, four files if it is the lab's."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from lab.evaluate import main
 
 LAB = Path(__file__).parents[2] / "lab"
 OFFERED_ELSEWHERE = ("plugins", "site")
-"""Rooms that may also offer or show a benchmark."""
+"""Packages that may also offer or show a benchmark."""
 
 PARITY = '''
 """Is a number even?"""

@@ -46,7 +46,7 @@ def test_the_digit_follows_the_carry_that_its_head_is_told():
 @torch.no_grad()
 def test_a_leak_is_what_it_is_set_to_and_what_is_left_keeps_its_proportions(adder):
     sums = drawn(adder, 5, 0, 24)
-    layer, head = adder.known.idle_heads[0]  # looks at all tokens alike
+    layer, head = adder.known.idle_heads[0]  # attends uniformly
     name = f"blocks.{layer}.attn.hook_pattern"
     foreign_BQT, asked_BQ = foreign_digits(sums), queries(sums) >= 0
     for share in (0.0, 0.7):

@@ -1,4 +1,4 @@
-"""Runs of NUPA that a script asks in parts are those of one run."""
+"""A script may ask NUPA in several runs; together they give what one run gives."""
 
 from experiments.shared import nupa_runs
 

@@ -24,7 +24,7 @@ def test_one_pass_finds_the_first_wrong_digit_that_generation_writes(digits):
     samples = [sample for batch in ask(LengthCurves(problems, run.notation), engine) for sample in batch]
 
     def first_error(wanted: str, given: str) -> int | None:
-        pairs = zip(f"{wanted[::-1]}.", f"{given[::-1]}.", strict=False)  # the point is the answer's end
+        pairs = zip(f"{wanted[::-1]}.", f"{given[::-1]}.", strict=False)  # "." marks the end of the answer
         return next((place for place, (right, written) in enumerate(pairs) if right != written), None)
 
     written = {sample.index: first_error(sample.problem.answer, sample.readings[""].given or "") for sample in samples}

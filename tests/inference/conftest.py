@@ -18,7 +18,7 @@ class Asked:
     body: dict[str, Any]
     headers: dict[str, str]
     attempt: int
-    """1 for the first time that this prompt comes."""
+    """1 if this prompt comes for the first time."""
     time: float
 
     @property
@@ -27,7 +27,7 @@ class Asked:
 
     @property
     def index(self) -> int:
-        """The first number asked about; the tests let it be the index of the request."""
+        """The first number in the prompt, which in the tests is the index of the request."""
         return int(self.prompt.split()[0])
 
     def answer(self, text: Any, finish: str | None = "stop", **message: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Asked:
 @dataclass(frozen=True)
 class Reply:
     body: Any
-    """Text, or what becomes JSON."""
+    """Text, or an object that is sent as JSON."""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0
@@ -90,13 +90,13 @@ class Server:
             while await self._exchange(reader, writer):
                 pass
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass  # the other side left, or the test is over
+            pass  # the client has left, or the test is over
         finally:
             self.connections -= 1
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its reply; whether another may follow."""
+        """Answers one request. Returns whether another may follow."""
         first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         body = json.loads(await reader.readexactly(int(headers["content-length"])))
@@ -109,7 +109,7 @@ class Server:
         try:
             reply = self.script(asked)
             reply = reply if isinstance(reply, Reply) else Reply(reply)
-            # a client that gives up while it waits is gone at once, as it is for a real server
+            # if a client gives up while it waits, that is noticed at once, as by a real server
             gone = asyncio.ensure_future(reader.read(1))
             try:
                 done, _ = await asyncio.wait({gone}, timeout=reply.delay) if reply.delay else (set(), None)
@@ -130,7 +130,7 @@ class Server:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
-    """serve(script) starts a server that answers as `script(asked)` says, by default with the right sum."""
+    """serve(script) starts a server that answers as `script(asked)` says: by default, with the right sum."""
     servers: list[Server] = []
 
     def start(script: Callable[[Asked], Reply | dict[str, Any]] = Asked.right) -> Server:

@@ -1,4 +1,4 @@
-"""A clock that jumps over waits, and an endpoint that lets in so many requests a second."""
+"""A clock that jumps over waits, and an endpoint with a limit of requests a second."""
 
 import asyncio
 import selectors
@@ -12,9 +12,9 @@ from lab.inference.endpoint import EndpointEngine
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """An event loop that is never idle: instead of waiting for its next timer, it sets its clock to it.
+    """An event loop that is never idle: instead of waiting for its next timer, it moves its clock to it.
 
-    All else is asyncio's own, so what runs on it runs as ever, only without the waits.
+    Everything else is asyncio's own, so code runs on it as usual, only without the waits.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Bucket:
     def __init__(self, rate: float, burst: int) -> None:
         self.rate, self.burst, self.tokens, self.last = rate, burst, float(burst), 0.0
         self.times: list[float] = []
-        """When requests came, those that were refused too."""
+        """When requests came, including those that were refused."""
         self.refused: list[float] = []
         self.pauses: list[tuple[float, float]] = []
         """From each refusal until a request would be let in."""
@@ -65,20 +65,20 @@ class Bucket:
 
 
 def refusal(headers: dict[str, str], **error: str) -> openai.RateLimitError:
-    """As openai raises it: the body is what the answer has under "error"."""
+    """The error that openai raises: its body is what the answer has under "error"."""
     response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://127.0.0.1/v1/completions"))
     return openai.RateLimitError("slow down", response=response, body={"message": "slow down", **error})
 
 
 class SimulatedEngine(EndpointEngine):
-    """Asks a simulated endpoint: all of the engine but the client, on whatever clock the event loop has."""
+    """The real engine with a simulated client, on whatever clock the event loop has."""
 
     def __init__(self, config: Any, bucket: Bucket, header: bool, latency: float) -> None:
         super().__init__(config)
         self.bucket, self.header, self.latency = bucket, header, latency
         self.in_flight = 0
         self.most_at_once: list[tuple[float, int]] = []
-        """Time and requests in flight, each time that one is sent."""
+        """The time, and the requests in flight, whenever one is sent."""
 
     def _client(self) -> Any:
         return _Client(self)

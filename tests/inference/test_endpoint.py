@@ -41,7 +41,7 @@ def engine(server, **settings):
 
 
 def collect(engine, requests, sampling=GREEDY, done=frozenset(), write=lambda batch: None):
-    """Completions by index; each may come once only."""
+    """Completions by index. Each may come only once."""
     found = {}
     for batch in engine.generate(requests, sampling, done):
         write(batch)
@@ -52,7 +52,7 @@ def collect(engine, requests, sampling=GREEDY, done=frozenset(), write=lambda ba
 
 
 def unreliable(share, hang):
-    """A server with a fault in a share of its answers, the same whatever the order of the questions."""
+    """A server with a fault in a share of its answers. Which ones does not depend on the order of the questions."""
 
     def script(asked):
         luck = random.Random(f"{asked.body}/{asked.attempt}")
@@ -223,7 +223,7 @@ def test_parts_of_an_unknown_kind_are_no_completion(serve, parts):
     assert found.api_error.startswith("not a completion: ")
 
 
-def test_a_refusal_for_asking_too_often_is_no_attempt(serve):
+def test_a_refusal_for_asking_too_often_does_not_count_as_an_attempt(serve):
     server = serve(lambda asked: asked.right() if asked.attempt > 5 else asked.reply("", status=429))
     found = collect(engine(server, attempts=1), sums(3)[0])
     assert [found[i].text for i in range(3)] == ["1000", "1018", "1036"]
@@ -264,7 +264,7 @@ def gap(serve, retry_after, longest_wait, header="retry-after", status=429):
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_wait_that_a_server_asks_for_is_kept(serve, status):
-    assert 1.2 <= gap(serve, "1.2", longest_wait=9, status=status) < 2.2  # it would be one second at most, unasked
+    assert 1.2 <= gap(serve, "1.2", longest_wait=9, status=status) < 2.2  # unasked, it would wait one second at most
 
 
 def test_a_wait_in_milliseconds_is_kept(serve):
@@ -277,7 +277,7 @@ def test_no_wait_is_longer_than_the_longest(serve, retry_after):
 
 
 @pytest.mark.parametrize("retry_after", ["0", "-5", "nan", formatdate(0, usegmt=True)])
-def test_a_wait_that_is_over_is_none(serve, retry_after):
+def test_a_wait_that_is_already_over_is_no_wait(serve, retry_after):
     assert gap(serve, retry_after, longest_wait=9) < 0.3
 
 
@@ -354,7 +354,7 @@ def test_a_caller_that_stops_early_leaves_nothing_behind(serve, quiet, fault):
 
 def test_an_interrupt_from_the_keyboard_ends_it_at_once(serve, quiet):
     server = serve(lambda asked: asked.reply(asked.right(), delay=30))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes background processes ignore it
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     began = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
@@ -402,10 +402,10 @@ def test_the_client_reports_nothing_of_its_own(serve, quiet):
         (404, {}, "has no model adder"),
     ],
 )
-def test_what_no_request_could_get_past_ends_the_run_in_one_line(serve, quiet, monkeypatch, status, settings, words):
+def test_what_would_fail_for_every_request_ends_the_run_in_one_line(serve, quiet, monkeypatch, status, settings, words):
     monkeypatch.setenv("LAB_TEST_KEY", KEY)
     body = {"error": {"message": f"no,\nnot with {KEY}"}}
-    answered = 1 if status == 401 else 0  # a key may run out
+    answered = 1 if status == 401 else 0  # a key may expire during a run
     server = serve(lambda asked: asked.right() if asked.index < answered else asked.reply(body, status=status))
     found = {}
     with pytest.raises(ModelError) as caught:
@@ -572,7 +572,7 @@ def test_a_model_that_wants_its_budget_under_another_name_gets_it(serve):
 
 
 @pytest.mark.parametrize("chat", [False, True])
-def test_a_budget_that_is_too_large_is_no_matter_of_its_name(serve, chat):
+def test_a_budget_that_is_too_large_is_not_sent_again_under_another_name(serve, chat):
     message = (
         "'max_tokens' or 'max_completion_tokens' is too large: 16. This model's maximum context length is 8 tokens"
     )
@@ -582,7 +582,7 @@ def test_a_budget_that_is_too_large_is_no_matter_of_its_name(serve, chat):
 
 
 @given(st.text("0123456789.e/+- ", max_size=50))
-def test_the_bound_on_tokens_is_one_a_character(text):
+def test_at_most_one_token_is_counted_for_each_character(text):
     assert engine(SimpleNamespace(url="http://127.0.0.1:1/v1")).count_tokens(text) == len(text)
 
 

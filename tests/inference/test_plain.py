@@ -54,8 +54,8 @@ def test_batches_that_are_done_are_left_out_and_nothing_is_drawn(parts):
         list(engine.generate(REQUESTS, Sampling(temperature=1)))
 
 
-def test_a_pass_is_paid_for_by_those_that_it_was_for():
+def test_the_time_of_a_pass_is_shared_by_the_requests_that_it_was_for():
     clock = Clock()
     clock.moments = [0.0, 6.0, 8.0, 11.0, 14.0]
-    # all three wait for the first pass, two for the second, one for the third, and the fourth was for nobody
+    # the first pass was for all three, the second for two, the third for one, and the fourth for nobody
     assert clock.shares([1, 2, 3]) == [2 + 1, 2 + 1 + 1, 2 + 1 + 3 + 1]

@@ -19,10 +19,10 @@ RULE = "def add(a, b):\n    total = int(a[-3:]) + int(b[-3:]) + carry\n    carry
 
 
 class Recaller(torch.nn.Module):
-    """A causal model whose attention can be seen through: its states are the tokens themselves.
+    """A causal model whose attention is transparent: its keys and values are the tokens themselves.
 
-    It repeats what followed the last two tokens before, but for one time in eight; then it writes a digest of all that
-    it sees. So a token that it should not see, or does not, changes what it writes.
+    Seven times in eight it repeats the token that followed the same two tokens earlier. One time in eight, or if these
+    two are new, it writes a digest of all that it sees. So if it sees too much or too little, it writes something else.
     """
 
     def __init__(self, words: int) -> None:
@@ -36,7 +36,7 @@ class Recaller(torch.nn.Module):
             for end in range(len(seen) - 1, 1, -1):
                 if seen[end - 2 : end] == seen[-2:]:
                     return seen[end]
-        return 1 + digest // 8 % 3 if digest % 104 else 0  # the end
+        return 1 + digest // 8 % 3 if digest % 104 else 0  # 0 is the end
 
     def forward(self, input_ids, past_key_values, attention_mask=None, position_ids=None, logits_to_keep=0):
         states = input_ids[:, None, :, None].double()
@@ -52,10 +52,10 @@ class Recaller(torch.nn.Module):
         for row in range(rows):
             for place, query in enumerate(kept):
                 seen = keys[row, 0, attention_mask[row, 0, query], 0].long().tolist()
-                if position_ids is not None:  # padding, which only generation has, may be given an earlier one
+                if position_ids is not None:  # only generation has padding, which may be given an earlier position
                     assert position_ids[row, query] <= len(seen) - 1
                     assert isinstance(logits_to_keep, int) or position_ids[row, query] == len(seen) - 1
-                logits[row, place, self.next_token(seen)] = 30  # nearly sure, where tokens are drawn
+                logits[row, place, self.next_token(seen)] = 30  # nearly certain, even if tokens are drawn
         return SimpleNamespace(logits=logits)
 
 
@@ -84,7 +84,7 @@ def collect(engine, requests, sampling=GREEDY, done=frozenset()):
 
 
 def alone(next_token, tokenizer, request):
-    """The reference: all tokens anew for each, and all text."""
+    """The reference: for each token, the whole row is computed and decoded anew."""
     tokens, written = tokenizer.encode(request.prompt), []
     while True:
         written.append(next_token([*tokens, *written]))
@@ -123,7 +123,7 @@ def test_a_draft_runs_on_past_its_own_beginning():
     assert Drafter([9, 1, 2, 3, 1, 2, 3], Passages()).draft(8) == [1, 2, 3, 1, 2, 3, 1, 2]
 
 
-def test_of_several_places_the_one_with_most_in_common_is_followed_then_the_latest():
+def test_the_place_with_most_in_common_is_followed_and_the_latest_of_several():
     assert Drafter([5, 1, 2, 7, 6, 1, 2, 8, 5, 1, 2], Passages()).draft(1) == [7]
     assert Drafter([6, 1, 2, 7, 5, 1, 2, 8, 9, 1, 2], Passages()).draft(1) == [8]
 
@@ -196,7 +196,7 @@ def test_drawn_tokens_are_the_same_and_so_is_what_is_left_of_the_stream(model, t
     ends = []
     for speculation in (0, 1, 4, 16):
         streams = {}
-        sampling = Sampling(0.3, top_p, seed=1)  # cold enough that some drafts are drawn
+        sampling = Sampling(0.3, top_p, seed=1)  # cold enough that some drafted tokens are the ones drawn
         engine = LocalEngine(model, tokenizer, 64, speculation)
         found = collect(engine, requests, sampling)
         ends.append((found, {i: stream.get_state().tolist() for i, stream in streams.items()}))
@@ -256,7 +256,7 @@ def test_room_doubles_until_it_is_what_can_be_needed_and_keeps_what_is_there():
             rooms.append(cache.room)
     assert rooms == [4, 8, 16, 32, 64, 100]
     cache.place([100, 3], [5, 1])
-    assert cache.room == 105  # needed after all
+    assert cache.room == 105  # more is needed after all
 
 
 def test_rows_of_different_lengths_share_a_cache_and_what_is_refused_is_overwritten_unseen():

@@ -20,7 +20,7 @@ def jumping(monkeypatch):
 
 
 def ask(bucket, header=True, latency=0.5, questions=120, config=SHIPPED):
-    """The engine that asked, its completions in order, and the time that the last one came."""
+    """The engine that asked, and its completions in order."""
     engine = SimulatedEngine(config, bucket, header, latency)
     found = {}
     for batch in engine.generate([Request(str(i), 8) for i in range(questions)]):
@@ -85,7 +85,7 @@ def on_a_jumping_clock(coroutine):
 
 
 async def turns(throttle, count):
-    """So many turns one after the other, each refused without a header; the times at which they began."""
+    """Takes `count` turns one after the other, each refused without a header. Returns when they began."""
     began = []
     for _ in range(count):
         async with throttle.turn() as now:
@@ -138,8 +138,8 @@ def test_a_wait_that_proves_too_short_is_not_trusted_twice():
     assert gaps[3] >= 7
 
 
-def test_a_pause_that_was_long_enough_for_one_request_is_no_longer_for_the_next():
-    """Whose refusal comes before the answer of the first, if answers take long."""
+def test_a_pause_that_was_long_enough_for_one_request_is_not_lengthened_for_the_next():
+    """If answers take long, the refusal of the next request comes before the answer to the first."""
 
     async def scenario():
         throttle, began = Throttle(16, longest_wait=60), []
@@ -182,7 +182,7 @@ def test_an_account_without_credit_ends_the_run_at_once(jumping):
 
 
 def test_the_clock_that_jumps_goes_as_the_real_one_does(monkeypatch):
-    """The same questions to the same bucket, 40 times as fast, with and without real waits: as many seconds."""
+    """The same questions to the same bucket, 40 times as fast, take as many seconds with real waits as without."""
 
     def seconds():
         random.seed(0)

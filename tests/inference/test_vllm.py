@@ -1,4 +1,4 @@
-"""What is asked of vLLM, with a stand-in for it; and, where it is installed (`make test-vllm`), what it answers."""
+"""What is asked of vLLM, with a stand-in for it; and, if it is installed (`make test-vllm`), what it answers."""
 
 import importlib.util
 import json
@@ -103,7 +103,7 @@ def test_a_run_is_opened_with_the_base_model_that_its_config_names_and_asked_in_
         ("adapter_config.json", "{", "adapter_config.json: while parsing"),
     ],
 )
-def test_what_vllm_would_compute_otherwise_is_refused_in_one_line_before_it_is_imported(
+def test_what_vllm_would_compute_differently_is_refused_in_one_line_before_it_is_imported(
     tmp_path, monkeypatch, file, content, message
 ):
     monkeypatch.setitem(sys.modules, "vllm", None)
@@ -146,7 +146,7 @@ def in_process(tmp_path_factory):
 @real
 @pytest.mark.slow
 def test_vllm_and_the_labs_engine_read_the_same_answers(in_process):
-    """In float32, in which the order of sums in a batch changes no choice of a token here. vLLM may write more, because
+    """In float32, because there the order of sums in a batch changes no choice of a token. vLLM may write more, because
     nothing stops it when an answer is decided."""
     ours, theirs = in_process["local"], in_process["vllm"]
     assert len(ours) == len(theirs) == 24

@@ -10,7 +10,7 @@ from lab.models import adapters, loading, pretrained
 
 @pytest.fixture
 def run(toy_model, tmp_path):
-    """What a fine-tuning run leaves: its config and adapters that change something."""
+    """A run directory of fine-tuning: its config, and adapters that change something."""
     config = ModelConfig(name=str(toy_model), device="cpu", dtype="float32")
     model, _ = pretrained.load(config)
     tuned = adapters.attach(model, LoraConfig(rank=2), seed=0)

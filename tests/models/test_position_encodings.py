@@ -68,7 +68,7 @@ def test_a_far_digit_weighs_as_much_as_its_copies_during_training_and_once_after
 @pytest.mark.parametrize("offset", [0, 1, 7, 15, 28])
 def test_signs_are_never_far_however_the_ids_are_shifted_in_training(offset):
     words = "<begin> 1 2 3 4 5 6 <add_integer> 7 8 = 9"
-    places = [None, 1, 2, 3, 4, 5, 6, 0, 1, 2, 0, 1]  # of a digit; 0 for the operator and "="
+    places = [None, 1, 2, 3, 4, 5, 6, 0, 1, 2, 0, 1]  # the place of each digit; 0 for the operator and "="
     keys = torch.tensor([[0 if place is None else (offset + place) % 29 for place in places]])
     bias = LocalityBias(0, circle=29, far_copies=8)(keys[:, -1:], keys)[0, 0, 0]
     far = [word for word, added in zip(words.split(), bias.tolist(), strict=True) if added]
@@ -76,14 +76,14 @@ def test_signs_are_never_far_however_the_ids_are_shifted_in_training(offset):
 
 
 @given(st.integers(1, 40), st.integers(5, 60))
-def test_far_digits_together_weigh_no_more_than_as_many_as_they_may(at_most, count):
+def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(at_most, count):
     bias = LocalityBias(0, far_at_most=at_most)
     keys = torch.tensor([[0, *range(count, 2 * count), 0]])  # a sign at both ends
     weights = bias(torch.tensor([[count]]), keys).exp()[0, 0, 0]
     assert weights[[0, 1, 2, 3, 4, -1]].tolist() == [1] * 6
     assert weights[5:-1].sum().item() == pytest.approx(min(at_most, count - 4), rel=1e-4)
     if count - 4 <= at_most:
-        assert not bias(torch.tensor([[count]]), keys).any()  # to the bit
+        assert not bias(torch.tensor([[count]]), keys).any()  # exactly zero
 
 
 def test_far_digits_that_are_not_visible_do_not_count():

@@ -36,7 +36,7 @@ packed_rows = st.integers(1, 4).flatmap(
 
 
 def encode(*rows: list[str] | str) -> torch.Tensor:
-    """Padded on the right."""
+    """Token ids, padded on the right."""
     texts = [row.split() if isinstance(row, str) else row for row in rows]
     longest = max(map(len, texts))
     return torch.tensor([[WORDS.index(word) for word in [*text, *["<pad>"] * (longest - len(text))]] for text in texts])

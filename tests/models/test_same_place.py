@@ -1,4 +1,4 @@
-"""Kinds: 1, 2, 3 of the number before, 4, 5, 6 of the one before that; a place lower, the same, a place higher."""
+"""Kinds of digits: 1, 2, 3 in the last number, 4, 5, 6 in the one before; the place below, the same, the one above."""
 
 import torch
 from hypothesis import given
@@ -9,12 +9,12 @@ from lab.models.same_place import KINDS, SamePlaceBias, SamePlaceLayer, kinds
 
 
 def biased(text: str) -> dict[int, int]:
-    """The digits that the last character of a text has a bias for, and of which kind."""
+    """The digits for which the last character of a text has a bias, with their kinds."""
     return {key: kind for key, kind in enumerate(kinds(list(text))[-1].tolist()) if kind}
 
 
 def read(text: str, places: dict[int, int]) -> dict[str, str]:
-    """The same as characters, by kind."""
+    """The digits themselves, by kind."""
     return {str(kind): text[place] for place, kind in sorted(places.items(), key=lambda item: item[1])}
 
 
@@ -37,7 +37,7 @@ def test_the_ones_of_floats_follow_their_tenths_across_the_point():
 
 
 def test_in_scientific_notation_digits_of_one_power_of_ten_are_of_one_place():
-    text = "3e5.1+2e5.2=3e"  # 1.5e3 + 2.5e2: the lowest digit is of tens, which 1.5e3 has not
+    text = "3e5.1+2e5.2=3e"  # 1.5e3 + 2.5e2: the lowest digit is the tens, which 1.5e3 does not have
     assert read(text, biased(text)) == {"2": "5", "3": "2", "6": "5"}
     assert read(f"{text}5", biased(f"{text}5")) == {"1": "5", "2": "2", "5": "5", "6": "1"}
 
@@ -52,7 +52,7 @@ def test_each_part_of_a_fraction_is_of_that_part():
     assert read("31/7*54/2=9/", biased("31/7*54/2=9/")) == {"2": "2", "5": "7"}
 
 
-def test_numbers_farther_back_and_the_own_have_no_bias():
+def test_numbers_farther_back_and_the_number_being_written_have_no_bias():
     assert biased("9 4+5=") == {4: 2, 2: 5}
     assert biased("9 4+5=1") == {4: 1, 2: 4}
 
@@ -98,7 +98,7 @@ def test_a_layer_adds_its_own_numbers_to_the_scores_of_pairs():
     config._attn_implementation = "eager"
     layer = SamePlaceLayer(config, 1).eval()
     bias_LHC = torch.zeros(2, 2, KINDS)
-    bias_LHC[1, 1, 5] = 30.0  # so much that the second head looks nowhere else
+    bias_LHC[1, 1, 5] = 30.0  # so large that the second head looks nowhere else
     kinds_BQK = torch.tensor([[[0, 0, 0], [0, 0, 0], [5, 0, 0]]])
     one_hot_BQKC = torch.nn.functional.one_hot(kinds_BQK, KINDS).float()
     seen = []

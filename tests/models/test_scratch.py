@@ -1,4 +1,4 @@
-"""The same logits whichever way they are had: cached or not, padded or not, saved and loaded, by Llama itself."""
+"""The logits are the same with a cache and without, with padding and without, after saving, and as Llama's own."""
 
 import itertools
 
@@ -27,9 +27,9 @@ PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0
 def tiny(
     encoding: str = "rope", kind: PositionKind = "plain", segments: bool = False, largest: int = 64
 ) -> NumberLlama:
-    """Weights far enough from zero for every choice to be distinct; "rope local" is rope with a slope of locality for
-    each head, and with ids that go on through the point. With "sticks" one head of four breaks sticks; with "far" all
-    far keys together weigh no more than one."""
+    """A tiny model with weights so far from zero that its choices are distinct. "rope local" is rope with a slope of
+    locality for each head, and with ids that go on through the point. With "sticks", one head of four is a
+    stick-breaking head; with "far", all far keys together weigh no more than one."""
     torch.manual_seed(0)
     name, *more = encoding.split()
     local = "local" in more
@@ -103,7 +103,7 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     with torch.no_grad():
         bare, masked = (model(ids, attention_mask=given, row_length=40).logits for given in (None, mask))
         alone = [model(torch.tensor([encode(text)]), row_length=40).logits[0] for text in PROMPTS]
-        if not model.config.has_own_attention:  # which has one implementation alone
+        if not model.config.has_own_attention:  # own attention has only one implementation
             model.set_attn_implementation("eager")
         eager = model(ids, row_length=40).logits
     torch.testing.assert_close(bare, eager, atol=1e-5, rtol=0)
@@ -202,7 +202,7 @@ def test_which_changes_of_position_ids_an_encoding_does_not_notice(encoding, shi
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_packed_problems_see_each_other_however_their_ids_jump(encoding):
-    """transformers takes such a row for several, and masks them from each other, where LlamaModel is given the ids."""
+    """If LlamaModel is given the ids, transformers takes such a row for several, and masks them from each other."""
     model = tiny(encoding, "coupled", largest=128)
     rows = [f"<begin> {digit} <add_integer> 2 = 4 <end> <begin> 5 <add_integer> 3 =" for digit in "12"]
     ids = torch.tensor([encode(row) for row in rows])
@@ -285,7 +285,7 @@ def test_a_bound_on_far_keys_changes_rows_that_have_more_of_them_and_can_be_take
     model.bound_far(1)
     assert torch.equal(model(short).logits, before[0])
     assert not torch.allclose(model(long).logits, before[1])
-    model.config.far_copies = 5  # which is of no account outside of training
+    model.config.far_copies = 5  # this counts only in training
     model.bound_far(0)
     assert torch.equal(model(long).logits, before[1])
     with pytest.raises(ModelError, match="far_at_most goes with rope, relative or learned, not with nope"):
@@ -303,5 +303,5 @@ def test_to_sharpen_is_to_multiply_what_queries_and_keys_give():
         layer.self_attn.q_proj.weight *= 2
     torch.testing.assert_close(model(ids).logits, other(ids).logits)
     assert not torch.allclose(model(ids).logits, before)
-    model.sharpen(1)  # a factor of what was trained, not of what is there
+    model.sharpen(1)  # the factor applies to the trained weights, not to the sharpened ones
     assert torch.equal(model(ids).logits, before)

@@ -16,8 +16,8 @@ def weights(scores: list[float], visible: list[bool] | None = None) -> list[floa
     return stick_breaking_weights(torch.tensor(scores), seen).tolist()
 
 
-def test_of_two_even_chances_the_nearer_comes_first():
-    """It stops at the last token with 1/2, at the one before with half of what is left, and so on."""
+def test_with_even_chances_the_nearest_token_comes_first():
+    """The walk stops at the last token with probability 1/2, at the one before with half of what is left, and so on."""
     assert weights([0, 0, 0]) == pytest.approx([1 / 8, 1 / 4, 1 / 2])
 
 
@@ -25,7 +25,7 @@ def test_the_nearest_token_that_fits_hides_all_behind_it_and_those_that_do_not_f
     assert weights([30, 30, -30, -30]) == pytest.approx([0, 1, 0, 0], abs=1e-6)
 
 
-def test_where_nothing_fits_nothing_is_brought():
+def test_if_no_token_fits_all_weights_are_zero():
     assert weights([-30, -30]) == pytest.approx([0, 0], abs=1e-6)
     assert weights([30, 30], [False, False]) == [0, 0]
 
@@ -44,15 +44,15 @@ def test_weights_are_the_chances_of_a_walk_from_the_last_token_back(keys):
 
 
 def test_a_thousand_tokens_that_do_not_fit_are_passed_by_as_ten_are():
-    """What a fitting token gets depends on those after it alone: softmax would share it among all."""
+    """The weight of a fitting token depends only on the tokens after it; softmax would share it among all."""
     near, far = ([10.0, *[-12.0] * count] for count in (10, 1000))
     assert weights(near)[0] > 0.999
     assert weights(far)[0] > 0.99
 
 
 @pytest.mark.parametrize(("score", "near", "far"), [(-1.5, 0.237, 0.0311), (-2, 0.079, 0.000998)])
-def test_sharpened_the_chance_to_stop_by_mistake_does_not_grow_with_length(score, near, far):
-    """n tokens of score -s are each stopped at with 1 / (1 + (1 + n) ** s)."""
+def test_with_sharpening_the_chance_to_stop_by_mistake_does_not_grow_with_length(score, near, far):
+    """If n tokens have score -s, the walk stops at each that it reaches with probability 1 / (1 + (1 + n) ** s)."""
     for count, expected in ((10, near), (1000, far)):
         visible = torch.ones(count, dtype=torch.bool)
         scores = sharpened(torch.full((count,), float(score)), visible)

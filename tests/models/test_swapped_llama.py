@@ -132,7 +132,7 @@ def test_a_swapped_model_has_the_loss_of_the_tree_along_its_paths(swapped):
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_what_a_digit_of_the_answer_is_told_does_not_depend_on_digits_of_other_places(toy_model):
+def test_an_answer_digit_does_not_depend_on_digits_of_distant_places(toy_model):
     model, tokenizer = load(toy_model, SWAPS["coupled"])
     with_trained_places(model)
     # The next digit is of place 8: it sees 7 to 9 of the second number, which see 7 to 11 of the first. Text sees the
@@ -170,12 +170,12 @@ def test_far_digits_that_are_seen_can_be_learned_to_be_ignored(toy_model):
     torch.testing.assert_close(*(model(row).logits[0, -1] for row in tokens))
 
 
-def test_far_digits_together_weigh_no_more_than_as_many_as_they_may(toy_model):
+def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_model):
     model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
     for digits in (2, 5, 40):
         tokens = tokenizer.encode(f"take {'7' * digits} and")
         far_11K = (model.kinds(tokens, 1) == HIDDEN)[None]
-        assert far_11K.sum() == digits  # after one number there is no answer to write, so all are far
+        assert far_11K.sum() == digits  # after one number there is no answer to write, so all its digits are far
         bounded = model._bounded(torch.zeros(1, 1, 1, len(tokens)), far_11K)[0].exp()
         assert bounded[far_11K].sum().item() == pytest.approx(min(3, digits), rel=1e-5)
         assert (bounded[~far_11K] == 1).all()
@@ -243,7 +243,7 @@ def test_generation_with_a_cache_is_that_without(swapped):
             for _ in range(8):
                 chosen = model(expected, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)
                 expected = torch.cat([expected, chosen], 1)
-        ones = torch.ones_like(ids)  # the text may begin with what pads others
+        ones = torch.ones_like(ids)  # the text may begin with the token that pads others
         settings: dict = {"max_new_tokens": 8, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
         found = model.generate(ids, attention_mask=ones, **settings)
         assert found.tolist() == expected.tolist()
@@ -261,7 +261,7 @@ def test_the_labs_engine_writes_what_generate_writes(swapped, speculation):
 
 def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
     model, tokenizer = swapped
-    # the last two share digits that are of other places in each: 5.21 and 5.521 from the lowest digit up
+    # the last two share digits whose places differ: 5.21 and 5.521, from the lowest digit up
     texts = ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4", "12.5 + 3 = 1", "125.5 + 3 = 8")
     sequences = [tokenizer.encode(text) for text in texts]
     tree = PrefixTree(sequences)
@@ -361,7 +361,7 @@ def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model, _ = load(toy_model, SWAPS["same place"])
     with pytest.raises(ModelError, match=r"one digit a token.*'12'.*one_digit"):
         model.know_tokens(["1", "2", "12"], [], [])
-    model.know_tokens(["1", "2", "12"], [], [2])  # one that is never written does not matter
+    model.know_tokens(["1", "2", "12"], [], [2])  # a token that is never written does not matter
 
 
 @pytest.mark.parametrize("name", [name for name in SWAPS if "only answers" not in name])

@@ -23,7 +23,7 @@ def test_a_bridge_has_the_models_logits_and_attention_that_sums_to_one(encoding,
     positions = PositionsConfig(kind=kind, segments=kind == "coupled")
     model = scratch.build(ScratchConfig(encoding=encoding, positions=positions), NOTATION.vocabulary, 0).eval()
     ids = torch.tensor([build_tokenizer(NOTATION.vocabulary).encode("1 2 3 <add_integer> 4 5 = 1 6 8")])
-    # it asks a tokenizer for "a", a word that no notation has
+    # TransformerLens asks a tokenizer for "a", a word that no notation has
     bridge = build_bridge_from_module(model, architecture="LlamaForCausalLM", hf_config=model.config, tokenizer=None)
     with torch.inference_mode():
         expected = model(ids).logits

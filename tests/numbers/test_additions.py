@@ -55,9 +55,9 @@ def test_a_variation_varies_as_often_as_it_says():
     cell = Cell(TASKS["add_integer"], 12)
     drawn = [problem(cell, "train", 0, i) for i in range(400)]
     short = [vary(item, 0, 1, 0, 0, i) for i, item in enumerate(drawn)]
-    assert sum(min(len(i.a), len(str(i.b))) < 6 for i in short) > 120  # of twelve lengths, the five below the half
+    assert sum(min(len(i.a), len(str(i.b))) < 6 for i in short) > 120  # five of the twelve lengths are below 6
     nines = [vary(item, 0, 0, 1, 0, i) for i, item in enumerate(drawn)]
-    assert sum("9" * 12 in (i.a, i.b) for i in nines) > 300  # but for those that would be of another split
+    assert sum("9" * 12 in (i.a, i.b) for i in nines) > 300  # except for those that would be of another split
     assert sum(vary(item, 0, 0, 0, 0, i).answer == item.answer for i, item in enumerate(drawn)) == 400
 
 

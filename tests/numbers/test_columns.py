@@ -16,7 +16,7 @@ sums = st.lists(st.one_of(st.tuples(naturals, naturals), chained), min_size=1, m
 
 
 def added_by_hand(a: int, b: int, width: int) -> list[dict[str, int]]:
-    """Column for column from the ones; the stratum is that of the column below."""
+    """Column by column from the ones. The stratum is that of the column below."""
     found, carry, nines, below = [], 0, 0, 0
     for k in range(width):
         x, y = a // 10**k % 10, b // 10**k % 10

@@ -116,7 +116,7 @@ def test_distinct_problems_are_the_first_of_the_stream_without_repetition(cell, 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 200])
 def test_nothing_is_drawn_beyond_the_last_distinct_problem(count, monkeypatch):
-    """Of long numbers 15 draws of 16 are thrown away: a block of test problems costs 2,048 draws."""
+    """For long numbers, 15 of 16 draws are thrown away: a block of test problems costs 2,048 draws."""
     drawn = []
 
     def watched(*question):
@@ -136,7 +136,7 @@ def test_the_test_set_of_a_seed_is_the_same_bytes_on_every_machine():
         for digits in (task.tested_lengths[0], 10, task.difficulty.longest)
         for item in distinct_problems(Cell(task, digits), "test", 0, 20)
     ]
-    # Of this sampler's first version, on CPython 3.11 and numpy 2.4, x86-64.
+    # Made by this sampler's first version, on CPython 3.11 and numpy 2.4, x86-64.
     assert (
         hashlib.sha256("\n".join(lines).encode()).hexdigest()
         == "6928a1706ef6d4e0cfe5aeb39ff4d9f8fae1f1c0901382e60116d8845256ffe2"

@@ -38,14 +38,14 @@ def test_the_bootstrap_of_a_constant_is_that_constant_and_of_a_spread_holds_the_
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=1))
-def test_of_one_value_nothing_is_known_of_the_mean(values):
+def test_one_value_says_nothing_about_the_mean(values):
     assert bootstrap_mean(values) == (values[0], -math.inf, math.inf, 1)
     assert bootstrap_ratio(values, [2.0]) == (values[0] / 2, -math.inf, math.inf, 1)
     assert bootstrap_mean(values).to_json() == {"value": values[0], "low": None, "high": None, "n": 1}
 
 
 @given(st.lists(st.sampled_from([0, 0.25, 1 / 3, 0.5, 1]), min_size=1, max_size=12))
-def test_no_mean_of_shares_is_certain_and_none_leaves_what_is_possible(values):
+def test_no_mean_of_shares_is_certain_and_its_interval_stays_between_0_and_1(values):
     share = bootstrap_share(values)
     assert 0 <= share.low < share.high <= 1
     assert share.low <= share.value + 1e-12
@@ -59,7 +59,7 @@ def test_shares_that_are_all_the_same_have_wilsons_interval():
 
 
 def test_the_bootstrap_of_a_ratio_draws_pairs():
-    # each pair has the ratio 3, so any draw has
+    # each pair has the ratio 3, and so has any draw
     assert bootstrap_ratio([3.0, 6.0, 30.0], [1.0, 2.0, 10.0]) == (3.0, 3.0, 3.0, 3)
     estimate = bootstrap_ratio([1.0, 1.0, 1.0, 1.0], [1, 0, 0, 1])
     assert (estimate.value, estimate.low, estimate.high) == (2.0, 1.0, float("inf"))

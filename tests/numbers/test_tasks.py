@@ -64,7 +64,7 @@ def test_an_unknown_task_is_named_with_its_neighbours():
 @settings(max_examples=8, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_every_answer_agrees_with_the_standard_library(key, data, seed):
-    """An oracle of its own: fractions and decimal on the texts that the model sees."""
+    """An independent oracle: fractions and decimal, on the texts that the model sees."""
     length = data.draw(st.integers(1, TASKS[key].difficulty.longest))
     for problem in block(Cell(TASKS[key], length), "train", seed, 0):
         assert problem.answer == _expected(problem), problem

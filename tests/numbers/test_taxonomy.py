@@ -29,8 +29,8 @@ LONG = 100_000
         ("41", "50", "value_nd"),
         ("999", "1000", "sub_1d"),  # the shorter is filled up with 0: one run of four digits
         ("01000", "999", "carry_1d"),
-        ("10", "1", "order_2d"),  # filled up, 10 for 01
-        ("231", "123", "value_nd"),  # the same digits, but three
+        ("10", "1", "order_2d"),  # filled up: 10 for 01
+        ("231", "123", "value_nd"),  # the same digits, but three of them
         ("2131", "1232", "value_nd"),  # two runs
         ("-84", "84", "value_nd"),
         ("-0", "0", "correct"),
@@ -109,9 +109,9 @@ def test_one_more_or_less_in_a_column_without_a_carry_is_a_unit_step(digits, dat
         ("52", "50", False),
         ("50", "50", False),
         ("-1", "0", False),  # a sign is no digit
-        ("61", "50", False),  # 11
+        ("61", "50", False),  # it differs by 11
         ("151", "141", True),
-        ("202", "101", False),  # by 1 in each of two runs
+        ("202", "101", False),  # it differs by 1 in each of two runs
     ],
 )
 def test_a_unit_step_is_one_run_that_differs_by_1(answer, truth, expected):

@@ -28,12 +28,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def _elsewhere(monkeypatch, tmp_path):
-    """Inspect keeps traces in the user's data folder."""
+    """Inspect keeps traces in the user's data folder; the tests give it another one."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
 def run(task, answer, folder, **arguments):
-    """The log of an eval in which `answer` gives what the model says to a question's messages."""
+    """The log of an eval in which the model's reply to a question's messages is `answer(messages)`."""
 
     def output(messages, tools, tool_choice, config):
         made = answer(messages)
@@ -57,7 +57,7 @@ def reply(index, answer):
 
 
 def replies(benchmark):
-    """What is said to every question, by its last message."""
+    """The reply to each question, by its last message."""
     requests = benchmark.requests()
     return {text(r.prompt): reply(i, benchmark.problems[i].answer) for i, r in enumerate(requests)}
 

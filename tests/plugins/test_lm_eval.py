@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 class Parrot(LM):
-    """It answers every third question right, the next one among words, and the third not at all."""
+    """It answers one question right, the next one right among words, the third not at all, and so on."""
 
     def __init__(self):
         super().__init__()

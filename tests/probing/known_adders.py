@@ -23,10 +23,10 @@ def tricase_adder(seed: int = 0) -> KnownAdder:
 
 ADDERS = {"native": native_adder, "llama": llama_adder, "grouped": lambda: llama_adder(key_value_heads=1)}
 BY_HAND = Pairs([(14, 13)], [(19, 18)], 1)
-"""27 and 37. With one of the ones' digits of the source: 9 + 3 - 7 or 4 + 8 - 7, which is a carry, as it is the other
-way round."""
+"""27 and 37. The carry is on if a_0 + b_0 - s_0 is at least 1. With one of the two ones digits from the other sum, this
+is 9 + 3 - 7 or 4 + 8 - 7: a carry, whichever sum is the source."""
 EQUAL = {"atol": 2e-2, "rtol": 0}
-"""Of what RMSNorm, RoPE and SwiGLU compute only nearly."""
+"""The tolerance for what RMSNorm, RoPE and SwiGLU compute only approximately."""
 
 
 def random_model(key_value_heads: int = 2) -> Subject:

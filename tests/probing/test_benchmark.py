@@ -45,7 +45,7 @@ def test_the_circuit_of_an_adder_written_by_hand_is_what_intervention_finds():
 
 @pytest.mark.parametrize("name", ADDERS)
 @torch.inference_mode()
-def test_every_adder_adds_whatever_its_seed_and_its_truth_survives_intervention(name):
+def test_every_adder_adds_and_intervention_confirms_its_circuit(name):
     adder = ADDERS[name](11)
     sums = adder.sums([pair for pair in NUMBERS if max(pair) < 10**adder.known.longest])
     assert sums.read(adder.logits(sums)).exact_B.all()
@@ -58,9 +58,9 @@ def test_every_adder_adds_whatever_its_seed_and_its_truth_survives_intervention(
     axes = {"patch": list(map(str, patches))}
     effect = np.abs(patching.patch(adder, PAIRS, patches, "effect", axes).effect.value).max(0)
     *alone, without, whole = effect
-    assert without == pytest.approx(0, abs=0.05)  # all that is outside of the circuit does nothing together
+    assert without == pytest.approx(0, abs=0.05)  # everything outside of the circuit does nothing, even together
     assert whole == pytest.approx(1, abs=0.05)
-    if "backup" not in name and "superposed" not in name:  # of which each alone may do nothing
+    if "backup" not in name and "superposed" not in name:  # in these, a part alone may do nothing
         assert min(alone) > 0.05
 
 
@@ -71,9 +71,9 @@ def test_seeds_shuffle_heads_and_turn_the_stream():
     assert ADDERS["ones first"](0).known.carry_heads == ((0, 2), (0, 3))
 
 
-def test_a_subtractors_second_number_stands_as_its_complement_and_three_operands_do_not_carry_between_two():
+def test_subtractors_write_the_second_number_as_its_complement_and_of_three_operands_the_last_two_do_not_carry():
     written = FieldSums(complement=True).write(52, 13)
-    assert written.ids[FIELD + 2 : FIELD + 5] == [6, 8, 9]  # 13 is read as ...986
+    assert written.ids[FIELD + 2 : FIELD + 5] == [6, 8, 9]  # 13 is written as ...986, ones first
     three = FieldSums(operands=3).write(52, 913)
     fields = [three.ids[start : start + FIELD] for start in (1, FIELD + 2, 2 * FIELD + 3, 3 * FIELD + 4)]
     a, second, third, total = (int("".join(map(str, reversed(digits)))) for digits in fields)

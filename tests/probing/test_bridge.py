@@ -1,4 +1,4 @@
-"""Whatever model is opened, it computes what it computed before, and changes leave no trace."""
+"""An opened model computes what it computed before, and interventions leave no trace."""
 
 import copy
 import inspect
@@ -92,7 +92,7 @@ def test_padding_on_the_left_changes_nothing_where_it_is_masked(encoding, toy_su
     mask_BT = torch.cat([torch.zeros_like(padding_B5), torch.ones_like(sums.tokens_BT)], dim=1)
     padded_BTV = subject.bridge(tokens_BT, attention_mask=mask_BT)
     torch.testing.assert_close(padded_BTV[:, 5:], alone_BTV, atol=1e-4, rtol=1e-4)
-    # and without a mask it would
+    # without a mask it changes them
     assert (subject.bridge(tokens_BT)[:, 5:] - alone_BTV).abs().max() > 1e-2
 
 
@@ -115,7 +115,7 @@ def test_hooks_are_gone_afterwards_and_after_an_exception(toy_subject):
 
     zeroed, found = toy_subject.activations(sums, [name], [(name, lambda stream_BTD, hook: 0 * stream_BTD)])
     assert not zeroed.equal(before)
-    assert found[name].abs().max() == 0  # what is kept is what was made of it
+    assert found[name].abs().max() == 0  # the activation is kept as the hook left it
     with pytest.raises(ZeroDivisionError):
         toy_subject.logits(sums, [(name, fail)])
     with pytest.raises(ZeroDivisionError):

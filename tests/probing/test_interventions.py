@@ -1,7 +1,7 @@
-"""Interventions on a model whose sums fit on paper.
+"""Interventions on a model that can be computed on paper.
 
-Two words, e0 = (1, 0) and e1 = (0, 1), one layer, one head that looks everywhere alike and hands on what it sees, an
-MLP of W = [[1, 2], [3, 4]] after a ReLU, and logits that are the stream:
+Two words, e0 = (1, 0) and e1 = (0, 1), one layer, one head that attends uniformly and copies what it sees, an MLP of
+W = [[1, 2], [3, 4]] after a ReLU, and logits that are the stream:
 
     token      e0                       e1
     pre        (1, 0)                   (0, 1)
@@ -26,7 +26,7 @@ from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
 
 UNTOUCHED = [[4.0, 6.0], [4.0, 9.0]]
 SECOND = torch.tensor([[1]])
-"""Places (1, 1) of the second token."""
+"""The place of the second token, of shape (1, 1)."""
 
 
 class TwoWords:

@@ -50,7 +50,7 @@ def words_of(format: FormatConfig, digits: int = 1) -> list[str]:
 
 
 def text_tokenizer(digits: int) -> PreTrainedTokenizerFast:
-    """Characters, but groups of so many digits from the left as Llama 3's are."""
+    """One token a character, but digits in groups of up to `digits`, counted from the left as in Llama 3."""
     groups = [f"{n:0{size}d}" for size in range(1, digits + 1) for n in range(10**size)]
     vocabulary = ["<eos>", "<unk>", *groups, *(x for x in string.printable if not x.isdigit())]
     words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="<unk>"))
@@ -59,7 +59,7 @@ def text_tokenizer(digits: int) -> PreTrainedTokenizerFast:
 
 
 def check_digits(sums: Sums, digit_words: list[str]) -> None:
-    """Tokens of one digit each; `digit_words` are the vocabulary."""
+    """Checks that every place holds its digit, if a token has one digit. `digit_words`: the vocabulary."""
     columns = sums.columns
     operands = (sums.a_at_BK, columns.a, 0), (sums.b_at_BK, columns.b, 1)
     for row, (a, b) in enumerate(sums.numbers):
@@ -77,7 +77,7 @@ def check_digits(sums: Sums, digit_words: list[str]) -> None:
 
 
 def check_order(sums: Sums) -> None:
-    """a, the operator, b, "=", the answer and the end stand in this order, and no place is named twice."""
+    """Checks that a, the operator, b, "=", the answer and the end stand in this order."""
     for row in range(len(sums)):
         a, b, answer = ([place for place in at[row].tolist() if place != NOWHERE]
                         for at in (sums.a_at_BK, sums.b_at_BK, sums.answer_at_BK))  # fmt: skip
@@ -232,7 +232,7 @@ def test_one_wrong_token_anywhere_in_the_answer_is_not_exact(format):
 def test_exact_is_what_greedy_decoding_gives():
     adder = llama_adder()
     sums = adder.sums([(a, b) for a in (7, 90, 505, 123456, 999999) for b in (0, 3, 95, 111111, 999999)])
-    # an adder that hears nothing of b_{k-1} is right now and then
+    # without b_{k-1}, an adder is right only now and then
     deafened = [heads(0, lambda z_BTHZ: z_BTHZ * (torch.arange(5) != 3)[:, None])]
     tokens_BT = sums.tokens_BT.clone()
     tokens_BT[:, int(sums.equals_at_B[0]) + 1 :] = FieldSums.pad

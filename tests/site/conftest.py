@@ -12,7 +12,7 @@ from tests.site.site_runs import HOSTILE, LONG, NUPA, SCRATCH, estimate, nupa_pa
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One of each kind, and what may go wrong with them."""
+    """Runs of every kind, with what may go wrong in them."""
     folder = tmp_path_factory.mktemp("runs")
     for name, right in (("first", 3), ("second", 30)):
         add = {
@@ -68,7 +68,7 @@ def write_finding(folder: Path, number: str, claim: str, artefacts: list[str], t
     (folder / "README.md").write_text(f"---\n{front}---\n\n{page}")
 
 
-@pytest.fixture(scope="module")  # its event loop would be in the way of other files' tests
+@pytest.fixture(scope="module")  # beyond the module, its event loop would disturb other tests
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 

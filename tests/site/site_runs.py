@@ -1,4 +1,4 @@
-"""Run directories by hand: what a site is made of, hostile and very long answers included."""
+"""Run directories written by hand for a site to show, with hostile and very long answers."""
 
 import json
 from pathlib import Path

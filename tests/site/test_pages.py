@@ -21,7 +21,7 @@ READY = """() => {
     const asked = location.hash.slice(1).split(/[/?]/)[0] || "runs";
     return !document.getElementById(asked).hidden && !document.querySelector("[aria-busy]");
 }"""
-"""The view that the address names is shown and filled: a click changes the address before the page hears of it."""
+"""Whether the view that the address names is shown and filled; a click changes the address before the page reacts."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def site(runs, log, tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def window(chromium) -> tuple[Any, list[str]]:
-    """One page for all tests, since to open another is what takes time, and what it complained of."""
+    """One page for all tests, because opening a page takes time; and its complaints."""
     page, complaints = chromium.new_page(), []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -127,7 +127,7 @@ def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):
     page.locator("#performance-choosers").get_by_label("scratch", exact=True).check()
     page.get_by_label("Against").select_option("length")
     page.wait_for_function(READY)
-    assert view.locator(".line").count() == 3 + 3  # of the legend and of the chart
+    assert view.locator(".line").count() == 3 + 3  # in the legend and in the chart
     view.get_by_text("The same as a table").click()
     assert "90 % (60-98), n = 10" in view.locator("table").inner_text()
     page.get_by_label("Metric").select_option("dlength")
@@ -420,12 +420,12 @@ def test_a_hundred_thousand_samples_leave_the_page_small_and_quick(open_page, lo
     seconds = time.monotonic() - started
     print(f"index.html {page_file.stat().st_size:,} bytes; open, filter and show: {seconds:.1f} s")
     assert page.locator("#samples-said").inner_text() == "1 to 20 of 50,000"
-    assert seconds < 30  # on a machine that has other work
+    assert seconds < 30  # on a busy machine
 
 
 @pytest.fixture(scope="module")
 def compared(log, tmp_path_factory) -> str:
-    """Two runs of 40 problems: of the additions the second gains 9 and loses 1. And a run on other problems."""
+    """Two runs of 40 problems, in which the second gains 9 additions and loses 1, and a run on fewer problems."""
     folder = tmp_path_factory.mktemp("compared")
 
     def answered(right: Callable[[int], bool]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Copying digits is told from adding them."""
+"""Copying digits is told apart from adding them."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_prompts_that_add_are_rejected(encode, reason):
 
 
 def written(sums: list[int], stop: bool = False) -> np.ndarray:
-    """Ones first; with `stop` no zeros in front, and a ten after the last digit."""
+    """Tokens of sums, ones digit first, filled up with zeros; or, with `stop`, a 10 ends the sum, and threes follow."""
     rows = [[*map(int, reversed(str(total))), *([10] if stop else [0]) * 12][:12] for total in sums]
     return np.array([row if not stop else row[: row.index(10) + 1] + [3] * (11 - row.index(10)) for row in rows])
 
@@ -94,7 +94,7 @@ def test_a_place_that_needs_two_tokens_is_no_reading():
 
 
 def test_a_digit_with_two_names_is_no_reading():
-    # sums with the carry still in them, 0 to 19, of which decode takes the tens away
+    # column sums with the carry still in them, 0 to 19, from which decode takes the tens away
     rows = np.random.default_rng(0).integers(0, 20, (1_000, 11))
     with pytest.raises(NotCopied, match="name the same digits"):
         Reading.learned(rows, lambda rows: [read([token % 10 for token in row]) for row in rows], 0)

@@ -27,7 +27,7 @@ Forward = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
 class Model(nn.Module):
-    """An embedding of five numbers a token, and what a test does with it."""
+    """An embedding of five numbers a token, and a forward pass that the test gives."""
 
     def __init__(self, forward: Forward) -> None:
         super().__init__()

@@ -56,9 +56,9 @@ def test_a_model_sees_nothing_of_what_follows(config):
 
 
 def test_the_known_circuit_worked_out_by_hand_adds_without_a_mistake():
-    """Attention 10 : 1 on this place and the one before, less what was written, and 100 taken away about 94."""
+    """Attention 10 : 1 on this place and the one before, minus the digit written last; minus 100 from about 94 on."""
     model = ReducedAdder(1, 2, "ramp", "position", "identity", "hinges", "nearest", 12.0)
-    # of amplitude r and phase 30° * 10.3: ln 10 = 8 r (cos 9° - cos 21°), so r = 5.32, and the place above weighs
+    # query of amplitude r, phase 30° * 10.3: ln 10 = 8 r (cos 9° - cos 21°), so r = 5.32, and the place above weighs
     # exp(8 r (cos 39° - cos 9°)) = 0.0001 of this one
     turn = torch.tensor(10.3 * torch.pi / 6)
     values = {

@@ -33,7 +33,7 @@ def test_a_batch_is_a_function_of_its_seed_and_step():
     ("kind", "share"),
     [("uniform", 0.1), ("nines", 0.1 + 0.9 / 2), ("zeros in a", 0.1 + 0.9 / 2), ("zeros in b", 0.1 + 0.9 / 2)],
 )
-def test_a_quarter_of_the_problems_each_has_sums_of_nine_or_zeros_at_rates_uniform_up_to_the_highest(kind, share):
+def test_each_quarter_of_the_problems_is_uniform_or_has_more_nines_or_zeros_in_a_or_zeros_in_b(kind, share):
     ids_BT, answers_BA = batch("train", 0, 0, 8000, 1.0)
     a_BD, b_BD = ids_BT[:, 1:11], ids_BT[:, 13:23]
     seen = {"uniform": a_BD == 5, "nines": a_BD + b_BD == 9, "zeros in a": a_BD == 0, "zeros in b": b_BD == 0}

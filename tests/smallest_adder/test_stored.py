@@ -99,7 +99,7 @@ def test_a_folder_that_is_not_there_is_the_users_mistake(tmp_path):
         ("", "unstated"),
     ],
 )
-def test_the_category_is_what_the_file_states_of_two(source, stated):
+def test_the_category_is_one_of_two_as_the_file_states_it(source, stated):
     assert category(source) == stated
 
 

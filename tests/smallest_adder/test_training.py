@@ -105,8 +105,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     [
         ("adder_gpt", ["model.heads=3"], "width should be a multiple of heads"),
         ("adder_tiny", ["model.period=[12, 8]"], "of which the second is larger"),
-        ("adder_arc", ["model.width=3"], "embedding=arc has width=2"),
-        ("adder_arc", ["model.hidden=3"], "gates=hinges has hidden=2"),
+        ("adder_arc", ["model.width=3"], "embedding=arc needs width=2"),
+        ("adder_arc", ["model.hidden=3"], "gates=hinges needs hidden=2"),
         ("adder_tiny", ["group.halvings=[[2, 20]]"], "each with fewer seeds than before"),
         ("adder_tiny", ["group.halvings=[[3, 2]]"], "group.halvings should be at validations"),
         ("adder_tiny", ["training.betas=[0.9, 1.0]"], "betas should be"),

@@ -90,7 +90,7 @@ BESIDE = {
 """How a sum that the processor made can pass for what attention read (cheat_beside_attention.py)."""
 
 HARMLESS = {"argmax_replaced": 56, "softmax_replaced": 56, "view_first": 56, "hidden_module": 56, "stack": 56}
-"""What deceives a harness that runs the model as it comes, and its parameters: its graph is an honest one."""
+"""Submissions that deceive a harness that simply runs the model, and their parameters. Their graphs are honest."""
 
 MISBEHAVIOURS = {
     "hangs": ("encode bounds", ""),  # stopped by the clock or by the limit on processor time
@@ -110,7 +110,7 @@ MISBEHAVIOURS = {
 HONEST = sorted(path.stem for path in SUBMISSIONS.glob("honest_*.py"))
 UNTRAINED = sorted(path.stem for path in SUBMISSIONS.glob("untrained_*.py"))
 
-# A run without the slow tests looks at these, a full one at all.
+# Without the slow tests, only these are tried; with them, all are.
 QUICK_CHEATS = ("canary", "forges", "two_in_one")
 QUICK_MISBEHAVIOURS = ("crashes", "raises", "forges", "error_text", "stops")
 
@@ -132,7 +132,7 @@ def test_an_honest_submission_passes_every_layer():
 
 
 def test_rounding_at_a_prompt_where_nobody_reads_rejects_nobody():
-    # at seed 2360 a prompt has the value 95, where the submission's step is: 1e-5 more or less turns its logits
+    # at seed 2360 a prompt has the value 95, exactly at the submission's step: 1e-5 more or less changes its logits
     verification = tried("honest_sdpa", count=20, seed=2360)
     assert verification.qualified, rejections(verification)
 
@@ -162,7 +162,7 @@ def test_every_cheat_is_rejected_by_its_layer(name):
 
 
 def tricked(name: str, trick: str) -> dict[str, str]:
-    """Why a submission that knows several tricks is rejected with one of them."""
+    """Why a submission that has several tricks is rejected if it uses `trick`."""
     source = (SUBMISSIONS / f"cheat_{name}.py").read_text()
     return rejections(verify(re.sub('TRICK = ".*"', f'TRICK = "{trick}"', source), count=20, limits=LIMITS))
 
@@ -212,11 +212,11 @@ def test_the_verdict_says_what_kept_the_submission_from_harm():
     assert lacks(confinement) == ([] if "Landlock" in confinement else ["read files that its user can read"])
 
 
-def test_without_confinement_it_says_so():
+def test_without_confinement_the_verdict_says_so():
     assert lacks([LIMITS_NAME]) == ["anything that its user can"]
 
 
-def test_where_nothing_confines_only_the_trusting_go_on(monkeypatch):
+def test_if_nothing_confines_a_submission_it_runs_only_if_that_is_asked_for(monkeypatch):
     monkeypatch.setattr(child, "confinable", lambda: False)
     with pytest.raises(TaskError, match="unconfined=true"):
         tried("bad_raises", count=10)

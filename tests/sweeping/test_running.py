@@ -1,4 +1,4 @@
-"""The loop that runs trials, on jobs that are played."""
+"""The loop that runs trials, on simulated jobs."""
 
 from dataclasses import dataclass, field
 from typing import Any

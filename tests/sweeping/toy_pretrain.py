@@ -1,7 +1,7 @@
 """Stands in for `lab.pretrain`: its config and its run directory, and a few steps instead of a training.
 
-After its fourth step it waits as long as there is a file "held" beside the runs; what is resumed later than that does
-not. Fails where the encoding is alibi, as long as there is a file "broken" there.
+After its fourth step it waits as long as there is a file "held" beside the runs; a run that is resumed after that step
+does not. If the encoding is alibi, it fails as long as there is a file "broken" there.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """`lab.sweep` over `toy_pretrain.py`, as a process that can be killed.
 
-RELEASES is a file that it removes as soon as it waits for runs; of WARNING seconds a rehearsed job is told before its
-time is over, instead of submitit's 30.
+RELEASES is a file that it removes as soon as it waits for runs. WARNING is how many seconds before its time is over a
+local job of submitit is told, instead of submitit's 30.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Whether something that is done to a text takes time in proportion to its length."""
+"""Checks that processing a text takes time in proportion to its length."""
 
 import time
 from collections.abc import Callable
@@ -41,7 +41,7 @@ ATOMS = (
         "So the answer is ",
     ),
 )
-"""What texts are made of: one of them, over and over."""
+"""A text is one of these, repeated."""
 
 
 def repeated(atom: str, length: int) -> str:
@@ -51,7 +51,7 @@ def repeated(atom: str, length: int) -> str:
 def assert_linear(
     do: Callable[[str], object], atom: str, longest: int = MEGABYTE, seconds: float = SECONDS_A_MEGABYTE
 ) -> None:
-    """`seconds` are for a megabyte; doubling lengths show what grows faster before it takes minutes."""
+    """`seconds`: allowed for a megabyte. Lengths double, so what grows faster is found before it takes minutes."""
     length = 2**12
     while length <= longest:
         text = repeated(atom, length)
@@ -61,7 +61,7 @@ def assert_linear(
 
 
 def _seconds_until(do: Callable[[str], object], text: str, allowed: float) -> list[float]:
-    """Processor time of some tries, no more once one of them is short enough."""
+    """Processor times of up to five tries, until one of them is short enough."""
     found: list[float] = []
     while len(found) < 5 and (not found or min(found) > allowed):
         began = time.thread_time()

@@ -131,7 +131,7 @@ def test_a_megabyte_of_whatever_is_read_in_fifty_milliseconds_by_every_represent
 
 
 @pytest.mark.parametrize("setting", ["chat", "api", "rule_following"])
-def test_neither_does_a_setting_make_reading_take_longer_than_in_proportion(setting):
+def test_reading_takes_time_in_proportion_to_the_text_in_every_setting(setting):
     for atom in ATOMS:
         for reading in READINGS:
             assert_linear(lambda text, how=reading: extract(text, Scientific, how, setting), atom, longest=2**14)

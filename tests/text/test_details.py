@@ -52,12 +52,12 @@ def untrue(steps: list[Step]) -> list[Step]:
 
 
 def drawn(key: str, share: float, index: int) -> Problem:
-    """A problem at a length of the shorter ones of its task, whose trace takes no more than a blink."""
+    """A problem at one of the shorter lengths of its task, so that its trace is quick to make."""
     longest = min(30 if TASKS[key].difficulty is EASY else 8, 4 if "fraction" in key else 30)
     length = 1 + round(share * (longest - 1))
     try:
         return problem(Cell(TASKS[key], length), "train", 0, index)
-    except TaskError:  # of fractions with a power of ten below there are few at some lengths
+    except TaskError:  # few fractions of some lengths are finite decimals
         assume(False)
         raise
 
@@ -277,7 +277,7 @@ def digest(to_follow: Rule, item: Problem) -> str:
 
 @pytest.mark.parametrize("key", TASKS)
 def test_full_traces_are_what_they_were(key):
-    """Written by this test's `digest` of traces of training problem 1 at lengths 2 and 5, in each rule's own unit."""
+    """The golden file has the `digest` of traces of training problem 1 at lengths 2 and 5, in each rule's own unit."""
     assert json.loads(GOLDEN.read_text())[key] == full_traces(key)
 
 

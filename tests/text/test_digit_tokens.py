@@ -89,7 +89,7 @@ def test_a_tokenizer_without_byte_pairs_is_refused(tokenizer):
 
 
 @pytest.mark.slow  # fetches a package of 2 MB and copies a vocabulary of 128,256 words
-def test_of_llama_3_tokens_of_more_digits_are_forbidden_and_none_is_new():
+def test_llama_3_gets_no_new_tokens_and_those_of_several_digits_are_forbidden():
     from experiments.shared.vocabularies import load_vocabulary
 
     llama = load_vocabulary("llama-3")

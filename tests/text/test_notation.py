@@ -354,7 +354,7 @@ def test_hints_of_the_question_alone_need_no_room_for_the_answer():
 
 
 def test_reversed_decimals_of_many_groups_are_not_scrambled():
-    """The released decoder reversed decimals once more for each token: 0.1234567 in threes came out otherwise."""
+    """The released decoder reversed decimals once more for each token: 0.1234567 in threes came out wrong."""
     for reverse in ("decimal", "each", "total"):
         for digits in (1, 2, 3):
             writer = notation("add_float", digits=digits, reverse=reverse)

@@ -25,13 +25,13 @@ def some(key: str, lengths, count: int) -> list[Problem]:
     for length in lengths:
         try:
             found += [problem(Cell(TASKS[key], length), "train", 0, index) for index in range(count)]
-        except TaskError:  # of fractions with a power of ten below there are few at some lengths
+        except TaskError:  # few fractions of some lengths are finite decimals
             continue
     return found
 
 
 def untrue_lines(item: Problem, rules: RulesConfig) -> list[str]:
-    """Lines `x = expression = value` or `expression = value` of the trace that Python does not agree with."""
+    """Lines `x = expression = value` or `expression = value` of the trace with which Python does not agree."""
     rule = rule_following.rule(task_of(item), rules)
     source = {line.strip() for line in rule.text.splitlines()}
     wrong = []
@@ -102,7 +102,7 @@ def digits_of(value: object) -> int:
 
 @pytest.mark.parametrize("key", TASKS)
 def test_no_step_computes_with_more_digits_than_a_unit_and_its_carry(key):
-    """Products of UNIT digits and one, counts and exponents have at most four digits; comparisons may have more."""
+    """Products of UNIT digits by one, counts and exponents have at most four digits; comparisons may have more."""
     widest = 0
 
     def watch(step, _):

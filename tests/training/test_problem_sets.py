@@ -16,7 +16,7 @@ from lab.training.problem_sets import ProblemSet, Rows, Selection, problem_set
 
 @pytest.fixture(scope="module")
 def tokenizer(toy_model):
-    """Of bytes."""
+    """A tokenizer of bytes."""
     return AutoTokenizer.from_pretrained(toy_model)
 
 

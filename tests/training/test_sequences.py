@@ -18,7 +18,7 @@ TOKENIZER = build_tokenizer(NOTATION.vocabulary)
 
 
 def rows(*texts: str, index: int = 0) -> list[dict]:
-    """Problems as "2 1 <add_integer> 9 = 1 2"."""
+    """The rows of problems that are written as in "2 1 <add_integer> 9 = 1 2"."""
     ids, found = TOKENIZER.get_vocab(), []
     for place, text in enumerate(texts):
         words = ["<begin>", *text.split(), "<end>"]
@@ -52,7 +52,7 @@ def test_packed_problems_follow_each_other_and_have_ids_of_their_own():
     assert words(batch["shift_labels"][0].tolist()) == ". . . . . 1 2 <end> . . . . . 2 <end>"
     ids = batch["position_ids"][0].tolist()
     first, second = set(ids[1:8]), set(ids[10:15])
-    assert len(first) == 3  # the operator and "=", and two places
+    assert len(first) == 3  # one for the operator and "=", and two places
     assert not first & second
     again = collate(rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2", index=6))
     assert torch.equal(again["position_ids"], batch["position_ids"])
@@ -84,7 +84,7 @@ def test_the_numbers_of_a_curriculum_grow_from_stage_to_stage():
 
 
 def test_loss_and_gradients_of_a_step_do_not_depend_on_how_it_is_cut_into_parts():
-    """Of parts of unequal numbers of answer tokens: each counts by its tokens."""
+    """The parts have unequal numbers of answer tokens, and each counts by its tokens."""
     model = scratch.build(ScratchConfig(size="0.2M"), NOTATION.vocabulary, 0)
     collate = SequenceCollator(NOTATION.vocabulary, 1, PositionsConfig(), 0)
     several = rows("2 1 <add_integer> 9 = 1 2", "1 <add_integer> 1 = 2", "9 9 9 <add_integer> 1 = 0 0 0 1")

@@ -22,7 +22,7 @@ from lab.text.traces.errors import KINDS
 UNITS = {"exact_match": "exact match, %", "digit_match": "digit match, %", "dlength": "dlength, digits"}
 
 
-TRAINED, LONGER = "trained", "longer"
+TRAINED, BEYOND = "trained", "beyond"
 """Lengths up to the longest of a task's training problems, and longer ones."""
 
 
@@ -32,7 +32,7 @@ class Change(NamedTuple):
     task: str
     representation: str
     range: str
-    """S, M, L or XL; or TRAINED or LONGER."""
+    """S, M, L or XL; or TRAINED or BEYOND."""
     lengths: str
     difference: Difference
     p: float
@@ -55,7 +55,7 @@ def changes(
     by_row = grouped(pairs, lambda pair: (pair[0].task, range_of(TASKS[pair[0].task], pair[0].length)))
     rows = []
     for task in TASKS.values():
-        for name in (*RANGES, TRAINED, LONGER):
+        for name in (*RANGES, TRAINED, BEYOND):
             if members := by_row.get((task.key, name)):
                 lengths = sorted({old.length for old, _ in members})
                 shown = f"{lengths[0]}-{lengths[-1]}" if len(lengths) > 1 else str(lengths[0])
@@ -82,19 +82,19 @@ def change_table(rows: Sequence[Change], title: str) -> Table:
 
 
 def by_training(cells: Iterable[Cell]) -> Callable[[Task, int], str]:
-    """A `range_of` for `changes` that gives TRAINED or LONGER. `cells`: the tasks and lengths of training."""
+    """A `range_of` for `changes` that gives TRAINED or BEYOND. `cells`: the tasks and lengths of training."""
     longest: dict[str, int] = {}
     for cell in cells:
         longest[cell.task.key] = max(cell.length, longest.get(cell.task.key, 0))
-    return lambda task, length: LONGER if length > longest.get(task.key, 0) else TRAINED
+    return lambda task, length: BEYOND if length > longest.get(task.key, 0) else TRAINED
 
 
-def trained_and_longer(rows: Sequence[Change], title: str) -> Table:
-    """Exact match in % (95 %) at TRAINED and at LONGER lengths, side by side, with the numbers of digits and n.
+def trained_and_beyond(rows: Sequence[Change], title: str) -> Table:
+    """Exact match in % (95 %) at trained lengths and beyond, side by side, with the numbers of digits and n.
 
     A row for each task, and a last one for all problems. Tasks that gained beyond chance at either are highlighted.
     """
-    parts = [name for name in (TRAINED, LONGER) if any(row.range == name for row in rows)]
+    parts = [name for name in (TRAINED, BEYOND) if any(row.range == name for row in rows)]
     columns = [text for name in parts for text in (f"{name} (n)", "before", "after")]
     cells, better = [], set()
     for place, members in enumerate(grouped(rows, lambda row: (row.task, row.representation)).values()):

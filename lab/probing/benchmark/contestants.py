@@ -1,8 +1,8 @@
-"""The instruments that are scored: each is a function of a trial, and returns figures by name.
+"""The instruments that are scored: each takes a trial and returns figures by name.
 
-There are three kinds. Nodes: through which heads and MLPs does the carry come? Edges: which component passes it to
-which? Directions: along which vector of the stream is it written, at the first site where it is read, and what is
-claimed at the site before, where it does not exist yet?
+There are four kinds. Nodes: through which heads and MLPs does the carry come? Edges: which component passes it to
+which? Heads: which head looks at which digit? Directions: along which vector of the stream is the carry written, at the
+first site at which it is read; and what does the instrument claim at the site before, at which there is no carry yet?
 """
 
 from collections.abc import Callable, Mapping
@@ -84,8 +84,8 @@ class Trial:
         return parts(np.array(values), np.array(is_in))
 
     def edges(self, scores_UR: np.ndarray) -> Scores:
-        """How well scores find the circuit's edges between heads, MLPs and the logits; edges of the embedding are not
-        known. CPR and CMD are those of all edges."""
+        """How well scores find the circuit's edges between heads, MLPs and the logits. Edges from the embedding do not
+        count, because the true ones are not known; only CPR and CMD are those of all edges."""
         graph, true = self.graph, self.adder.known.edges
         some_UR = graph.is_edge_UR & (np.arange(len(graph.senders)) > 0)[:, None]
         is_in_UR = np.array([[(str(one), str(other)) in true for other in graph.receivers] for one in graph.senders])
@@ -99,7 +99,7 @@ class Trial:
         return edges.attribute(self.adder, self.minimal, max(2, self.steps)).value
 
     def known_sites(self) -> tuple[Place, Place]:
-        """Where the carry is first read, and the site before."""
+        """Where the carry is first read, and the site before it."""
         layer, site = self.adder.known.carry_sites[0]
         before = SITES.index(site) - 1
         return Place(layer, site, _COLUMN), Place(layer, SITES[before], _COLUMN)
@@ -113,7 +113,7 @@ def _activation_patching(trial: Trial) -> Scores:
 
 
 def _attribution_patching(trial: Trial) -> Scores:
-    """With gradients only at the base."""
+    """The gradients are those at the base alone."""
     contrast = Contrast(trial.adder, trial.minimal)
     guessed_BN = attribution.attributions(contrast, (EVERYWHERE,))
     axes = {"component": range(guessed_BN.shape[1])}
@@ -167,8 +167,9 @@ def _aligned(trial: Trial) -> Scores:
 
 def _direction(name: str) -> Callable[[Trial], Scores]:
     def score(trial: Trial) -> Scores:
-        """Compares the evidence with |cos| to the truth at the first site where the carry is read. At the site before,
-        every claim is wrong. The directions of trained adders are not known, so they only have rates."""
+        """Compares the evidence on a direction with its |cos| to the true one, at the first site at which the carry is
+        read. At the site before it, every claim is wrong. The directions of trained adders are not known, so they only
+        have rates."""
         known = trial.adder.known
         if name == "truth" and not isinstance(known, Known):
             return {}

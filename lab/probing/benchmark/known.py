@@ -1,11 +1,11 @@
-"""What is known about an adder's circuit, and how adders that were written by hand are asked.
+"""What is known about an adder's circuit, and how adders that were written by hand are asked for sums.
 
     place      0   1   2   3   4   5   6   7   8   9   10  11  12  13  14  15  16  17  18  19  20  21  22  23  24
     token      .   a0  a1  a2  a3  a4  a5  0   +   b0  b1  b2  b3  b4  b5  0   =   s0  s1  s2  s3  s4  s5  s6  <end>
 
-Numbers of up to DIGITS digits are written in fields of one digit more. So the digits that are needed at q_k are a fixed
-number of tokens before it: a_k, b_k, and one token further back a_{k-1}, b_{k-1}, which for the ones are "." and "+",
-with value 0. If the ones come last, fields are reversed.
+Numbers of up to DIGITS digits are written in fields that are one digit longer. So the digits that q_k needs are always
+the same number of tokens before it: a_k and b_k, and one token further back a_{k-1} and b_{k-1}. For the ones, the
+latter are "." and "+", with value 0. If the ones come last, each field is reversed.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ PLUS, EQUALS, BEGIN, END, PAD = range(10, 15)
 
 @dataclass(frozen=True)
 class Circuit:
-    """What instruments should find in an adder. For a trained adder, nothing else is known."""
+    """What instruments should find in an adder. Nothing else is known about a trained adder."""
 
     nodes: frozenset[Component]
     """Heads and MLPs through which the carry into a column comes, from a_{k-1} and b_{k-1} to the digit."""
     edges: frozenset[tuple[str, str]]
-    """Which of them pass it to which, by the names of sender and receiver: ("L0H2", "L0 mlp")."""
+    """Which of them passes the carry to which: names of sender and receiver, such as ("L0H2", "L0 mlp")."""
     carry_sites: tuple[tuple[int, Site], ...]
     """Where later components read the carry from the stream."""
     longest: int = DIGITS
@@ -91,15 +91,15 @@ class FieldSums:
         Args:
             ones_first: whether numbers begin with the ones digit.
             operands: with 3, the second number is written as two numbers, b = b' + b'', that add up without carries.
-            complement: write each digit of the second number as 9 minus the digit, so that a + b becomes a - b' - 1, in
-                which a borrow is 1 minus the carry.
+            complement: write each digit of b as 9 minus the digit, which gives another number d. Then a + b is computed
+                as a - d - 1, in which a borrow is 1 minus the carry.
         """
         self._order = -1 if ones_first else 1
         self.operands, self._complement = operands, complement
         self.tokens = (operands + 1) * FIELD + operands + 2
 
     def back(self, number: int, places: int = 0) -> int:
-        """How many tokens before q_k an operand (0 is a) has its digit `places` columns below k, ones first."""
+        """How many tokens before q_k an operand (0 is a) has its digit of column k - `places`, ones first."""
         return (self.operands - number) * (FIELD + 1) - 1 + places
 
     def write(self, a: int, b: int) -> Written:

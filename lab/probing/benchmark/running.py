@@ -40,8 +40,8 @@ class Score(NamedTuple):
 
 
 def measure(config: BenchmarkConfig, run: Run, tell: Callable[[str], None]) -> list[Score]:
-    """The scores of every adder. An adder that was finished in an earlier start is not measured again. If an instrument
-    fails on an adder, `tell` gets the reason, and its measure "failed" is 1.
+    """The scores of every adder. An adder that was finished before an interruption is not measured again. If an
+    instrument fails on an adder, `tell` gets the reason, and the instrument's measure "failed" is 1.
 
     Raises TaskError for an unknown adder.
     """

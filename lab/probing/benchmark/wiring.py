@@ -1,8 +1,8 @@
-"""Writes the weights of a small transformer from what it reads from and writes to named directions of its stream.
+"""Writes the weights of a small transformer from what its parts read from and write to named directions of the stream.
 
-The architecture is TransformerLens' own: no norm, learned positions, ReLU. Directions are the rows of a basis drawn
-from a seed. It is orthonormal, or oblique and read with the dual basis. Biases are reads of the direction "one", which
-every token has.
+The architecture is TransformerLens' own: no norm, learned positions, ReLU. The directions of the residual stream are
+the rows of a basis drawn from a seed; the basis is orthonormal, or oblique and read with its dual basis. A bias is
+written as a read of the direction "one", which every token has.
 
 Shapes: D width, Q directions, V words, N neurons, H heads, Z width of a head, T places.
 """
@@ -28,7 +28,7 @@ _WIDTH = 20
 """The smallest width of a residual stream."""
 HEAD_WIDTH = 4
 SHARPNESS = 4000.0
-"""How sharply heads attend: the next token gets at most e^-58 of the right token's weight."""
+"""How sharply heads attend: any other token gets at most e^-58 of the right token's weight."""
 _MOVED = ("value", "plus")
 """The directions whose coordinates heads move into other directions."""
 ALWAYS = ("one", "value", "plus", "cos", "sin")
@@ -55,13 +55,14 @@ class Wiring:
             names: directions besides `ALWAYS`.
             heads: names of the heads of a layer; a seed above 0 shuffles them.
             layers: number of layers.
-            seed: of the basis and of the order of heads.
-            level: the size of the constant.
+            seed: the seed of the basis and of the order of the heads.
+            level: the size of the constant, the direction "one".
             lean: how far the basis is from orthonormal.
-            noise: the size of a random vector for each word, so that there are more features than dimensions.
+            noise: the size of a random vector that is added to each word's embedding, so that there are more features
+                than dimensions.
         """
         used = (*ALWAYS, *names)
-        width = len(heads) * math.ceil(max(_WIDTH, len(used)) / len(heads))  # some architectures want a multiple
+        width = len(heads) * math.ceil(max(_WIDTH, len(used)) / len(heads))  # some architectures need a multiple
         self.names = (*used, *(f"spare {number}" for number in range(width - len(used))))
         self.layers, self._seed = layers, seed
         basis_QD = basis(len(self.names), seed)
@@ -83,7 +84,7 @@ class Wiring:
         self.neurons: list[list[tuple[torch.Tensor, torch.Tensor]]] = [[] for _ in range(layers)]
 
     def reads(self, weights: Weights) -> torch.Tensor:
-        """The vector whose product with the stream is this sum of its directions."""
+        """The vector whose dot product with the stream is this weighted sum of its coordinates."""
         return torch.stack([weight * self.dual[name] for name, weight in weights.items()]).sum(0)
 
     def writes(self, weights: Weights) -> torch.Tensor:
@@ -178,8 +179,9 @@ def embedding(at: Mapping[str, torch.Tensor]) -> torch.Tensor:
 
 
 def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor) -> torch.Tensor:
-    """The unembedding, from the vectors that read the constant, the digit and the end: 2 d digit - d^2, which is
-    largest for the nearest d; <end> has the highest logit if the end is found, and the lowest otherwise."""
+    """The unembedding, from the vectors that read the constant, the digit and the end. The logit of digit d is
+    2 d digit - d^2, which is largest for the nearest d. The logit of <end> is the highest if the end is found, and the
+    lowest if not."""
     rows_VD = (-200 * one_D).repeat(len(WORDS), 1)
     for value in range(10):
         rows_VD[value] = 2 * value * digit_D - value**2 * one_D

@@ -1,1 +1,1 @@
-"""What activations hold, and what changing them does: an instrument a file, with its controls."""
+"""What activations hold, and what changing them does: one instrument in each file, with its controls."""

@@ -1,10 +1,10 @@
 """What a model loses if the output of a head or an MLP no longer depends on the sum.
 
 The output is replaced, token by token, by its mean over all sums (mean ablation) or by the output for another sum
-(resample ablation; Chan et al. 2022, causal scrubbing). What replaces it still depends on the token, but not on the
-sum. Zeros would be an input that the rest of the model has never seen. Losses are measured by column, by the stratum of
-the carry (`lab.numbers.columns`) and by the number of nines below the column: without a head that fetches carries, only
-columns with a carry are wrong.
+(resample ablation; Chan et al. 2022, causal scrubbing). What replaces it still depends on the token's position, but not
+on the sum. Zeros would be an input that the rest of the model has never seen. Losses are measured by column, by the
+stratum of the carry (`lab.numbers.columns`) and by the number of nines below the column. For example, without a head
+that fetches carries, only columns with a carry are wrong.
 
 If two heads can stand in for each other, removing one of them changes nothing. Ablate them together, and compare with
 random pairs.
@@ -72,10 +72,10 @@ def ablate(
         groups: the components that are ablated together.
         replacement: what an output is replaced by: its mean over the sums, or the output for another sum.
         where: at which tokens.
-        batch_size: rows of a pass; a pass holds as many groups as fit.
+        batch_size: rows per forward pass, which covers as many groups as fit.
 
-    Raises TaskError if there are fewer than two sums, if their operands differ in length, or if there is nothing to
-    ablate, and ModelError for components that the model does not have.
+    Raises TaskError if there are fewer than two sums, if the sums differ in the lengths of their operands, or if there
+    is nothing to ablate, and ModelError for components that the model does not have.
     """
     _check(subject, sums, groups)
     points = _points(groups)
@@ -109,7 +109,7 @@ def ablate(
 @torch.inference_mode()
 def mean_hooks(subject: Subject, sums: Sums, group: Group, batch_size: int = 256) -> list[Hook]:
     """Hooks that replace a group's output by its mean over these sums, at every token that predicts a digit or the end.
-    With them a model can be asked without the group. They fit any batch whose tokens have the same positions as `sums`.
+    With them, a model runs without the group. They fit any batch whose tokens have the same positions as in `sums`.
 
     Raises the same errors as `ablate`.
     """
@@ -123,7 +123,7 @@ def components(subject: Subject) -> list[Group]:
 
 
 def means(subject: Subject, sums: Sums, points: Sequence[str], batch_size: int) -> dict[str, torch.Tensor]:
-    """The mean activation of each hook point at each token (1, T, ...), over the sums that have this token."""
+    """The mean activation of each hook point at each position (1, T, ...), over the sums that have a token there."""
     totals: dict[str, torch.Tensor] = {}
     for rows in batches(len(sums), batch_size):
         part = sums.part(rows)
@@ -194,5 +194,6 @@ def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:
     kinds = {(len(str(a)), len(str(b))) for a, b in sums.numbers}
     if len(sums) < 2 or len(kinds) > 1:
         raise TaskError(
-            f"{len(sums)} sums of {len(kinds)} pairs of lengths: ablation needs at least two sums, all of one pair"
+            f"{len(sums)} sums with {len(kinds)} different pairs of operand lengths: ablation needs at least two sums, "
+            "all with the same pair"
         )

@@ -108,11 +108,12 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
 
 
 def aligned_heads(measured: Alignment) -> list[Aligned]:
-    """The heads that attend to a digit of one place more than a query of another column does, by a fifth of their
-    attention at least, and more than by chance (means over all lengths). Their weights are that attention.
+    """The heads that attend to the digit of one place, and their attention to it as weights (means over all lengths).
 
-    Measure at lengths inside training. The first condition leaves out heads that attend to the first token from
-    everywhere, as many heads do if they find nothing else. Even so, the prompt should not begin with a digit.
+    A head counts if the digit gets at least a fifth of its attention more from q_k than from the query of another
+    column, and more than if the attention to the number were spread evenly. Measure at trained lengths. The first
+    condition leaves out heads that attend to the first token from everywhere, as many heads do if they find nothing
+    else. Even so, the prompt should not begin with a digit.
     """
     attention, low = nanmean(measured.attention.value), nanmean(measured.attention.low)
     permuted, uniform = nanmean(measured.permuted.value), nanmean(measured.uniform.high)
@@ -151,7 +152,7 @@ def target_at(sums: Sums, number: str, offset: int, indexing: Indexing = "place"
 
 def queries(sums: Sums) -> torch.Tensor:
     """q_k for each column (B, Q). If the answer is written ones first, the query of the column after the last digit is
-    the token that predicts the end, because one more digit would be predicted there. Otherwise it is NOWHERE.
+    the token that predicts the end, because one more digit would be predicted there. If not, it is NOWHERE.
     """
     at_BQ = torch.cat([sums.query_at_BK, torch.full_like(sums.query_at_BK[:, :1], NOWHERE)], 1)
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)

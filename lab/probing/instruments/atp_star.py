@@ -1,6 +1,6 @@
 """AtP*: attribution patching without two of its blind spots (Kramár et al. 2024, arXiv 2403.00745).
 
-    saturated attention   Where attention is certain, the slope of the softmax is close to zero and says nothing about
+    saturated attention   If attention is certain, the slope of the softmax is close to zero and says nothing about
                           queries and keys. So the softmax is computed again with the source's queries or keys, and only
                           what follows it is linearized:  sum of (new pattern - pattern) dm/dpattern
     cancelling paths      Effects along two paths may cancel in a gradient. So the gradient is also computed without the
@@ -9,7 +9,7 @@
 The score of a head is the largest of those of its output, queries, keys and values. Like every attribution, it only
 ranks components: signs are lost.
 
-Shapes: B pairs (each both ways), T tokens, H heads, G key-value heads, I inputs of a head, L layers.
+Shapes: B pairs (each in both directions), T tokens, H heads, G key-value heads, I inputs of a head, L layers.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from lab.probing.positions import batches
 
 INPUTS = ("output", "q", "k", "v")
 _BATCH = 64
-"""Rows of a pass with gradients."""
+"""Rows per pass with gradients."""
 
 
 def atp_star(subject: Subject, pairs: Pairs) -> tuple[Measured, Measured]:
@@ -49,7 +49,7 @@ def atp_star(subject: Subject, pairs: Pairs) -> tuple[Measured, Measured]:
 
 
 def strongest(heads: Measured, mlps: Measured) -> dict[Component, float]:
-    """The largest effect of each component, over both ways of the carry and all inputs of a head."""
+    """The largest effect of each component, over both directions of the carry and all inputs of a head."""
     assert heads.axes["carry"] == list(WAYS)
     by_head, by_mlp = either_way(heads.value).max(-1), either_way(mlps.value)
     found = {Component("head", *place): float(by_head[place]) for place in np.ndindex(by_head.shape)}

@@ -47,7 +47,7 @@ class Head(NamedTuple):
 
 @torch.inference_mode()
 def heads(subject: Subject, a: int, b: int) -> list[Head]:
-    """What each head looks at while the right answer of a + b is written, the heads with the largest weights first."""
+    """What each head looks at while the right answer to a + b is written; heads with the largest weights come first."""
     sums = subject.sums([(a, b)])
     places = [*_digits(a, sums.a_at_BK), *_digits(b, sums.b_at_BK)]
     asked = [int(at) for at in sums.query_at_BK[0] if at != NOWHERE]

@@ -3,11 +3,11 @@
 
     effect of a place ~ sum over its tokens and width of (source - base) dm/da,  a the base's activation
 
-This is the effect of the patch if the model is linear from there on. For a carry the estimate is often wrong, in size
-and in which components it names, because a switch has no slope far from the point where it turns. So it only ranks:
-`screen` patches the components that it ranks first, and measures how well both agree.
+This is the effect of the patch if the model is linear from there on. For a carry the estimate is often wrong, both in
+size and in which components it names, because a switch has no slope far from the point where it turns. So the estimate
+only ranks: `screen` patches what it ranks first, and measures how well estimates and exact effects agree.
 
-Shapes: B pairs (each both ways), T tokens, H heads, N attributions, R resamples.
+Shapes: B pairs (each in both directions), T tokens, H heads, N attributions, R resamples.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from lab.probing.positions import batches
 
 _RESAMPLES = 1000
 _BATCH = 64
-"""Rows of a pass with gradients, which needs much memory."""
+"""Rows per pass with gradients, which needs much memory."""
 _TIES = 6
 """Effects, in logits, that agree to this many decimals count as equal."""
 
@@ -45,7 +45,7 @@ class Screen(NamedTuple):
     exact: Measured
     """The effects of these patches; axes carry, patch."""
     agreement: Measured
-    """Spearman's rank correlation of both, by carry, with intervals by bootstrap over the pairs."""
+    """Spearman's rank correlation of attributed and exact effects, by carry; intervals by bootstrap over the pairs."""
     gap: Measured
 
 
@@ -54,7 +54,7 @@ def screen(
 ) -> Screen:
     """Attributed effects of all heads and MLPs at the places, and exact effects of the `top` largest.
 
-    `batch_size`: rows of a pass without gradients. Raises the same errors as `patching.patch`.
+    `batch_size`: rows per pass without gradients. Raises the same errors as `patching.patch`.
     """
     contrast = Contrast(subject, pairs)
     contrast.check_competence(_BATCH)
@@ -88,8 +88,8 @@ def screen(
 
 
 def attributions(contrast: Contrast, places: Sequence[str], batch_size: int = _BATCH) -> np.ndarray:
-    """What each patch adds to the margin by estimate, in logits, (B, N): heads (layer, head, place), then MLPs (layer,
-    place); nan if a pair has no such place."""
+    """The estimate of what each patch adds to the margin, in logits, (B, N): heads (layer, head, place), then MLPs
+    (layer, place); nan if a pair has no such place."""
     subject = contrast.subject
     components = [Component(kind, layer) for kind in ("head", "mlp") for layer in range(subject.layers)]
     names = [component.hook_point for component in components]
@@ -133,8 +133,8 @@ def _agreement(contrast: Contrast, guessed_BN: np.ndarray, exact_BN: np.ndarray,
 
 def spearman(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Rank correlation (Spearman 1904) along the last dimension; ties share their mean rank. nan if all values of
-    either side are equal. Values that differ by less than a millionth are ties, because rounding errors depend on the
-    batch size."""
+    either side are equal. Values are first rounded to a millionth, so that rounding errors, which depend on the batch
+    size, do not break ties."""
     ranked = (rankdata(np.round(values, _TIES), axis=-1) for values in (left, right))
     left, right = (ranks - ranks.mean(-1, keepdims=True) for ranks in ranked)
     with np.errstate(invalid="ignore"):

@@ -16,7 +16,7 @@ all edges from gradients:
 An estimate is as good as the circuit that it selects: `faithfulness` keeps some edges, gives all others what they carry
 in the base's run (resample ablation) or in the mean run (mean ablation), and measures how much of the margin is left.
 
-Shapes: B pairs (each both ways), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
+Shapes: B pairs (each in both directions), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ SIZES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Shares of all edges at which faithfulness is measured (Mueller et al. 2025, MIB, arXiv 2504.13151)."""
 _PROJECTIONS = ("q", "k", "v")
 _BATCH = 32
-"""Rows of a pass; all their writes and gradients are kept."""
+"""Rows per forward pass; all their writes and gradients are kept."""
 
 
 class Graph:
@@ -79,7 +79,8 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
         pairs: the pairs that it is run on, in both directions.
         steps: 1 for EAP; a larger number for EAP-IG with that many points.
 
-    Raises the same errors as `Contrast`, and ModelError if the subject cannot add or its weights are hidden.
+    Raises the same errors as `Contrast`, and ModelError if the subject cannot add, or if unmerged adapters hide its
+    weights.
     """
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(_BATCH)
@@ -98,7 +99,7 @@ class Curve(NamedTuple):
     """The faithfulness of circuits that grow edge by edge, the best scores first."""
 
     faithfulness: Measured
-    """Axes ablation, share of edges. The margin that is left: 1 is that of the whole model, 0 that without any edge."""
+    """Axes ablation, share of edges. The share of the margin that is left: 1 for the whole model, 0 without edges."""
     cpr: dict[str, float]
     """Circuit performance ratio, by ablation: the area under faithfulness. Higher is better."""
     cmd: dict[str, float]
@@ -147,7 +148,7 @@ def faithfulness(
     contrast.check_competence(batch_size)
     nothing = np.zeros_like(graph.is_edge_UR)
     kept, empty = [], []
-    # pairs are there both ways, so bases are sources too
+    # each pair is there in both directions, so the bases include all sources
     mean = means(subject, contrast.base, _names(subject), batch_size) if ablation == "mean" else None
     for rows in batches(len(contrast), batch_size):
         run = _Wired(contrast, graph, rows)
@@ -269,7 +270,7 @@ class _Circuit:
 
     def _before_mlp(self, layer: int) -> Hook:
         mid = f"blocks.{layer}.hook_resid_mid"
-        # an alias of the MLP's input: as wanted here, a change reaches the MLP and nothing else
+        # this is an alias of the MLP's input; a change reaches the MLP and nothing else, which is what we want here
         return mid, lambda stream, hook: self._read("mlp", layer, mid)[0].to(stream.dtype)
 
     def _after_mlp(self, layer: int) -> Hook:

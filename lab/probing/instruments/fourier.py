@@ -38,7 +38,7 @@ _EMBEDDINGS = "hook_embed"
 _MOST_DIGITS = 3
 _DRAWS = 200
 _BATCH = 64
-"""Sums of a pass."""
+"""Sums per forward pass."""
 
 
 class Removal(NamedTuple):
@@ -154,10 +154,10 @@ def remove_periods(
 ) -> Removal:
     """Exact match and right digits without the wave of one period in the embeddings of the operands' tokens.
 
-    The wave is projected out over the numbers, so all other periods stay as they are. The random patterns of the
-    control are as many, orthonormal and without a mean, and drawn anew for each batch. Tokens of fewer digits, such as
-    the first one of a number, are not changed. Raises TaskError for a period that the numbers cannot have, and the same
-    errors as `number_tokens`.
+    The wave is projected out over the numbers, so all other periods stay as they are. The control removes as many
+    random patterns, which are orthonormal, have mean 0 and are drawn anew for each batch. Tokens of fewer digits, such
+    as the first one of a number, are not changed. Raises TaskError for a period that the numbers cannot have, and the
+    same errors as `number_tokens`.
     """
     ids = number_tokens(subject)
     vectors_MD = torch.from_numpy(_embeddings(subject, ids))
@@ -233,7 +233,7 @@ def _effects(
         [number_N == np.arange(numbers)[:, None], position_N == np.unique(position_N)[:, None]]
     ).astype(float)
     weighted_XN = member_XN * weight_N
-    # a constant may be in the numbers' or in the positions' vectors: a tiny ridge decides, and no spectrum shows it
+    # a constant can be in the vectors of the numbers or of the positions; a tiny ridge decides, spectra do not change
     gram_XX = weighted_XN @ member_XN.T + 1e-6 * np.eye(len(member_XN))
     return np.linalg.solve(gram_XX, weighted_XN @ stream_ND)[:numbers]
 

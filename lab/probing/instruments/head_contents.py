@@ -6,7 +6,7 @@ output at q_k, along the direction from its mean without a carry to its mean wit
 sums). The coordinate along it is 0 at the first mean and 1 at the second.
 
     holds the carry       The coordinate is a step: it depends on the carry alone, and not on how large the sum of the
-                          digits is. If the digits add up to 9, it follows the carry from the column before.
+                          digits is. If the digits add up to 9, it follows the carry into column k - 1.
     fetches both digits   It is a straight line: each digit adds its part, and something later has to find the step.
     fetches one digit     It depends on a's digit alone, or on b's.
 
@@ -16,7 +16,7 @@ straight line explains two thirds of a step, and a step two thirds of a straight
 `exchange` intervenes: it puts the source's coordinate, and nothing else of the head's output, into the base's run. If
 this has the effect of the whole output, later parts read the head along this direction.
 
-Shapes: N sums, Z width of a head, B pairs (each both ways), R resamples.
+Shapes: N sums, Z width of a head, B pairs (each in both directions), R resamples.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
 """What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly; a_{k-1} + b_{k-1} with a mean for
 each value; one digit of column k - 1, with a mean for each value."""
 PARTS = ("all of it", "its carry direction", "the rest")
-"""Parts of a head's output. The rest is all that is orthogonal to the direction."""
+"""Parts of a head's output. The rest is the part orthogonal to the direction."""
 _RESAMPLES = 300
 _SUMS = range(19)
 
@@ -53,7 +53,7 @@ class Contents(NamedTuple):
     steps: Measured
     """The mean coordinate by a_{k-1} + b_{k-1} and the carry into column k - 1; axes (head, column, carry, sum)."""
     directions: dict[tuple[Component, int], Subspace]
-    """By head and column."""
+    """The carry direction of each head and column."""
 
 
 def contents(
@@ -67,7 +67,7 @@ def contents(
         columns: above 0, because nothing is carried into the ones.
         train: sums on which the directions are learned. A sum does not count for a column that it lacks.
         test: other sums, on which everything is measured.
-        batch_size: sums of a pass.
+        batch_size: sums per forward pass.
     """
     learned, tested = (outputs(subject, heads, columns, sums, batch_size) for sums in (train, test))
     directions: dict[tuple[Component, int], Subspace] = {}

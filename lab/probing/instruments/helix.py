@@ -1,8 +1,8 @@
 """Is a digit written as a helix, and does the model read it as one?
 
 Models in which a number is one token write it as a helix, a line and circles of a few periods, and add by turning it
-(Kantamneni and Tegmark 2025, arXiv 2502.00873). Here tokens are digits. The stream at the token of a_k has a mean for
-each digit, ten points. A fit explains a share of their variance, and can be put into the model:
+(Kantamneni and Tegmark 2025, arXiv 2502.00873). Here tokens are digits. The stream at the token of a_k has ten means,
+one for each digit. Each of these fits explains a share of the variance of the means, and can be tested in the model:
 
     helix            n, cos(2 pi n / 10), sin(2 pi n / 10)
     polynomial       n, n^2, n^3: as many dimensions, without a circle
@@ -11,8 +11,8 @@ each digit, ten points. A fit explains a share of their variance, and can be put
     all means        every dimension in which the means differ
 
 In the intervention a_k = n becomes another digit m, but only within the fit: the fit's vector of n is replaced by its
-vector of m. If the most likely digit at q_k becomes m + b_k + carry, the model reads the fit and needs
-nothing else.
+vector of m. If the most likely digit at q_k becomes (m + b_k + carry) mod 10, the model reads the fit and needs nothing
+else.
 
 Shapes: B sums, D width, M = 10 digits, R dimensions of a fit, F fits.
 """
@@ -80,14 +80,14 @@ def helix(
 
     Args:
         subject: the model.
-        train: sums from which the means are taken. Every digit has to occur in a's column.
+        train: sums from which the means are taken. Every digit has to occur as a_k.
         test: other sums, into which digits are put.
         column: k.
-        layers: those before which the stream is read and changed; all of them if not given.
-        batch_size: sums of a pass.
-        seed: of the digits that are put in, and of the permuted orders.
+        layers: the stream is read and changed before each of these layers; all layers if not given.
+        batch_size: sums per forward pass.
+        seed: the seed of the digits that are put in, and of the permuted orders.
 
-    Raises TaskError if a digit does not occur.
+    Raises TaskError if a digit does not occur in column k of a in `train`.
     """
     layers = range(subject.layers) if layers is None else layers
     generator = np.random.default_rng(seed)

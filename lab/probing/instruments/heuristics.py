@@ -2,7 +2,7 @@
 
 Large models add with a bag of heuristics: each of a few neurons of an MLP is active for operands or results of a
 simple pattern, and many of them together make the answer likely (Nikankin et al. 2024, arXiv 2410.21272). Here the
-operands are the digits of one column, and neurons are looked at where its digit is predicted, q_k. The rules:
+operands are the digits of one column, and neurons are read at q_k, where the column's digit is predicted. The rules:
 
     a, b       the digit lies in a range, or has a remainder by 2, 3, 4 or 5
     sum        a_k + b_k lies in a range, or has a remainder by 2, 5 or 10
@@ -10,14 +10,14 @@ operands are the digits of one column, and neurons are looked at where its digit
     equal      a_k = b_k
     carry      something is carried into the column
 
-For each of the neurons that move the digits' logits most, the best rule is chosen on half of the sums: two levels of
-activation, the one farther from 0 where it holds. Its share of the neuron's variance is measured on the other half. A
-search among hundreds of rules finds something in noise too, so the control searches the same neurons with the sums
-shuffled.
+For each of the neurons that move the digits' logits most, the best rule is chosen on half of the sums. A rule predicts
+two levels of activation: one for sums for which it holds, and one nearer to 0 for all others. The share of the neuron's
+variance that it explains is measured on the other half. A search among hundreds of rules finds something in noise too,
+so the control searches the same neurons with the sums shuffled.
 
-Then the rules are put to the test. At each sum, the neurons whose rules hold there are set to their mean; the control
-sets as many others of the same neurons. If answers come from the rules, the first costs more right digits than the
-second.
+Then the rules are put to the test. At each sum, the neurons whose rules hold there, and explain at least half of their
+variance, are set to their means; the control sets as many of the other neurons. If answers come from the rules, the
+first costs more right digits than the second.
 
 Shapes: B sums, N neurons, R rules, L layers.
 """
@@ -38,7 +38,7 @@ REMOVED = ("nothing", "neurons whose rule holds", "as many others")
 
 
 class Neuron(NamedTuple):
-    """A neuron, and the rule that explains most of it."""
+    """A neuron, and the rule that explains most of its variance."""
 
     layer: int
     number: int
@@ -89,10 +89,10 @@ def heuristics(
         subject: the model.
         sums: those without the column do not count. Half of them choose rules, the other half test them.
         column: k.
-        top: how many neurons. A neuron's strength is the deviation of its activation, times the length of what it adds
-            to the logits of the ten digits, minus what it adds to all of them.
-        batch_size: sums of a pass.
-        seed: of the shuffled sums and of the neurons of the control.
+        top: how many neurons, the strongest first. A neuron's strength is the standard deviation of its activation,
+            times the norm of what it adds to the logits of the ten digits; what it adds to all ten does not count.
+        batch_size: sums per forward pass.
+        seed: the seed of the shuffled sums and of the neurons of the control.
     """
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     chosen, activation_BN = _strongest(subject, sums, there, column, top, batch_size)
@@ -154,7 +154,7 @@ def _best(activation_BN: np.ndarray, holds_RB: np.ndarray, half: int) -> tuple[n
 def _shares(fit_BN: np.ndarray, fit_RB: np.ndarray, test_BN: np.ndarray, test_RB: np.ndarray) -> np.ndarray:
     """The share of the variance in `test` that the two levels of each rule explain, (R, N). Levels are from `fit`."""
     in_RN, out_RN = _levels(fit_BN, fit_RB)
-    # the squared errors (x - level)^2 in total, from totals of x and x^2 where the rule holds and where not
+    # the sum of the squared errors (x - level)^2, from sums of x and x^2 over the sums with and without the rule
     squares_N, plain_N = np.square(test_BN).sum(0), test_BN.sum(0)
     there_RN, count_R1 = test_RB @ test_BN, test_RB.sum(1, keepdims=True)
     rest_R1 = len(test_BN) - count_R1
@@ -165,14 +165,14 @@ def _shares(fit_BN: np.ndarray, fit_RB: np.ndarray, test_BN: np.ndarray, test_RB
 
 
 def _levels(activation_BN: np.ndarray, holds_RB: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean activation where a rule holds and where it does not, (R, N) each; 0 without such sums."""
+    """The mean activation if a rule holds and if it does not, (R, N) each; 0 if there are no such sums."""
     inside_RN, count_R1 = holds_RB @ activation_BN, holds_RB.sum(1, keepdims=True)
     outside_RN = activation_BN.sum(0) - inside_RN
     return inside_RN / np.maximum(count_R1, 1), outside_RN / np.maximum(len(activation_BN) - count_R1, 1)
 
 
 def _others(applies_BN: np.ndarray, seed: int) -> np.ndarray:
-    """For each sum, as many other neurons, or all others if there are fewer."""
+    """For each sum, as many other neurons at random, or all others if there are fewer."""
     draw = np.random.default_rng(seed)
     others_BN = np.zeros_like(applies_BN)
     for row, applies_N in enumerate(applies_BN):

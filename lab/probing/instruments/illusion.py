@@ -1,22 +1,23 @@
 """Is a direction that exchanges a carry really the carry? Three tests of a subspace beyond its interchange rate.
 
-Interchange along v moves the stream by v (v . difference). The rate shows what this does, not what v is: except for a
-small part, v may be something that no later component reads, and that only correlates with the carry (the illusion of
-Makelov, Lange and Nanda 2023, arXiv 2311.17030). In an adder written by hand, DAS finds such a v with a rate of 96 %
-and |cos| .17 to the carry: most of it is a_{k-1} + b_{k-1} - s_{k-1}, which was read in an earlier layer. But the
-difference is a sum of what components wrote (`writes`), so it can be told where the value v . difference comes from:
+Interchange along v moves the stream by v (v . difference). The rate shows what this does, not what v is: most of v may
+be something that no later component reads, and that only correlates with the carry (the illusion of Makelov, Lange and
+Nanda 2023, arXiv 2311.17030). In an adder written by hand, DAS finds such a v with a rate of 96 % and |cos| .17 to the
+carry: most of it is a_{k-1} + b_{k-1} - s_{k-1}, which was read in an earlier layer. But the difference is a sum of
+what components wrote (`writes`), so we can tell which components the value v . difference comes from:
 
-    effect    of exchanging the write of one component at this place. A write without an effect is not read later
+    effect    the effect of exchanging the write of one component at this place; a write without one is not read later
     unread    the share of the value written by components that have no effect even together
     computed  the share written by MLPs, and by heads that come after an MLP or whose attention changes with the digits.
               The rest are copied digits; before the carry is computed, there is nothing else
     gradient  the squared share of v within the span of the margin's gradients at the place. It is small for an illusion
-              if weights are smooth, but behind a ReLU that is off it is small for the truth too. So it is only shown
+              if weights are smooth, but behind a ReLU that is off it is small for the truth too. So it is only
+              reported, and is not a test
 
 Everything is measured with pairs that differ only in the carry (`pairs.carry_only`). `mended` is v without its unread
 part: its projection on the span of the other components' writes.
 
-Shapes: N pairs, B pairs both ways, D width, R dimensions of the subspace, U components, S points of a path.
+Shapes: N pairs, B pairs in both directions, D width, R dimensions of the subspace, U components, S points of a path.
 """
 
 from collections.abc import Sequence
@@ -143,13 +144,13 @@ def examine(
 
     Args:
         subject: the model.
-        name: of the subspace.
+        name: the name of the subspace.
         basis_DR: orthonormal columns.
         place: where it exchanges the carry.
         test: cross-digit pairs from which it was not learned.
         wrote: what `read_writes` found at the place.
         compared: other bases by name.
-        batch_size: pairs of a forward pass.
+        batch_size: pairs per forward pass.
 
     Raises ModelError if the basis is not orthonormal.
     """
@@ -176,7 +177,7 @@ def examine(
 
 @torch.inference_mode()
 def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
-    """What components wrote before a place, and which of it is read later.
+    """What components wrote before a place, and which writes are read later.
 
     `pairs`: carry-only, into the place's column. All of them are run at once; a few dozen are enough.
     Raises the same errors as `Contrast`, and ModelError for a subject that cannot add or whose stream is not the sum of
@@ -195,7 +196,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     order = either_way(effect.value).argsort(kind="stable")
     together = here.effect(difference_UBD[order].cumsum(0), {"count": list(range(1, len(order) + 1))})
     does_nothing = either_way(together.value) < NOTHING
-    # the longest run of weakest writes without an effect; a later set without one would be an accident
+    # add up writes from the weakest until their sum has an effect; that a longer sum has none would be an accident
     count = len(order) if does_nothing.all() else int(does_nothing.argmin())
     return Writes(
         effect,

@@ -6,8 +6,9 @@ place of the stream x, the part of the base's stream in a subspace is replaced b
     x' = x_base + V V^T (x_source - x_base)             V (D, r) orthonormal
 
 If the subspace is the carry, digit k of the base becomes (a_k + b_k of the base + carry of the source) mod 10
-(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). Source and base share no digits on
-purpose, and the rate of the source's own digit is reported too: it is high if a subspace exchanges the whole answer.
+(interchange interventions: Geiger et al. 2021, arXiv 2106.02997, and 2301.04709). On purpose, the digits of source and
+base are drawn independently, and the rate of the source's own digit is reported too: it is high if a subspace exchanges
+the whole answer.
 
 Subspaces:
 
@@ -48,7 +49,7 @@ OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
 differs from the base's), the base's own, or the neighbour on its other side. An arbitrary change produces both
 neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
 DIRECTIONS = ("both", "0 to 1", "1 to 0")
-"""The base's carry, and the source's."""
+"""From the base's carry to the source's."""
 CHANGES = ("interchange", "placebo")
 DRAWS = 20
 """Number of random subspaces."""
@@ -104,8 +105,8 @@ def interchange_all(
         train_pairs: pairs from which subspaces are learned.
         test_pairs: other pairs, on which they are tested.
         das_steps: steps of gradient descent.
-        batch_size: pairs of a forward pass.
-        seed: of all draws.
+        batch_size: pairs per forward pass.
+        seed: the seed of all draws.
 
     Raises TaskError for a column without a carry into it, and for an unknown subspace.
     """
@@ -288,7 +289,7 @@ def untrained(subject: Subject, seed: int = 0) -> Subject:
     model = subject.bridge.original_model
     if not isinstance(model, PreTrainedModel):
         raise ModelError(
-            f"{subject.name}: only a model of transformers can be drawn anew, not a {type(model).__name__}"
+            f"{subject.name}: only a model of transformers can be initialized anew, not a {type(model).__name__}"
         )
     torch.manual_seed(seed)
     fresh = type(model)(model.config).eval()

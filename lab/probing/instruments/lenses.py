@@ -11,8 +11,8 @@ the final norm is kept fixed, the logits are such a sum too. The attribution of 
     (x . w / s) (u_d - mean of u_e over the other nine digits e)
 
 with the weights w of the final norm and the unembedding u. (If the norm subtracts the mean, x is taken without its
-mean.) Only the direct path to the logits counts, not what a head does through later layers. Both instruments suggest,
-and are not evidence: what a layer would answer need not be what later layers read.
+mean.) Only the direct path to the logits counts, not what a head does through later layers. Both instruments only
+suggest, and are not evidence: what a layer would answer need not be what later layers read.
 
 The control of both is the digit of another sum, which has nothing to do with the question.
 
@@ -55,7 +55,8 @@ def logit_lens(
     sites: Sequence[Site] = SITES,
     batch_size: int = 64,
 ) -> Lens:
-    """Reads the answer's digits at each place of the stream; the site post of the last layer is the model itself.
+    """Reads the answer's digits from the stream at each layer and site. At "post" of the last layer, these are the
+    model's own predictions.
 
     Raises ModelError for a model that writes several digits a token.
     """
@@ -146,7 +147,7 @@ def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.nda
 
 
 def _contrast(subject: Subject, of_words: torch.Tensor) -> torch.Tensor:
-    """(..., V): for each digit, its value minus the mean of the other nine; other words keep their value."""
+    """(..., V): for each digit, its value minus the mean of the other nine; all other words keep their values."""
     digit_ids = subject.writer.digit_ids()
     contrast = of_words.clone()
     digits = of_words[..., digit_ids]

@@ -9,7 +9,7 @@ Patches share passes: a batch contains the base's rows once for each of several 
 one of them changes, and ends at q_k. The results equal those of one pass for each patch
 (`experiments/speed_patching.py` compares them with TransformerLens' own sweep).
 
-Shapes: B pairs (each both ways), P patches, C patches of one pass, T tokens, H heads, Z width of a head.
+Shapes: B pairs (each in both directions), P patches, C patches of one pass, T tokens, H heads, Z width of a head.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from lab.probing.pairs import Pairs
 from lab.probing.positions import batches
 
 BATCH = 512
-"""Rows of a pass."""
+"""Rows per forward pass."""
 
 
 class Patch(NamedTuple):
@@ -68,8 +68,8 @@ def patch_residuals(
 
 
 def patch_head_pairs(subject: Subject, pairs: Pairs, heads: Sequence[Component]) -> Effects:
-    """The effect of two heads together, at all tokens; axes carry, first, second. If first and second are the same, it
-    is the effect of this head alone. Errors: see `patch`."""
+    """The effect of two heads together, at all tokens; axes carry, first, second. If both are the same head, it is the
+    effect of this head alone. Errors: see `patch`."""
     axes = {"first": list(map(str, heads)), "second": list(map(str, heads))}
     patches = [Patch(tuple(sorted({one, other})), EVERYWHERE) for one, other in product(heads, heads)]
     return patch(subject, pairs, patches, "effect of two heads", axes)
@@ -86,7 +86,7 @@ def patch(
         patches: one for each combination of the axes' labels; the last axis varies fastest.
         name: what is measured.
         axes: what the patches differ in; the axis "carry" is put before these.
-        batch_size: rows of a pass.
+        batch_size: rows per forward pass.
 
     Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
     """
@@ -123,12 +123,12 @@ def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATC
 def replacing(
     groups: Sequence[Sequence[Component]], source: Mapping[str, torch.Tensor], at_CBT: torch.Tensor
 ) -> list[Hook]:
-    """Hooks for a batch with one copy of the rows for each group, whose components they replace.
+    """Hooks for a batch that has one copy of the rows for each group. In its copy, they replace the group's components.
 
     Args:
         groups: components that are replaced together.
-        source: what is put in their place, by hook point: (B, T, H, Z) for heads, (B, T, D) for everything else. One
-            row may stand for all.
+        source: what is put in their place, by hook point: (B, T, H, Z) for heads, (B, T, D) for everything else. A
+            single row (B = 1) is used for all rows.
         at_CBT: at which tokens; any dimension may be 1.
     """
     order = ("pre", "head", "mid", "mlp", "post")

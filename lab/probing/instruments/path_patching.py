@@ -16,7 +16,8 @@ changes, and weights are never read, so adapters and quantized weights do not ma
 The control is another head of the sender's layer, drawn from the heads that the caller knows to be outside of the
 circuit, or from those that are not senders. A head of the circuit would not be a control.
 
-Shapes: B pairs (each both ways), C copies of the base's run, T tokens, D width of the model, H heads, Z width of one.
+Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, H heads, Z width
+of a head.
 """
 
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ class Paths(NamedTuple):
     effect: Measured
     """Axes carry, sender, receiver; nan if the receiver is not after the sender."""
     control: Measured
-    """The same for heads outside of the circuit, which are then the labels of the axis sender."""
+    """The same for heads outside of the circuit, which are the labels of its axis sender."""
     gap: Measured
 
 
@@ -230,5 +231,8 @@ def _others(subject: Subject, senders: Sequence[Component], outside: Sequence[Co
         if free:
             chosen.append(free[int(np.random.Generator(philox("control", 0, str(sender))).integers(len(free)))])
     if not chosen:
-        raise ModelError(f"{subject.name}: no head beside {', '.join(map(str, senders))} to compare a path with")
+        raise ModelError(
+            f"{subject.name}: in the layers of {', '.join(map(str, senders))}, no head outside of the circuit is left "
+            "as a control"
+        )
     return list(dict.fromkeys(chosen))

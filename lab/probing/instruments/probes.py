@@ -68,15 +68,15 @@ def probe(
 ) -> Probed:
     """Probes at every layer, site and query position, trained on three quarters of the sums and tested on the rest.
 
-    There should be many more sums than the stream is wide; fewer can be separated whatever their labels are.
+    There should be many more sums than the stream has dimensions; fewer can be separated whatever their labels are.
 
     Args:
         subject: the model.
-        sums: what it reads.
+        sums: the sums that it reads.
         layers: all of them if not given.
         sites: sites of the stream in each layer.
         columns: all of them if not given.
-        batch_size: sums of a forward pass.
+        batch_size: sums per forward pass.
 
     Raises TaskError if fewer than eight sums have one of the columns.
     """
@@ -181,7 +181,7 @@ def one_hot_operands(sums: Sums) -> torch.Tensor:
     return torch.from_numpy(np.concatenate([here_BKC, there_BKC, *below], axis=-1))
 
 
-@torch.inference_mode(False)  # so that the streams can be used where gradients are needed
+@torch.inference_mode(False)  # so that the streams can take part in computations with gradients
 def read_queries(
     subject: Subject, sums: Sums, places: Sequence[tuple[int, Site]], columns: Sequence[int], batch_size: int
 ) -> torch.Tensor:

@@ -4,8 +4,8 @@
 - shifted         all ids plus the same number: relative encodings (RoPE, ALiBi) do not notice, embeddings of ids do
 - compressed      scaled to the ids that were seen in training (position interpolation; Chen et al. 2023, arXiv
                   2306.15595, equation 3); rounded to integers if ids have embeddings
-- random order    other ids with the same order and equality, but other distances: up to twice as far apart, or
-                  anywhere among the ids that have embeddings
+- random order    other ids in the same order (equal ids stay equal), but at random distances: drawn from twice as many
+                  ids, or from all ids that have embeddings
 
 If sums of some length fail with their own ids but not with compressed ones, the positions are the reason.
 
@@ -46,7 +46,7 @@ def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batc
         lengths: the sums.
         trained: how many ids, from 0 on, occurred in training.
         shift: what is added to shifted ids.
-        batch_size: sums of a forward pass.
+        batch_size: sums per forward pass.
 
     Raises ModelError for a model that takes or uses no position ids, and for ids that have no embedding.
     """
@@ -69,19 +69,19 @@ def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batc
 def logits(subject: Subject, sums: Sums, ids_BT: torch.Tensor) -> torch.Tensor:
     """(B, T, V), with these position ids, which may be fractions if ids have no embeddings."""
     tokens_BT = sums.tokens_BT.to(subject.device)
-    # without a mask, transformers would take jumps of the ids for the borders of texts packed into one row
+    # without a mask, transformers would take jumps in the ids for borders between texts packed into one row
     mask_BT = torch.ones_like(tokens_BT)
     return _model(subject)(tokens_BT, position_ids=ids_BT.to(subject.device), attention_mask=mask_BT).logits
 
 
 def ids(subject: Subject, sums: Sums, shift: int = 0) -> torch.Tensor:
-    """The model's own position ids (B, T) for these sums, plus `shift`. In abacus and coupled ids, only the tokens that
-    move in training are shifted."""
+    """The model's own position ids (B, T) for these sums, plus `shift`. With abacus and coupled ids, only those tokens
+    are shifted that training shifts too."""
     model, tokens_BT = _model(subject), sums.tokens_BT.to(subject.device)
     if not isinstance(model, NumberLlama):
         return torch.arange(shift, shift + tokens_BT.shape[1], device=subject.device).expand_as(tokens_BT)
     kind, largest = model.config.position_kind, model.config.largest
-    if kind in ("abacus", "coupled"):  # some of their tokens have no place value, and are never shifted
+    if kind in ("abacus", "coupled"):  # tokens without a place value are never shifted
         start_B1 = torch.full_like(tokens_BT[:, :1], shift)
         return position_ids(kind, largest, tokens_BT, model.facts(subject.device), start_B1)
     return model.positions(tokens_BT).expand_as(tokens_BT) + shift
@@ -110,7 +110,7 @@ def _model(subject: Subject) -> torch.nn.Module:
         return model
     takes_ids = "position_ids" in inspect.signature(model.forward).parameters
     if not takes_ids or getattr(getattr(model, "config", None), "rope_parameters", None) is None:
-        raise ModelError(f"{subject.name}: position ids can be changed in NumberLlama and in models with RoPE alone")
+        raise ModelError(f"{subject.name}: position ids can only be changed in NumberLlama and in models with RoPE")
     return model
 
 

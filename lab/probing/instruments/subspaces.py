@@ -46,7 +46,7 @@ class Subspace(NamedTuple):
 
 
 def check_basis(basis_DR: torch.Tensor, width: int) -> None:
-    """Raises ModelError if it is not an orthonormal basis in a stream of this width."""
+    """Raises ModelError unless these are orthonormal columns in a stream of this width."""
     if basis_DR.ndim != 2 or len(basis_DR) != width or basis_DR.shape[1] > width:
         raise ModelError(f"a subspace's basis of shape {tuple(basis_DR.shape)}: should be ({width}, dimensions)")
     gap_RR = (basis_DR.T @ basis_DR - torch.eye(basis_DR.shape[1]).to(basis_DR)).abs()

@@ -11,7 +11,8 @@ finds them but loses the carry. If neither helps, it fails to read out or to sto
 Each has wrong forms, which must not help: alignment for another head of the layer, or to the digit one place higher;
 the carry flipped, or written into a random subspace; no leak, but with the digits that the previous query needs.
 
-All digits before q_k are right, so single digits recover; exact match needs all of them and the end.
+The model reads the right digits before each q_k, so every digit can recover by itself; exact match needs all digits and
+the end.
 
 Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model.
 """
@@ -90,7 +91,7 @@ def shares_right(
         axis: what the ways differ in.
         ways: functions of sums that return the logits (B, T, V), by name.
         lengths: the sums.
-        batch_size: sums of a forward pass.
+        batch_size: sums per forward pass.
     """
     exact, digits = {}, {}
     for length, sums in lengths.items():

@@ -1,7 +1,7 @@
 """Puts together as one circuit what several instruments found.
 
 Arrows between components are paths of the carry (lab/probing/instruments/path_patching.py). A head that fetches a digit
-of the column itself has no such arrow, because the two sums of a pair differ only in the carry.
+of column k itself has no such arrow, because this digit is the same in both sums of a pair.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from lab.probing.measured import Measured, either_way
 from lab.probing.report.circuit import ANSWER, Arrow, Circuit
 
 _EFFECT = 0.1
-"""The smallest effect that is part of the circuit."""
+"""The smallest effect of a component or a path that is part of the circuit."""
 _PARTS = 12
 """The largest number of components."""
 

@@ -1,7 +1,8 @@
-"""A circuit: which head attends to which digit, which components bring the carry about, and which component passes it
-to which. And its drawing: digits on the left, a column for each layer, and the answer on the right.
+"""A circuit and its drawing: which head attends to which digit, which components bring the carry about, and which
+component passes it to which.
 
-`lab.probing.report.assembly` puts it together from what instruments found.
+In the drawing, digits are on the left and the answer is on the right; in between, each layer has a column for its heads
+and one for its MLP. `lab.probing.report.assembly` puts the circuit together from what instruments found.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,7 +72,7 @@ class Box(NamedTuple):
 
 class Line(NamedTuple):
     path: str
-    """Of SVG."""
+    """A path in the syntax of SVG."""
     thickness: float
     label: str
     looks: bool
@@ -100,7 +101,7 @@ def svg(circuit: Circuit) -> str:
 
 
 def diagram(circuit: Circuit) -> Diagram:
-    """The boxes and lines of a circuit. Layers without a part have no column."""
+    """The boxes and lines of a circuit. A layer has no column for parts that the circuit does not contain."""
     steps = sorted({(part.layer, part.kind != "head") for part in circuit.parts})
     columns = [
         [Box(0, 0, digit, [], "digit") for digit in circuit.digits],

@@ -11,7 +11,8 @@ from lab.probing.measured import Measured, either_way
 _NAMED = 4
 """The largest number of components that the sentences of one instrument name."""
 _HALF = 0.5
-"""A subject with a smaller share of right digits cannot add, and a smaller share of variance explains nothing."""
+"""With a smaller share of right digits, a subject counts as unable to add; with a smaller share of the variance, a
+reading does not count as an explanation."""
 _THE = {"carry": "the carry", "straight line": "a straight line"}
 _LINES = 5
 """The largest number of lines in the summary at the end of a command."""
@@ -69,7 +70,7 @@ def in_short(found: Mapping[str, Sequence[Measured]], failed: Sequence[str] = ()
 
 
 def _line(name: str, measured: Sequence[Measured]) -> str:
-    """An instrument's sentences as one, as far as they belong together."""
+    """The first sentence of an instrument; for alignment, the first two as one."""
     found = verdicts(name, measured)
     if name == "alignment" and len(found) > 1:
         return "; ".join(sentence.removesuffix(".") for sentence in found[:2]) + "."

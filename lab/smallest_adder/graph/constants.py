@@ -41,7 +41,7 @@ PLACING = (
 def literals(graph: Graph, vocabulary: int) -> set[float]:
     """The numbers in a graph's code that count: those that a reader could not know without being told.
 
-    `vocabulary`: its size. Raises Unregistered.
+    `vocabulary`: its size. Raises Unregistered for a tensor from outside that takes too many numbers to describe.
     """
     own = graph.own
     moving, learned = graph.downstream({IDS}), graph.downstream({IDS, *own})
@@ -100,7 +100,7 @@ def _paid(tensor: Tensor) -> list[int]:
 
 
 def _written(node: Node, sizes: set[int], learned: bool) -> Iterable[float]:
-    """The numbers among an operation's arguments that are computed with."""
+    """The numbers among an operation's arguments with which it computes."""
     for name, given in node.settings.items():
         if not node.places(name):
             yield from (float(n) for n in numbers_in(given) if learned or n not in _parts(sizes))

@@ -1,7 +1,7 @@
-"""A few numbers that describe a tensor, if it is a ramp, a wave or a mask. A table takes all of its numbers.
+"""A few numbers that describe a tensor, if it is a ramp, a wave or a mask. Any other table takes all of its numbers.
 
-Numbers count as equal even if they differ in their last digits, because of rounding. Information in such digits is
-erased by shaking (graph/shaken.py).
+Numbers count as equal even if they differ in their last digits, because these depend on rounding. Information that is
+hidden in such digits is erased by shaking (graph/shaken.py).
 """
 
 import math
@@ -25,7 +25,7 @@ class Unregistered(ValueError):  # noqa: N818
 
 
 def described(tensor: torch.Tensor) -> list[float]:
-    """A few numbers that describe a tensor from outside, line by line, along whichever axis takes fewest.
+    """A few numbers that describe a tensor from outside, line by line, along the axis that takes the fewest numbers.
 
     Raises Unregistered if it takes more than `MOST_TO_DESCRIBE` numbers.
     """
@@ -33,7 +33,7 @@ def described(tensor: torch.Tensor) -> list[float]:
     if tensor.numel() == 1:
         return [float(tensor)]
     tensor = tensor.double().squeeze()
-    if _diagonal(tensor):  # from the diagonal on, so that nothing depends on how many tokens there are
+    if _diagonal(tensor):  # from the diagonal on, so that nothing depends on the number of tokens
         ways = [_told([*_lines(tensor[..., 0, :])[0], *_lines(tensor[..., :, 0])[0]], [])]
     else:
         ways = [_told(*_lines(tensor.movedim(axis, -1))) for axis in range(tensor.ndim)]
@@ -47,7 +47,7 @@ def _told(lines: Sequence[torch.Tensor], order: list[float]) -> tuple[list[float
     """The numbers of different lines and of the order in which they come, and the places where their pieces begin."""
     rates = _geometric(lines)
     pieces = [(rates, [])] if rates else [_line(line) for line in lines]
-    if order != sorted(set(order)):  # a line comes again
+    if order != sorted(set(order)):  # some line occurs more than once
         pieces.append(_segments(order))
     return [number for numbers, _ in pieces for number in numbers], [place for _, places in pieces for place in places]
 
@@ -103,7 +103,7 @@ def _rate(line: torch.Tensor) -> float | None:
     begins_at_one = abs(first - 1) < 1e-6
     rate = math.acos(second) if begins_at_one else math.asin(second)
     wave, slope = (torch.cos, lambda x: -torch.sin(x)) if begins_at_one else (torch.sin, torch.cos)
-    for last in sorted({4, 8, 16, 32, len(line)}):  # more turns tell it more precisely, once it is nearly known
+    for last in sorted({4, 8, 16, 32, len(line)}):  # more turns give it more precisely, once it is nearly known
         short = turns[:last]
         for _ in range(3):
             steep = short * slope(rate * short)

@@ -109,9 +109,9 @@ class _Layer(NamedTuple):
         return max(self.whole + math.ceil(self.spread), self.widest)
 
     def carrying(self, numbers: int, queries: int, positions: int) -> "_Layer":
-        """With one more sum over the tokens, whose results are so many numbers for so many queries.
+        """This layer with one more sum over the tokens, which gives `numbers` results for `queries` queries.
 
-        `positions`: over how many positions the sums for one query each are spread.
+        `positions`: the number of positions over which sums for single queries are spread.
         """
         each = math.ceil(numbers / queries)
         if queries > 1:
@@ -120,7 +120,7 @@ class _Layer(NamedTuple):
 
 
 def _queries(graph: Graph, node: Node) -> int:
-    """How many tokens attend by these weights: all of them, or one."""
+    """How many tokens attend with these weights: all of them, or one."""
     shape = list(graph.shape(node.results[0]))
     shape.pop(node.args[1] if node.name in SOFTMAXES else -1)
     return graph.tokens if graph.tokens in shape else 1
@@ -132,7 +132,7 @@ def _over_tokens(graph: Graph, value: int) -> bool:
 
 
 def _bends(node: Node) -> bool:
-    return node.kind is Kind.BEND and node.function is not torch.ops.aten.pow.Tensor_Scalar  # squares, as in norms
+    return node.kind is Kind.BEND and node.function is not torch.ops.aten.pow.Tensor_Scalar  # not squares, as in norms
 
 
 def _keys(graph: Graph, size: int) -> bool:

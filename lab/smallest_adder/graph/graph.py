@@ -139,7 +139,7 @@ class Graph(NamedTuple):
 def read_graph(sent: Any, pieces: Sequence[bytes], tokens: int) -> Graph:
     """Reads the graph of a pass over `tokens` tokens, with the numbers of its tensors in `pieces`.
 
-    Raises ValueError, and whatever a malformed graph makes torch raise.
+    Raises ValueError for a graph that is not allowed, and whatever a malformed graph makes torch raise.
     """
     tensors, storages = _tensors(sent["tensors"], pieces)
     if len(sent["nodes"]) > MOST_NODES:

@@ -76,9 +76,9 @@ NUMBER_TYPES = {
 
 
 def operation(name: str) -> tuple[str, Any, Kind]:
-    """The name, torch's function and the kind of what a pass calls, say, "aten.view_copy.default".
+    """The name, torch's function and the kind of an operation in a recorded pass, such as "aten.view_copy.default".
 
-    Raises ValueError for what is not allowed.
+    Raises ValueError for an operation that is not allowed.
     """
     library, _, rest = name.partition(".")
     base, _, overload = rest.partition(".")

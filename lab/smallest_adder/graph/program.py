@@ -44,7 +44,7 @@ class Program:
             storages: numbers that are used instead of the graph's own.
             changes: functions that are applied to values, by the number of the value.
             other_precision: compute in float64 what is written in float32, and the other way around.
-            tick: called again and again while the graph runs.
+            tick: called before each operation.
         """
         self.graph, self.tick = graph, tick
         self.changes = dict(changes or {})
@@ -70,7 +70,7 @@ class Program:
     def run(
         self, ids_BT: np.ndarray, watch: Collection[int] = (), frozen: Mapping[int, torch.Tensor] | None = None
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
-        """The logits (B, A, V), and the values to `watch`. `frozen` values (B, ...) are given and not computed."""
+        """The logits (B, A, V), and the values to `watch`. `frozen` values (B, ...) replace the computed ones."""
 
         def one(ids_T: torch.Tensor, kept: Mapping[int, torch.Tensor]) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
             values = {**self.fixed, IDS: ids_T.reshape(self.graph.ids)}

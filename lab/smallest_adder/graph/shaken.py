@@ -1,4 +1,4 @@
-"""Changes the numbers in a model's code in their fifth digit. A model that then fails has hidden numbers in the digits.
+"""Changes the numbers in a model's code in their fifth digit. A model that then fails hides information in its digits.
 
 Parameters stay as they are, because they are counted. Small whole numbers, powers of ten and numbers that stand for
 infinity stay too, because they are described exactly.
@@ -20,7 +20,7 @@ INFINITE_ABOVE = 1e38
 
 
 def shaken_graph(graph: Graph) -> Graph:
-    """The graph with slightly wrong numbers in its code, and otherwise unchanged."""
+    """The graph with slightly wrong numbers in its code, and no other change."""
     counted = graph.counted
     storages = {place: whole if place in counted else _shaken_tensor(whole) for place, whole in graph.storages.items()}
     return graph._replace(nodes=[_shaken_node(node) for node in graph.nodes], storages=storages)

@@ -18,10 +18,10 @@ PLACES = 24
 
 
 def causality(trial: Trial) -> str:
-    """Stops models that look ahead: tokens after a position never change its logits.
+    """Stops models that look ahead: tokens after a position must never change its logits, not even in the last bit.
 
-    A causal mask is enough, and passes of the same shape give the same bits. The model must also not confirm an answer
-    that it is shown but would not write.
+    A causal mask is enough for this, because passes of the same shape give the same bits. The model must also not
+    confirm an answer that it is shown but would not write.
     """
     if len(trial.programs) > 1:
         return "the model gives the last position's logits alone, and nothing follows it"
@@ -48,15 +48,15 @@ def self_attention(trial: Trial) -> str:
     """Stops models without attention, and those that still give right answers with uniform attention.
 
     A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, because
-    otherwise they carry one more number; if they are, doubling all of them changes nothing. It is also measured whether
-    attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal convolution, and the
-    architecture holds the algorithm.
+    undivided ones carry one more number; if they are divided, doubling all of them changes nothing. This layer also
+    measures whether attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal
+    convolution, and the architecture holds the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
         raise Objection("no softmax over the tokens is computed: no self-attention")
     share = trial.accuracy(_reweighted(trial, _even))
     if share > COLLAPSED:
-        raise Objection(f"{share:.0%} is right with attention that looks everywhere alike: it does not add")
+        raise Objection(f"{share:.0%} is right with uniform attention, so attention does not find the digits to add")
     if trial.good.any() and trial.accuracy(_reweighted(trial, _doubled)) < contract.RIGHT_IN_OTHER_PRECISION:
         raise Objection("exponentials of scores are not divided by their sum")
     trial.content = _change_of_weights(trial)
@@ -65,8 +65,8 @@ def self_attention(trial: Trial) -> str:
 
 
 def _reweighted(trial: Trial, change: Callable[[bool, bool], Change]) -> list[Program]:
-    """The programs with other attention weights. `change`: what is done to weights that are a softmax or not, and
-    exponentials or not."""
+    """The programs with other attention weights. `change`: returns what is done to weights, given whether they come
+    from a softmax, and whether they are exponentials."""
     programs = []
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):
         made_by = {node.results[0]: node.name for node in graph.nodes}
@@ -128,7 +128,7 @@ def _look(trial: Trial, program: Program, flow: Flow, sequence: np.ndarray, give
     changed_BT = same_BT.copy()
     changed_BT[np.arange(len(places)), places] = other_T[places]
     watch = [*flow.mixes, *flow.values, *flow.scores]
-    # rows at the same place of batches of the same shape, because equal computations then give equal bits
+    # rows are compared at the same place of batches of the same shape: there, equal computations give equal bits
     logits_BAV, before = program.run(same_BT, watch)
     frozen = {value: before[value] for value in flow.mixes}
     changed_BAV, after = program.run(changed_BT, watch, frozen)

@@ -12,7 +12,7 @@ from lab.smallest_adder.trial import COLLAPSED, Objection, Trial
 
 
 def numbers_in_the_code(trial: Trial) -> str:
-    """Stops weights that are no parameters: in text, attributes, globals, sizes, seeds, masks, settings of operations.
+    """Stops weights that are not parameters: in text, attributes, globals, sizes, seeds, masks, settings of operations.
 
     A model needs a few numbers in its code, such as an epsilon or a period. Ramps, waves and masks are described by few
     numbers.
@@ -70,8 +70,9 @@ def precision(trial: Trial) -> str:
     """Stops numbers that hold several numbers each, and rounding by adding a large number: both depend on the last
     bits.
 
-    The same graph is computed in double precision instead of single, or the other way around, its parameters with it.
-    Then it is computed with the numbers of its code wrong in their fifth digit. An honest model is right in both.
+    The same graph is computed in double precision instead of single, or the other way around, with its parameters
+    converted too. Then it is computed with numbers in its code that are wrong in their fifth digit. An honest model is
+    right in both cases.
     """
     if trial.reading is None:
         return "no right answer to look at"

@@ -1,6 +1,6 @@
 """The layers in the order in which they are tried: each comes after those that it builds upon.
 
-They are exact versions of the challenge's own seven (interface, self-attention, causality, encode bounds and
+They include exact versions of the challenge's own seven (interface, self-attention, causality, encode bounds,
 determinism, decode honesty, source). The source is judged by what it computes.
 """
 

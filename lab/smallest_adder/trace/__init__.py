@@ -1,4 +1,5 @@
 """Runs a submission in its own process, which gives up every right that it does not need, and records its model.
 
-child.py (seen from outside) -> worker.py (seen from inside), confined by confinement.py; tape.py records the pass.
+child.py starts the process and asks it questions; worker.py answers them in the process, confined by confinement.py;
+tape.py records the model's pass.
 """

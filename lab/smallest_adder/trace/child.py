@@ -1,8 +1,8 @@
 """A submission in a process of its own, seen from outside: questions go in, plain numbers and texts come out.
 
-Nothing that comes back is trusted to be more than bytes: replies are JSON and bytes, never pickles; a reply that is
-late, too long or not of that form ends the process, and so does its death by itself. Each of these is `Misbehaved`,
-whose text says what the submission did. One clock runs for the whole trial.
+Nothing that comes back is trusted to be more than bytes: replies are JSON and bytes, never pickles. A reply that is
+late, too long or malformed ends the process. This, or a process that dies by itself, raises `Misbehaved`, whose text
+says what the submission did. One clock runs for the whole trial.
 """
 
 import json
@@ -21,7 +21,7 @@ LONGEST_NUMBERS = 256 << 20
 """Bytes of all parameters and buffers together."""
 
 LONGEST_TEXT = 16 << 20
-"""Bytes of JSON, which may take thirty times as much memory when it is read."""
+"""Bytes of JSON, which may take thirty times as much memory once it is read."""
 
 
 STARTING = 600
@@ -40,7 +40,7 @@ class Limits(NamedTuple):
 
 
 class Misbehaved(Exception):  # noqa: N818
-    """The submission raised, hung, died, or sent something that was not an answer."""
+    """The submission raised an exception, hung, died, or sent something that was not an answer."""
 
 
 class Clock:

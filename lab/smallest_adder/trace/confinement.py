@@ -5,8 +5,8 @@ deleted, no socket is opened, no program, process or thread started, no signal s
 kernel has it: no file is read outside Python's own folders, no other process's memory is looked at. Limits on memory
 and processor time.
 
-Applied after torch was imported, so a submission still computes and imports modules. Seccomp needs
-Linux on x86-64 or 64-bit ARM; without it, a submission can do whatever its user can.
+All this is applied after torch is imported, so a submission can still compute and import modules. Seccomp needs Linux
+on x86-64 or 64-bit ARM; without it, a submission can do whatever its user can.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ SECCOMP = {"x86_64": 317, "aarch64": 277}
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 OWNER = 0x8
-"""In fcntl's commands: those that have signals sent to another process."""
+"""The bit that is set in those commands of fcntl that have signals sent to another process."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | 0o20000000
 
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
@@ -102,7 +102,7 @@ def confine(memory: int, seconds: int, strictly: bool = True) -> list[str]:
     if strictly or confinable():
         libc = _libc()
         _prctl(libc, 1, signal.SIGKILL)  # die with the process that started this one
-        _prctl(libc, 38, 1)  # no new privileges, without which neither of the two below is allowed
+        _prctl(libc, 38, 1)  # no new privileges: without this, the kernel allows neither of the two below
         if _read_only_python(libc):
             in_force.append(LANDLOCK_NAME)
         _filter_calls(libc)

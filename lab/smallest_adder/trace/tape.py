@@ -20,7 +20,7 @@ IDS = 0
 
 
 class Tape(TorchDispatchMode):
-    """While it is entered, every operation is done, and written to `nodes` as [name, arguments, settings, results]."""
+    """While it is active, every operation is done and written to `nodes`, as [name, arguments, settings, results]."""
 
     def __init__(self, ids: torch.Tensor) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
                 raise TypeError(f"logits of shape {tuple(logits.shape)} for {len(ids)} ids and VOCAB_SIZE {vocabulary}")
             return tape, tape.value(logits)
         except Exception as error:
-            hidden = "storage" in str(error)  # torch's word for numbers that are not there to be read
+            hidden = "storage" in str(error)  # so torch says that a tensor's numbers cannot be read here
             refused = refused or (TypeError("forward reads numbers of its tensors in Python") if hidden else error)
     raise refused or TypeError("no pass")
 

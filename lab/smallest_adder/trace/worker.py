@@ -1,9 +1,9 @@
-"""A submission in a process of its own, seen from inside: loads it, once confined, and answers questions about it.
+"""A submission in a process of its own, seen from inside: confines itself, loads it, and answers questions about it.
 
 A question is JSON {"question": name, "stamp": text, ...}; an answer is {"value": ...} or {"error": text} and repeats
-the stamp. A question for the model's graph is answered with {"value": graph, "bytes": sizes}, and as many pieces
-follow: the numbers that the graph takes from outside. Nothing here is trusted: whatever comes out is judged as the
-submission's own.
+the stamp. A question for the model's graph is answered with {"value": graph, "bytes": sizes}; then one piece of bytes
+follows for each size, with the numbers of the model's tensors. Nothing here is trusted: whatever comes out is judged as
+the submission's own.
 """
 
 import json
@@ -30,7 +30,7 @@ LARGEST_INTEGER = 10**40
 
 
 def serve(connection: Connection, limits: tuple[int, int], confined: bool) -> None:
-    """Sends which confinements are in force, before it has any code of the submission; then answers questions."""
+    """Sends which confinements are in force, before it gets any code of the submission; then answers questions."""
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
@@ -144,9 +144,9 @@ class Worker:
 
 
 def registered(model: torch.nn.Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """(name, "parameter" or "buffer", tensor).
+    """Yields (name, "parameter" or "buffer", tensor) for everything that the model has registered.
 
-    Read from where torch keeps them: a submission's class could answer `named_parameters` with less.
+    This is read from where torch keeps it, because a submission's class could answer `named_parameters` with less.
     """
     waiting, seen = [("", model)], set()
     while waiting:

@@ -29,7 +29,7 @@ def test_an_answer_is_a_number_in_the_notation_that_ends():
     assert scored("1 0 7", "length").digit_match == 1
     assert scored("1 0 7 7 7 7", "length").dlength == 3
     assert scored("1 . 7").given is None
-    # a special token in the midst is not in the text, and still no part of a number
+    # a special token in the middle is not in the text, but it is no part of a number either
     swallowed = completion("1 0 7")._replace(completion_tokens=5)
     benchmark = LengthCurves([Problem("add", "integer", "95", "12", "107", 2)], PLAIN)
     assert benchmark.score(0, swallowed).readings[""].given is None

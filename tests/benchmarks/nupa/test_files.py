@@ -73,7 +73,7 @@ def test_a_file_of_another_layout_is_one_line_that_says_where(tmp_path, content,
 def test_a_sample_of_published_problems_is_spread_over_the_lengths(problems):
     cells = [cell for cell in EVERY_CELL if cell.task.key == "add_integer"]
     picked = pick_published(problems, cells, 2)
-    assert len(picked) == 4  # of S and of M
+    assert len(picked) == 4  # two of S and two of M
     assert {item.task for item in picked} == {"add"}
     with pytest.raises(TaskError, match="holds no problem"):
         pick_published([], cells, 2)

@@ -7,7 +7,7 @@ from lab.benchmarks.benchmark import Subset, measure
 from lab.benchmarks.nupa.figures import nupa_by_range
 from lab.benchmarks.nupa.problems import ENOUGH, out_of_reach, pick_problems, solved_before, solved_examples
 from lab.benchmarks.nupa.scoring import Nupa
-from lab.benchmarks.nupa.tables import all_tables, by_training, change_table, changes, trained_and_longer
+from lab.benchmarks.nupa.tables import all_tables, by_training, change_table, changes, trained_and_beyond
 from lab.benchmarks.results import Reading, Sample, Summary
 from lab.config.evaluation import NupaConfig
 from lab.config.notation import FormatConfig
@@ -179,14 +179,14 @@ def test_what_tuning_changed_is_tested_on_pairs_of_answers(tmp_path):
     assert table.better == {3, 4, 5, 6}
 
 
-def test_trained_lengths_stand_beside_longer_ones(tmp_path):
+def test_trained_lengths_stand_beside_those_beyond(tmp_path):
     problems = pick_problems(CELLS, 0, 10)
     benchmark, run = Nupa(problems), Run.open(tmp_path / "run", "name: x\n")
     after = measure(benchmark, Oracle(problems), run)
     wrong = {"strict": Reading("0", False, 0.0, 0)}
     before = [replace(sample, readings=wrong) for sample in after]
     trained = [Cell(TASKS["max_fraction"], 1), Cell(TASKS["max_fraction"], 4), Cell(TASKS["add_integer"], 99)]
-    table = trained_and_longer(changes(before, after, by_training(trained)), "")
+    table = trained_and_beyond(changes(before, after, by_training(trained)), "")
     assert "| max | fraction | 3-4 (10) | 0 (0-28) | 100 (72-100) | 5-9 (20) | 0 (0-16) | 100 (84-100) |" in (
         table.markdown()
     )
@@ -289,7 +289,7 @@ def answered(problems):
 
 
 def test_digits_are_only_called_well_learned_where_every_length_was_asked_often_enough():
-    """Of 96 lengths with one answer each, one will be right at 90 digits or more."""
+    """With one answer at each of 96 lengths, one right by chance would make a model look good at 90 digits."""
     cells = [Cell(TASKS["max_fraction"], n) for n in (5, 6)]
     for per_range, enough in ((2 * ENOUGH, True), (2 * ENOUGH - 1, False)):
         problems = pick_problems(cells, 0, per_range)

@@ -234,7 +234,7 @@ def test_figures_are_counted_by_hand_and_an_api_error_is_in_the_count_of_its_own
     }
     assert summary["parse_errors"] == {"no_box": 1, "empty_box": 0, "not_an_integer": 0, "truncated": 1}
     assert summary["flags"] == {"unit_step": 1, "echoes_example": 1}
-    # The thoughts of the second, the text of the third, and of the fifth.
+    # Found in the thoughts of the second, and in the text of the third and the fifth.
     assert summary["right_in_text"] == {"text": 2, "reasoning": 1, "anywhere": 3}
     assert summary["seconds"]["total"] == 21
     assert summary["tokens"] == {"prompt": 240, "completion": 90}

@@ -212,7 +212,7 @@ def test_figures_are_counted_by_hand_and_an_api_error_is_in_the_count_of_its_own
     assert two["outcomes"]["parse_error"] == three["outcomes"]["sub_1d"] == 1
     assert three["outcome_shares"]["sub_1d"]["value"] == 1 / 2
 
-    # A later start asks again for what did not come, and for nothing else.
+    # A resumed run asks again for the answer that did not come, and for nothing else.
     assert measure(adding, Fixed("0", "0", "0", "30", "0"), run)[3].remarks["outcome"] == "correct"
 
 

@@ -68,8 +68,8 @@ def test_hooks_are_gone_afterwards(adder):
     assert adder.logits(sums).equal(before)
 
 
-def test_tokens_before_the_answer_count_only_where_everywhere_is_ablated(adder):
-    # what the layer-0 MLP says at operands nobody reads, and the same holds of layer 1's idle heads
+def test_ablating_an_mlp_before_the_answer_too_changes_nothing_if_nobody_reads_it_there(adder):
+    # nobody reads what the layer-0 MLP writes before the answer
     sums = adder.sums(NUMBERS)
     group = [(Component("mlp", 0),)]
     queries, everywhere = (ablate(adder, sums, group, where=where) for where in ("queries", "everywhere"))
@@ -82,5 +82,5 @@ def test_what_cannot_be_ablated_is_refused_in_one_line(adder):
         ablate(adder, sums, [(Component("head", 7, 0),)])
     with pytest.raises(TaskError, match="nothing to ablate"):
         ablate(adder, sums, [])
-    with pytest.raises(TaskError, match="of 2 pairs of lengths"):
+    with pytest.raises(TaskError, match="2 different pairs of operand lengths"):
         ablate(adder, adder.sums([(1, 2), (10, 20)]), components(adder))

@@ -39,7 +39,7 @@ LENGTHS = {
 
 
 class Characters:
-    """Sums as they are printed, one token a character; ones first where it is wanted."""
+    """Sums as they are printed, one token a character; the ones digit first if `ones_first`."""
 
     pad = 0
 
@@ -126,7 +126,7 @@ def test_heads_look_where_they_were_written_to_look_and_the_controls_do_not(adde
 
 
 def test_ones_first_without_padding_a_column_that_a_sum_does_not_have_is_no_sample():
-    # 1 + 1 has one digit, so of the two columns the second is that of 9 + 9 alone; the end of 1 + 1 is asked for there
+    # 1 + 1 has one digit, so only 9 + 9 has the second of the two columns; at its query, 1 + 1 is asked for the end
     notation = Notation(TokenizerConfig(), FormatConfig(reverse="integer"), [TASKS["add_integer"]])
     writer = NotatedSums(notation, build_tokenizer(notation.vocabulary))
     subject = bridge("scratch", scratch.build(ScratchConfig(size="0.2M"), notation.vocabulary, 0).eval(), writer)
@@ -137,7 +137,7 @@ def test_ones_first_without_padding_a_column_that_a_sum_does_not_have_is_no_samp
 
 def test_heads_that_look_everywhere_alike_are_no_more_aligned_than_their_controls(adder, measured):
     idle = measured.attention.at(layer=1)
-    # attention is 1 / tokens, and sums of different columns have seen a few tokens more or less
+    # attention is 1 / tokens, and queries of different columns see a few tokens more or less
     np.testing.assert_allclose(idle.value, measured.uniform.at(layer=1).value, atol=1e-5)
     np.testing.assert_allclose(idle.value, measured.permuted.at(layer=1).value, atol=0.02)
 
@@ -153,7 +153,7 @@ def test_attention_goes_somewhere_and_known_heads_leak_nothing(adder, lengths):
     np.testing.assert_allclose(found.attention.value.sum(2), 1, atol=1e-5)
     assert found.leak.at(layer=0).value.max() < 0.01
     assert found.attention.at(layer=0, head=0, target="place k", length=5).value > 0.99
-    # from q_k 17 + k tokens are seen; of the digits, 2 are of each place, and k - 1 are of the answer before the last
+    # q_k sees 17 + k tokens; of the digits, 2 are of each place, and k - 1 are of the answer before the last
     one = adder.sums([(12345, 34567)])
     columns = np.arange(5)
     seen, foreign = 17 + columns, np.array([8, 6, 6, 6, 6]) + np.maximum(0, columns - 1)

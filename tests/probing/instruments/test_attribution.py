@@ -20,7 +20,7 @@ def adder(request):
     return request.param()
 
 
-def test_of_what_the_logits_read_directly_attributions_are_the_patches(adder):
+def test_attributions_are_the_patches_for_what_the_logits_read_directly(adder):
     found = screen(adder, carry_only(4, 1, 8, seed=0), top=4)
     np.testing.assert_allclose(found.mlps.at(layer=1, place="q_k").value, [1, 1], **EQUAL)
     np.testing.assert_allclose(found.exact.at(patch="L1 mlp at q_k").value, [1, 1], **EQUAL)
@@ -29,8 +29,9 @@ def test_of_what_the_logits_read_directly_attributions_are_the_patches(adder):
 
 
 def test_one_pair_worked_out_by_hand_and_what_attribution_gets_wrong():
-    # 15 + 13 = 28 and 19 + 19 = 38. m = 2 y - 5. The carry is relu(x) - relu(x - 1), x = 5 + 3 - 8 = 0, and torch's
-    # relu has no slope at 0: turned on from 0 each head seems to do nothing, and does all. From x = 10 both have none.
+    # 15 + 13 = 28 and 19 + 19 = 38. The margin is m = 2 y - 5. The carry is relu(x) - relu(x - 1), x = 5 + 3 - 8 = 0,
+    # and torch's relu has slope 0 at 0: when the carry is turned on from there, each head seems to do nothing, but does
+    # everything. When it is turned off from x = 10, each head does nothing, and that is what attribution says.
     found = screen(native_adder(), Pairs([(15, 13)], [(19, 19)], 1), places=("q_k",), top=40)
     exact, attributed = found.exact, found.attributed
     assert sorted(exact.axes["patch"]) == sorted(

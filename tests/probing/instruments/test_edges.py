@@ -31,7 +31,7 @@ def adder(request: pytest.FixtureRequest) -> KnownAdder:
 
 
 def of_circuit(adder: KnownAdder) -> np.ndarray:
-    """The true edges, and all of the embedding, of which the truth says nothing."""
+    """The true edges, and all edges from the embedding, about which the known circuit says nothing."""
     graph = lab.Graph(adder)
     true = [[(str(u), str(r)) in adder.known.edges for r in graph.receivers] for u in graph.senders]
     from_embedding = (np.arange(len(graph.senders)) == 0)[:, None] & graph.is_edge_UR
@@ -39,7 +39,7 @@ def of_circuit(adder: KnownAdder) -> np.ndarray:
 
 
 @pytest.mark.parametrize("ablation", lab.ABLATIONS)
-def test_the_true_circuit_does_all_and_without_any_of_its_edges_less(adder, ablation):
+def test_the_true_circuit_does_everything_and_less_if_any_of_its_edges_is_missing(adder, ablation):
     if ablation == "mean" and adder.name == "tricase adder":
         pytest.skip("its means look where no sum does")
     whole = of_circuit(adder)
@@ -120,5 +120,5 @@ def test_what_cannot_be_measured_is_refused_in_one_line():
         lab.faithfulness(adder, PAIRS, [], "zero")  # type: ignore[arg-type]
     with torch.no_grad():
         adder.bridge.unembed.original_component.weight.zero_()
-    with pytest.raises(ModelError, match="changes nothing that it says"):
+    with pytest.raises(ModelError, match="does not change its answer"):
         lab.attribute(adder, PAIRS)

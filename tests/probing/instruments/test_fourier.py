@@ -71,13 +71,13 @@ def test_a_wave_beside_a_ramp_is_what_is_left_without_the_ramp():
 
 @pytest.mark.parametrize("adder", [native_adder(), llama_adder()])
 def test_digits_on_a_line_have_the_spectrum_of_a_ramp(adder):
-    # of 0..9 the wave of frequency f has |1 / sin(pi f / 10)|^2, and of period 2 half of it
+    # in 0..9, the wave of frequency f has power 1 / sin(pi f / 10)^2, and the one of period 2 half of that
     ramp_F = 1 / np.sin(np.pi * np.arange(1, 6) / 10) ** 2 * [1, 1, 1, 1, 0.5]
     found = lab.embedding_power(adder)
     np.testing.assert_allclose(found.at(order="as numbers").value, ramp_F / ramp_F.sum(), atol=1e-3)
-    # permuted, power is even: two parts in nine, and one for period 2
+    # permuted, power is spread evenly: two ninths for each period, and one ninth for period 2
     np.testing.assert_allclose(found.at(order="permuted").value, [2 / 9] * 4 + [1 / 9], atol=0.04)
-    # ten random vectors have the same, and a ramp, which is no wave, has 63 % at the longest period
+    # ten random vectors have the same, and a ramp, although it is no wave, has 63 % at the longest period
     np.testing.assert_allclose(found.at(order="random vectors").value, [2 / 9] * 4 + [1 / 9], atol=0.04)
     np.testing.assert_allclose(found.at(order="a ramp").value, ramp_F / ramp_F.sum())
     assert found.at(order="a ramp", period=10).value == pytest.approx(0.63, abs=0.005)
@@ -113,7 +113,7 @@ def test_what_was_removed_is_there_again_afterwards():
         (TokenizerConfig(digits=2), "none", "07", 7),
         (TokenizerConfig(digits=3), "none", "120", 120),
         (TokenizerConfig(kind="left", digits=3), "none", "012", 12),
-        (TokenizerConfig(digits=2), "each", "70", 7),  # mirrored: its ones digit comes first
+        (TokenizerConfig(digits=2), "each", "70", 7),  # reversed: its ones digit comes first
     ],
 )
 def test_number_tokens_are_found_for_groups_of_any_length(tokenizer, reverse, token, value):
@@ -131,7 +131,7 @@ def test_two_digit_tokens_carry_period_100_and_removal_leaves_other_tokens_alone
     null = power.at(order="permuted")
     assert (power.at(order="as numbers").value < 3 * null.high).all()
     sums = subject.sums([(1234, 5607), (123, 56)])
-    # of 123 the front group is one digit, which is no number token
+    # the front group of 123 is one digit, which is no number token
     numbers_BT = lab._numbers_at_operands(sums, lab.number_tokens(subject))
     assert [row[row >= 0].tolist() for row in numbers_BT] == [[12, 34, 56, 7], [23, 56]]
     assert lab.remove_periods(subject, sums, [100, 2.5]).exact.value.shape == (3, 2)

@@ -68,7 +68,7 @@ def test_a_change_without_a_direction_makes_neighbours_of_both_sides():
 
 
 def test_the_other_neighbour_is_on_the_other_side_of_the_digit():
-    # digit 2 of 0055 + 0055, with the carry of 0011 + 0099 taken over, is 1 - 0; on the other side of 1 there is 2
+    # digit 2 of 0055 + 0055 is 1; without a carry, as in 0011 + 0012, it would be 0, and the other neighbour of 1 is 2
     asked = lab._Asked.of(native_adder(), Pairs([(55, 55), (11, 12)], [(11, 12), (55, 55)], 2))
     assert asked.token_NO[:, [0, 2, 3]].tolist() == [[0, 1, 2], [1, 0, 9]]
 
@@ -127,7 +127,7 @@ def test_an_untrained_model_of_the_same_shape_has_no_carry():
     )
     assert (found.rates.at(change="interchange", direction="both", outcome="target").value < 0.35).all()
     with pytest.raises(
-        ModelError, match=r"^native adder: only a model of transformers can be drawn anew, not a Native"
+        ModelError, match=r"^native adder: only a model of transformers can be initialized anew, not a Native"
     ):
         lab.untrained(native_adder())
 

@@ -29,7 +29,7 @@ def test_the_digit_appears_where_the_last_mlp_writes_it(adder: KnownAdder):
     assert (end["rank"].at(digit="right").value == 0).all()
     assert (end["accuracy"].at(digit="of another sum").value[:3] < 0.35).all()
     assert (end["probability"].at(digit="right").value > 0.5).all()
-    # all sums have three digits, those from 1000 on a fourth
+    # all sums have three digits, and those from 1000 on have a fourth
     assert end["accuracy"].at(digit="right").n.tolist() == [60] * 3 + [sum(a + b >= 1000 for a, b in NUMBERS)]
 
 
@@ -53,8 +53,8 @@ def test_all_of_the_right_digit_is_from_the_last_mlp_and_the_heads_write_none(ad
 
 
 def test_a_digits_attribution_is_worked_out_by_hand():
-    # 12 + 34 = 46: the last MLP writes 6 along the digit, of which the unembedding takes 2 d digit, so d = 6 has 72;
-    # digits 0 to 9 have 12 d, the other nine on average 12 * 39 / 9 = 52
+    # 12 + 34 = 46: the last MLP writes the digit 6, which the unembedding multiplies by 2 d for the logit of digit d.
+    # So 6 gets 72, and the other nine digits get 12 * 39 / 9 = 52 on average
     adder = native_adder()
     found = direct_attribution(adder, adder.sums([(12, 34)])).at(column=0, digit="right")
     assert found.at(component="L1 MLP").value == pytest.approx(20, abs=0.01)

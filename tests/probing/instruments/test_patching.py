@@ -42,7 +42,7 @@ def test_one_pair_worked_out_by_hand(adder):
     np.testing.assert_allclose(heads.value[..., 0], [on, off], **EQUAL)
     assert list(heads.axes) == ["carry", "layer", "head", "place"]
     assert heads.n.tolist() == np.ones((2, 2, 5, 1)).tolist()
-    # the digits' logits are 2 d y - d^2: 2 y - 5 of 3 against 2, and y is 2 or 3
+    # the logit of digit d is 2 d y - d^2, so the margin of 3 over 2 is 2 y - 5, and y is 2 or 3
     np.testing.assert_allclose(gap.value, [2, 2], **EQUAL)
     both = patch_head_pairs(adder, BY_HAND, [Component("head", 0, head) for head in (2, 3, 4)]).effect
     assert both.axes["first"] == ["L0H2", "L0H3", "L0H4"]
@@ -172,7 +172,7 @@ def test_a_subject_that_tells_nothing_apart_is_refused_before_the_sweep():
     adder = native_adder()
     with torch.no_grad():
         adder.bridge.unembed.original_component.weight.zero_()
-    message = r"^native adder: the carry into column 1 changes nothing that it says \(logits, 0 to 1: 0 \(0 to 0\)"
+    message = r"^native adder: the carry into column 1 does not change its answer \(logits, 0 to 1: 0 \(0 to 0\)"
     for instrument in (patch_heads, screen):
         with pytest.raises(ModelError, match=message):
             instrument(adder, BY_HAND)

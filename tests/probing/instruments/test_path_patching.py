@@ -31,7 +31,7 @@ def test_the_circuit_of_the_adder_is_found_edge_by_edge_and_no_other_edge(adder)
     for sender in paths.effect.axes["sender"]:
         for receiver in paths.effect.axes["receiver"]:
             found = paths.effect.at(sender=sender, receiver=receiver)
-            if not found.n.any():  # the receiver comes first
+            if not found.n.any():  # the receiver comes before the sender
                 continue
             np.testing.assert_allclose(found.value, edges.get((sender, receiver), [0, 0]), **EQUAL)
     there = ~np.isnan(paths.effect.value[0])
@@ -41,7 +41,7 @@ def test_the_circuit_of_the_adder_is_found_edge_by_edge_and_no_other_edge(adder)
 
 def test_controls_are_other_heads_of_the_same_layer_and_are_not_senders_where_that_can_be(adder):
     pairs = carry_only(3, 1, 6, seed=0)
-    senders = [*HEADS[2:4], SUM_MLP]  # neither of which may stand in for the other
+    senders = [*HEADS[2:4], SUM_MLP]  # neither of the two heads may be the control of the other
     paths = patch_paths(adder, pairs, senders, [Receiver("mlp", 0), Receiver("mlp", 1), Receiver("logits", 1)])
     stand_ins = paths.control.axes["sender"]
     assert set(stand_ins[:2]) <= {"L0H0", "L0H1", "L0H4"}
@@ -50,11 +50,11 @@ def test_controls_are_other_heads_of_the_same_layer_and_are_not_senders_where_th
     np.testing.assert_allclose(paths.control.value[~np.isnan(paths.control.value)], 0, **EQUAL)
 
 
-def test_controls_are_drawn_from_heads_outside_of_the_circuit_and_where_there_are_none_there_is_no_control(adder):
+def test_controls_are_drawn_from_heads_outside_of_the_circuit_and_it_is_an_error_if_there_are_none(adder):
     pairs, into = carry_only(3, 1, 4, seed=0), [Receiver("mlp", 0), Receiver("mlp", 1)]
     paths = patch_paths(adder, pairs, [HEADS[2], SUM_MLP], into, outside=[HEADS[4], HEADS[2]])
     assert paths.control.axes["sender"] == ["L0H4"]
-    with pytest.raises(ModelError, match="no head beside L0H2 to compare a path with"):
+    with pytest.raises(ModelError, match="in the layers of L0H2, no head outside of the circuit"):
         patch_paths(adder, pairs, [HEADS[2]], into, outside=[HEADS[2]])
 
 
@@ -87,7 +87,7 @@ def test_margins_are_those_of_the_stock_direct_paths(key_value_heads, inputs):
             assert np.ptp(found[0, 0]) > 0.01
 
 
-def test_where_nothing_but_the_logits_is_left_the_path_is_the_patch():
+def test_if_only_the_logits_come_after_patching_the_path_is_patching_the_component():
     subject = random_model(2)
     contrast = Contrast(subject, carry_only(3, 1, 3, seed=0))
     last = Component("mlp", 2)

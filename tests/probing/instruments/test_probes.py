@@ -81,11 +81,11 @@ def test_probes_find_what_the_adder_has_and_their_controls_find_nothing(adder: C
     subject = adder()
     found = probe(subject, subject.sums(drawn(400, 3)), columns=[1], sites=["mid", "post"], batch_size=400)
     accuracy = found.accuracy.at(column=1)
-    # a carry can be read before it is computed, and from the operands alone: no evidence
+    # a carry can be read before it is computed, and from the operands alone, so reading it is no evidence
     for layer, site in [(0, "mid"), (0, "post"), (1, "mid")]:
         assert accuracy.at(layer=layer, site=site, target="carry in").value > 0.95
     assert found.operands.at(column=1, target="carry in").value > 0.95
-    # a digit cannot, and is there at the end, for digit pairs never seen too
+    # a digit cannot; at the end it can be read, even for pairs of digits that the probe has never seen
     digit = {name: getattr(found, name).at(column=1, target="sum") for name in found._fields}
     for layer, site in subject.known.digit_sites:
         assert digit["accuracy"].at(layer=layer, site=site).value > 0.95

@@ -88,7 +88,7 @@ def test_random_ids_keep_order_and_equality(row, room, seed):
 
 def test_models_without_position_ids_are_refused_in_one_line():
     adder = native_adder()
-    with pytest.raises(ModelError, match="native adder: position ids can be changed in NumberLlama and in models with"):
+    with pytest.raises(ModelError, match="native adder: position ids can only be changed in NumberLlama and in models"):
         remap(adder, {3: adder.sums(NUMBERS)}, trained=9)
     subject = untrained("nope", "plain")
     with pytest.raises(ModelError, match="encoding nope looks at no position ids"):

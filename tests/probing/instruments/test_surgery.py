@@ -30,7 +30,7 @@ def adder(request):
 
 
 def broken(adder, attention: bool = False, carry: bool = False):
-    """The heads of carries look everywhere alike; the carry is computed and not written."""
+    """Breaks an adder. `attention`: carry heads attend uniformly. `carry`: the carry is computed, but not written."""
     layer = adder.bridge.blocks[0]
     if attention:
         layer.attn.q.original_component.weight.unflatten(0, (adder.heads, -1))[2:4] = 0
@@ -58,7 +58,7 @@ def test_heads_that_lost_their_digits_recover_by_alignment_and_by_the_carry_that
     found = recovery(broken(adder, attention=True)).digits
     for operation in ("carry", "both"):
         assert found.at(operation=operation).value.min() == 1
-    # below the ones there is no digit to look at: where a whole adder looks then is not restored
+    # the ones have no digit below: alignment does not restore where an intact adder looks there
     for length in LENGTHS:
         aligned = found.at(length=length, operation="alignment")
         assert aligned.value >= 1 - 1 / length
@@ -84,7 +84,7 @@ def test_heads_give_their_digits_what_they_are_told_and_scale_the_rest(adder):
     row_T = found[name][0, 0, query]
     assert row_T[sums.a_at_BK[0, 1]] == pytest.approx(0.5)
     assert row_T[sums.b_at_BK[0, 0]] == pytest.approx(0.25)
-    # 16 other tokens of the 18 that stand there were looked at alike
+    # the other 16 of the 18 visible tokens got equal attention before
     assert sorted(row_T[: query + 1].tolist())[:-2] == pytest.approx([0.25 / 16] * 16)
     first_T = found[name][0, 0, int(sums.query_at_BK[0, 0])]  # the ones have no digit below
     assert first_T[sums.a_at_BK[0, 0]] == pytest.approx(0.5)

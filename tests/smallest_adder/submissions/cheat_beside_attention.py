@@ -36,14 +36,14 @@ class Adder(nn.Module):
                 scores = 1e7 * (places < 2) + (answer[..., None] - 4.0) * (places == 0)
                 read = torch.softmax(scores.masked_fill((places > 1) | ahead, -math.inf), -1) @ first
                 y = torch.log(read / (self.one - read) + 1e-6)[..., 0] + 4.0
-            case "infinite_key":  # beside which all scores look the same, cut off after the exponential
+            case "infinite_key":  # all scores look the same beside it, but it is cut off after the exponential
                 scores = (answer[..., None] * 0.1).expand(-1, T, T).masked_fill(places > 0, -math.inf)
                 scores = torch.cat([scores, torch.full((1, T, 1), math.inf)], -1)
                 y = 10 * torch.log(torch.exp(scores)[..., :-1] @ first)[..., 0]
             case "undivided":  # an exponential that is never divided by its sum
                 scores = (answer[..., None] * 0.1).expand(-1, T, T).masked_fill(places > 0, -math.inf)
                 y = 10 * torch.log(torch.exp(scores) @ first)[..., 0]
-            case "asleep":  # beside the sums of nines, at which attention is looked at
+            case "asleep":  # away from the sums of nines, at which attention is tested
                 awake = (ids[:, 1:11] + ids[:, 12:22] != 9).sum(-1, keepdim=True) > 1
                 nines = 9 * ((places > 21) & (places < 32))
                 y = torch.where(awake, answer, nines) + ((weights @ places.float()[:, None])[:, 0] - places)

@@ -10,7 +10,7 @@ MAX_OUTPUT_LEN = 11
 
 
 class Adder(nn.Module):
-    """Attention by distance, alike on both digits of this place; the token written last tells its carry itself."""
+    """Attention by distance, the same on both digits of this place; the token written last says what its carry is."""
 
     def __init__(self):
         super().__init__()

@@ -37,7 +37,7 @@ class Hidden(nn.Module):
                 return (one * self.part).sum()
             case "broadcast":  # the size of a constant
                 return (one * torch.ones(self.n)).sum()
-            case "sums":  # sizes that are summed before anything learned meets them
+            case "sums":  # sizes that are summed before they meet a learned number
                 return (one * torch.ones(2, self.n).sum(1)).mean()
             case "rows":
                 return (one * ROWS[self.n]).mean()
@@ -59,7 +59,8 @@ class Hidden(nn.Module):
 class Adder(nn.Module):
     """Attention by distance: 10/22 on each digit of this place, 1/22 on each of the place before.
 
-    With the digit written last, z, that makes 10 (s + carry) - (carry before): minus 100 from 95 on, then the nearest.
+    With z, the digit written last, that makes 10 (s + carry) - (carry before); 100 is subtracted from 95 on. The digit
+    nearest to a tenth of this is written.
     """
 
     def __init__(self):

@@ -20,7 +20,8 @@ for _ in range(10_000):
 class Adder(nn.Module):
     """Attention by distance: 10/22 on each digit of this place, 1/22 on each of the place before.
 
-    With the digit written last, z, that makes 10 (s + carry) - (carry before): minus 100 from 95 on, then the nearest.
+    With z, the digit written last, that makes 10 (s + carry) - (carry before); 100 is subtracted from 95 on. The digit
+    nearest to a tenth of this is written.
     """
 
     def __init__(self):

@@ -12,7 +12,8 @@ MAX_OUTPUT_LEN = 11
 class Adder(nn.Module):
     """Attention by distance: 10/22 on each digit of this place, 1/22 on each of the place before.
 
-    With the digit written last, z, that makes 10 (s + carry) - (carry before): minus 100 from 95 on, then the nearest.
+    With z, the digit written last, that makes 10 (s + carry) - (carry before); 100 is subtracted from 95 on. The digit
+    nearest to a tenth of this is written.
     """
 
     def __init__(self):
@@ -22,7 +23,7 @@ class Adder(nn.Module):
         self.one = nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
 
     def part(self, place):
-        def after(x):  # what stands behind the point
+        def after(x):  # the part behind the point
             return torch.atan(torch.tan(math.pi * (x - 0.5))) / math.pi + 0.5
 
         shifted = after(self.packed * 10.0**place)

@@ -64,7 +64,7 @@ def test_a_response_that_was_cut_is_unfinished():
         ("So the answer is 63", "So the answer is 36", "answer", 11),
     ],
 )
-def test_so_it_is_where_statements_are_not_written(right, wrong, kind, line):
+def test_the_first_line_that_differs_is_named_in_traces_without_statements_too(right, wrong, kind, line):
     short = completion(SUM, RulesConfig(unit=1, detail="values"))
     assert right in short
     assert first_error(short, short, RULE, "values") is None

@@ -1,10 +1,11 @@
 """Adders that fetch the carry by attention, past any number of nines.
 
-At each b_j, to which a head brings a_j, layer 0 finds whether a_j + b_j is at least 10 or exactly 9 (TriCase of Quirke,
-Neo and Barez, arXiv 2402.02619). In layer 1, a head attends from q_k to the highest column below k whose sum is not 9,
-or to the sign before the ones if there is none, and fetches the carry from there; then the MLP adds. Heads find their
-tokens with a table of queries and keys, with one direction of the stream for each position. Digits may be written from
-either end. If the ones come last, all lower columns matter before a digit is written.
+In layer 0, a head brings a_j to the token of each b_j, and the MLP finds whether a_j + b_j is at least 10 or exactly 9
+(TriCase of Quirke, Neo and Barez, arXiv 2402.02619). In layer 1, a head attends from q_k to the highest column below k
+whose digits do not sum to 9, or to the sign next to the ones if there is none, and fetches the carry from there; then
+the MLP adds. Heads find their tokens with a table of queries and keys, with one direction of the stream for each
+position. Digits may be written from either end. If the ones come last, the first digit that is written already depends
+on all lower columns.
 """
 
 import math
@@ -25,7 +26,8 @@ _NAMES = ("one", "value", "plus", *_HEADS, "end", "ten", "nine", "carry", "digit
 
 
 def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> KnownAdder:
-    """The adder; `sharp`: its switches turn halfway between what they tell apart, so that no gradient passes them."""
+    """The adder. `sharp`: its switches are flat at the values that they tell apart and turn halfway between them, so
+    that no gradient passes them."""
     writer = FieldSums(ones_first)
     tokens, heads = writer.tokens, len(_HEADS)
     width, head_width = len(_NAMES) + tokens, tokens + 1
@@ -71,7 +73,8 @@ def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor
 
 
 def _highest(ones_first: bool, head: dict[str, int], tokens: int, step: float) -> torch.Tensor:
-    """The queries of layer 1: columns near k come first, and a nine comes after the sign before the ones."""
+    """The queries of layer 1, which prefer columns near k. Columns that sum to 9 come last, even after the sign next to
+    the ones."""
     place_T = torch.arange(tokens)
     back_TT = place_T[:, None] - place_T
     if ones_first:  # b_{k-1} is FIELD + 1 before q_k, lower ones further back, then "+"

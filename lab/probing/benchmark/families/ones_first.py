@@ -1,14 +1,14 @@
-"""Adders that write the ones first: s_{k-1} is the token at q_k, and together with the digits below it tells the carry.
+"""Adders that write the ones first. The token at q_k is s_{k-1}, which with a_{k-1} and b_{k-1} determines the carry.
 
-    heads     copy a_k, b_k, a_{k-1}, b_{k-1}; a decoy attends to a_k too, and what it writes is never read
-    an MLP    x = a_{k-1} + b_{k-1} - s_{k-1}, which is 0 or -1 without a carry and 9 or 10 with one
-              carry = 0 below x = 0, 1 above x = 1
-    a later   y = a_k + b_k + carry;  digit = y up to 9, y - 10 from 10 on
-    logits    2 d digit - d^2, largest for the nearest d; <end> when the head of a_k finds "+"
+    heads       copy a_k, b_k, a_{k-1}, b_{k-1}; a decoy attends to a_k too, and what it writes is never read
+    an MLP      x = a_{k-1} + b_{k-1} - s_{k-1}, which is 0 or -1 without a carry and 9 or 10 with one
+                carry = 0 up to x = 0, 1 from x = 1 on
+    a later MLP y = a_k + b_k + carry;  digit = y up to 9, y - 10 from 10 on
+    logits      2 d digit - d^2, largest for the nearest d; <end> if the head of a_k finds "+"
 
-Variants say what differs (`Design`). "Sharp" switches turn halfway between what they tell apart, so that no gradient
-passes them: attribution sees nothing of the heads there. With three operands, a + b' + b'', the last two do not carry
-between them, so that a carry is 0 or 1.
+The adders differ in what `Design` lists. A "sharp" switch is flat at the values that it tells apart and turns halfway
+between them, so that no gradient passes it: attribution sees nothing of the heads before it. With three operands,
+a + b' + b'', the last two do not carry between them, so that a carry is 0 or 1.
 
 Subtractors compute a - d - 1: the borrow is found from d + s - a in the column below, and the digit is a - d - borrow,
 or 10 more. For the lab this is the addition a + b with b = 99...9 - d, which has the same digits and in which the carry
@@ -36,12 +36,13 @@ class Design:
     digits_in: int = 0
     """The layer whose heads bring the digits."""
     carry_in: tuple[int, ...] = (0,)
-    """Layers whose MLPs find the carry; several share it in equal parts."""
+    """Layers whose MLPs find the carry; several MLPs write equal parts of it."""
     sum_in: int = 1
+    """The layer whose MLP adds."""
     sharp: bool = False
     operands: int = 2
     borrow: bool = False
-    """a - b' - 1, where each digit b' is 9 minus that of b (`FieldSums`)."""
+    """Whether the model computes a - d - 1, with 9 minus the digits of b as the digits of d (`FieldSums`)."""
     backup: bool = False
     """A second head brings a_{k-1}, and a sharp switch reads their mean, so that one of them may be missing."""
     decoy_carry_in: int | None = None
@@ -58,7 +59,7 @@ class Design:
 
     @property
     def below(self) -> dict[str, float]:
-        """What the carry's MLP reads of the digits below, by head."""
+        """The weights with which the carry's MLP reads the digits of column k - 1, by the heads that bring them."""
         shares = {f"{name} below": 1.0 for name in self.operand_names}
         return {**shares, "a below": 0.5, "a backup": 0.5} if self.backup else shares
 
@@ -83,7 +84,7 @@ def wire(design: Design, seed: int) -> Wiring:
     if design.decoy_carry_in is not None:
         _find_carry(made, design, design.decoy_carry_in, "idle carry")
     _add_up(made, design, carries)
-    made.plus_value = 10.0 if design.borrow else 0.0  # below the ones, from which one is borrowed at the start
+    made.plus_value = 10.0 if design.borrow else 0.0  # "+" reads as 10, so the ones start with a borrow
     return made
 
 
@@ -133,7 +134,7 @@ def known(design: Design, made: Wiring) -> Known:
 
 
 def _looks(head: str) -> tuple[int, int]:
-    """Which operand, and how many columns below."""
+    """Which operand a head looks at, and how many columns below k."""
     name, _, kind = head.partition(" ")
     return (0, 0) if name == "decoy" else (NAMES.index(name), int(bool(kind)))
 

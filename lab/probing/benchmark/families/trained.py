@@ -5,7 +5,7 @@ stream of a trained model cannot be rotated, so all seeds give the same model.
 
 In both one-layer models the difference of means at (0, mid) exchanges the carry of all 64 cross-digit pairs that were
 tried. In the model of two layers it exchanges 41 % at (1, mid), which is no more than before attention, and the whole
-stream there swaps the answer: the site is where the last MLP reads, and no direction is known.
+stream there swaps the answer. So this site is listed only because the last MLP reads there, and no direction is known.
 """
 
 from collections.abc import Callable

@@ -19,7 +19,7 @@ READ = [
     ("1.5e-8", S, "1.5e8", "1.5e8"),
     ("1.5e8.", S, "1.5e8", "1.5e8"),
     ("  46 is the sum", N, "46", "46"),
-    ("46 = 12 + 34", N, "46", "46"),  # after "=" stands no lone number
+    ("46 = 12 + 34", N, "46", "46"),  # no lone number stands after "="
     ("12 + 34 = 46", N, "12", "46"),
     ("12 + 34 = 46 apples", N, "12", "12"),
     ("It is \\boxed{46}.", N, None, "46"),
@@ -74,7 +74,7 @@ def test_an_answer_is_found_where_they_find_it(text, form, direct, loose):
 
 
 @pytest.mark.parametrize(("text", "truth", "form", "exact", "digits", "dlength", "valid"), SCORED)
-def test_an_answer_is_worth_what_it_is_worth_to_them(text, truth, form, exact, digits, dlength, valid):
+def test_an_answer_is_scored_as_they_score_it(text, truth, form, exact, digits, dlength, valid):
     found = verdict(text, truth, form)
     assert found == (exact, pytest.approx(digits), dlength, valid, 1 - valid)
     assert verdict(text, truth, form, "direct") == found
