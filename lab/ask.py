@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not 1 <= len(words) <= 2:
         raise ConfigError('give a model and a question, such as: lab ask smollm2-135m-instruct "12 + 34"')
     if options.attention and is_config(words[0]):
-        raise ConfigError("attention=true looks inside a model, which an endpoint does not show")
+        raise ConfigError("attention=true needs a model or a run, not an evaluation config")
     from lab.progress import quiet_libraries
 
     quiet_libraries()  # before the libraries are imported, because some of them print on import

@@ -77,7 +77,7 @@ def pretrain(config: PretrainConfig) -> None:
         samples = measure(benchmark, erasing or PlainEngine(model, tokenizer, tested.batch_size, by_group=True), run)
         if distributed.is_main():
             if erasing:
-                print(f"read again: {erasing.read:,} tokens, where whole rows have {erasing.whole_rows:,}")
+                print(f"tokens read again: {erasing.read:,}; reading whole rows would take {erasing.whole_rows:,}")
             report(config, run, benchmark, samples, probed=not model.config.has_own_attention)
 
 

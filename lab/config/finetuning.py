@@ -60,8 +60,8 @@ class LocalityConfig(Section):
     digits, not even those of its own number."""
     words: Literal["all", "last"] = "all"
     """Which words the digits of an answer see. all: all words before them. last: only the last word before the answer,
-    which has seen all others, and the first token of the text. What the answer knows of the question's wording then
-    goes through one token, so the wording cannot change a later digit."""
+    which has seen all others, and the first token of the text. What the answer itself reads of the question's
+    wording then goes through one token."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"
