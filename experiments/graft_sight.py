@@ -2,7 +2,8 @@
 
     python experiments/graft_sight.py [publish=true]
 
-Each row is one forward pass: the text so far, with hidden digits in light grey, and the digit that is written next.
+Each row is one forward pass: the text so far, with hidden digits and words in light grey, and the digit that is
+written next.
 What is visible is computed by the functions that the model itself uses.
 """
 
@@ -52,7 +53,7 @@ def draw(path: Path) -> None:
 def sight(words: Sequence[str]) -> list[bool]:
     """For each token, whether the last one sees it."""
     spots = row_spots(words, 1, ordinary=True)
-    return (hide(pairs(spots, WINDOW), spots)[0] != HIDDEN).tolist()
+    return (hide(pairs(spots, WINDOW), spots, last_word=True)[0] != HIDDEN).tolist()
 
 
 if __name__ == "__main__":
