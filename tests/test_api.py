@@ -160,7 +160,7 @@ def test_a_model_behind_an_endpoint_is_asked_by_its_config(toy_model, tmp_path, 
     assert "46 is right" in capsys.readouterr().out.replace("(right)", "46 is right")
     with pytest.raises(SystemExit):
         main(["nupa_endpoint", "12 + 34", "attention=true"])
-    assert "does not show" in capsys.readouterr().err
+    assert "needs a model or a run" in capsys.readouterr().err
 
 
 def test_the_examples_in_the_docstrings_are_true():
