@@ -5,6 +5,7 @@ label.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from lab.benchmarks.nupa.published import PUBLISHED, Published
@@ -37,6 +38,11 @@ class Change(NamedTuple):
     difference: Difference
     p: float
     """McNemar's p-value, adjusted for the number of rows (Holm 1979)."""
+
+    @property
+    def gained(self) -> bool:
+        """Whether exact match rose beyond chance."""
+        return self.p < 0.05 and self.difference.estimate.value > 0
 
 
 def changes(
@@ -77,7 +83,7 @@ def change_table(rows: Sequence[Change], title: str) -> Table:
          percent(row.difference.second), probability(row.p))
         for row in lines
     ]  # fmt: skip
-    better = frozenset(place for place, row in enumerate(lines) if row.p < 0.05 and row.difference.estimate.value > 0)
+    better = frozenset(place for place, row in enumerate(lines) if row.gained)
     return Table(title, _CHANGE_COLUMNS, cells, 3, better)
 
 
@@ -95,23 +101,25 @@ def trained_and_beyond(rows: Sequence[Change], title: str) -> Table:
     A row for each task, and a last one for all problems. Tasks that gained beyond chance at either are highlighted.
     """
     parts = [name for name in (TRAINED, BEYOND) if any(row.range == name for row in rows)]
-    columns = [text for name in parts for text in (f"{name} (n)", "before", "after")]
+    columns = chain(*((f"{name} (n)", "before", "after") for name in parts))
     cells, better = [], set()
     for place, members in enumerate(grouped(rows, lambda row: (row.task, row.representation)).values()):
         found = {row.range: row for row in members}
-        cells.append((*members[0][:2], *(text for name in parts for text in _side(found.get(name)))))
-        if any(row.p < 0.05 and row.difference.estimate.value > 0 for row in members):
+        sides = [_side(found[name].lengths, found[name].difference) if name in found else _NO_SIDE for name in parts]
+        cells.append((*members[0][:2], *chain(*sides)))
+        if any(row.gained for row in members):
             better.add(place)
     if rows:
         whole = [total([row for row in rows if row.range == name]) for name in parts]
-        cells.append(("all", "", *(text for one in whole for text in _side(Change("", "", "", "", one, 1)))))
+        cells.append(("all", "", *chain(*(_side("", one) for one in whole))))
     return Table(title, ("task", "representation", *columns), cells, 2, frozenset(better))
 
 
-def _side(row: Change | None) -> tuple[Entry, ...]:
-    if row is None:
-        return (NOT_MEASURED,) * 3
-    return f"{row.lengths} ({row.difference.n})".strip(), percent(row.difference.first), percent(row.difference.second)
+def _side(lengths: str, found: Difference) -> tuple[Entry, ...]:
+    return f"{lengths} ({found.n})".strip(), percent(found.first), percent(found.second)
+
+
+_NO_SIDE: tuple[Entry, ...] = (NOT_MEASURED,) * 3
 
 
 def total(rows: Sequence[Change]) -> Difference:
