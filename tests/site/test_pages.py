@@ -21,7 +21,11 @@ READY = """() => {
     const asked = location.hash.slice(1).split(/[/?]/)[0] || "runs";
     return !document.getElementById(asked).hidden && !document.querySelector("[aria-busy]");
 }"""
-"""Whether the view that the address names is shown and filled; a click changes the address before the page reacts."""
+"""Whether the view that the address names is shown and filled; a click changes the address before the page reacts.
+
+Charts are rendered once they come near the viewport (content-visibility), and have no inner text before that: tests
+read their text content.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +119,13 @@ def test_the_overview_is_sorted_by_any_column_and_seeds_unfold(open_page, log, t
 def test_models_tasks_metric_and_kind_of_chart_can_be_chosen(open_page):
     page = open_page("performance")
     view = page.locator("#performance-view")
-    assert view.locator("figcaption").all_inner_texts() == ["add, integer", "max, float"]
+    assert view.locator("figcaption").all_text_contents() == ["add, integer", "max, float"]
     assert view.locator(".legend li").all_inner_texts() == ["first", "second"]
     # two models in two ranges each; L and XL were not measured
     assert view.locator("svg.chart").first.locator("rect.fill").count() == 4
     assert view.locator("svg.chart").first.get_by_text("not measured").count() == 2
     page.get_by_role("checkbox", name="float", exact=True).uncheck()
-    assert view.locator("figcaption").all_inner_texts() == ["add, integer"]
+    assert view.locator("figcaption").all_text_contents() == ["add, integer"]
     page.get_by_text("Models: first, second").click()
     page.get_by_label("Filter models").fill("scratch")
     page.locator("#performance-choosers").get_by_label("scratch", exact=True).check()
@@ -192,10 +196,10 @@ def test_what_a_reader_chose_stands_in_the_address_and_a_link_shows_the_same(ope
     page.locator("#performance-choosers").get_by_label("Against").select_option("length")
     page.locator("#performance-choosers").get_by_role("checkbox", name="float", exact=True).uncheck()
     page.wait_for_function(READY)
-    shown, address = page.locator("#performance-view figcaption").all_inner_texts(), page.evaluate("location.hash")
+    shown, address = page.locator("#performance-view figcaption").all_text_contents(), page.evaluate("location.hash")
     assert "metric=dlength" in address
     page = open_page(address.removeprefix("#"))
-    assert page.locator("#performance-view figcaption").all_inner_texts() == shown
+    assert page.locator("#performance-view figcaption").all_text_contents() == shown
     assert page.locator("#performance-choosers").get_by_label("Against").input_value() == "length"
     assert not page.locator("#performance-choosers").get_by_role("checkbox", name="float", exact=True).is_checked()
 
@@ -358,7 +362,7 @@ def test_it_can_be_used_with_the_keyboard_alone(open_page):
 
 def test_training_and_probing_and_the_findings_are_shown(open_page):
     page = open_page("training")
-    assert page.locator("#training-view figcaption").all_inner_texts()[0].startswith("validation loss")
+    assert page.locator("#training-view figcaption").all_text_contents()[0].startswith("validation loss")
     assert page.locator("#training-view figure").count() == 2
     page.get_by_label("Quantity").select_option("learning rate")
     page.wait_for_function(READY)
