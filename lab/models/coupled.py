@@ -54,10 +54,10 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> to
     """
     queries, keys = kinds_QK.shape
     at_K, at_Q1 = torch.arange(keys), torch.arange(keys - queries, keys)[:, None]
-    starts_Q1, digits_K = torch.tensor(spots.starts)[:, None], torch.tensor(spots.own).view(-1, 3)[:, 1] > 0
+    starts_Q1, digits_K = torch.from_numpy(spots.starts)[:, None], torch.from_numpy(spots.own)[:, 1] > 0
     separators_Q1 = (starts_Q1 > 0) & ~digits_K[at_Q1]
     seen_QK = (at_K == at_Q1) | (separators_Q1 & (at_K == at_Q1 - 1))
     unseen_QK = digits_K.expand(queries, -1)
     if last_word:
-        unseen_QK = unseen_QK | (~torch.tensor(spots.inside) & (at_K > 0) & (at_K < starts_Q1 - 1))
+        unseen_QK = unseen_QK | (~torch.from_numpy(spots.inside) & (at_K > 0) & (at_K < starts_Q1 - 1))
     return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)

@@ -23,7 +23,8 @@ from lab.models.prefix_tree import PrefixTree
 LONGEST = 32
 """The most queries of a row."""
 TOGETHER = 8
-"""The number of rows whose scores are computed at once."""
+"""The number of rows whose scores a CPU computes at once. A GPU computes all rows at once: there, starting an operation
+costs more than what it computes for padding."""
 
 
 class Paths(NamedTuple):
@@ -142,7 +143,7 @@ def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, groups: int) ->
 
 
 class _PathProduct(torch.autograd.Function):
-    """Attention within rows, `TOGETHER` rows at a time, so that their scores stay in a processor's cache. Rows are
+    """Attention within rows, on a CPU `TOGETHER` rows at a time, so that their scores stay in its cache. Rows are
     sorted by length, so rows that are computed at once are about equally long. Scores are in float32, as in the
     attention of transformers."""
 
@@ -155,7 +156,7 @@ class _PathProduct(torch.autograd.Function):
         visible_BQK: torch.Tensor,
         lengths_B: torch.Tensor,
     ) -> torch.Tensor:
-        parts = _parts(lengths_B, len(key_RKD) // len(lengths_B))
+        parts = _parts(lengths_B, len(key_RKD) // len(lengths_B), key_RKD.shape[1])
         out_RQD, weights = torch.empty_like(query_RQD), []
         for rows, part, keys in parts:
             key_PKD, value_PKD = key_RKD[part, :keys].float(), value_RKD[part, :keys]
@@ -184,8 +185,11 @@ class _PathProduct(torch.autograd.Function):
         return *slopes, None, None
 
 
-def _parts(lengths_B: torch.Tensor, groups: int) -> list[tuple[slice, slice, int]]:
-    """The rows that are computed at once: for each part its rows, the matrices of these rows, and their most keys."""
+def _parts(lengths_B: torch.Tensor, groups: int, keys: int) -> list[tuple[slice, slice, int]]:
+    """The rows that are computed at once: for each part its rows, the matrices of these rows, and their most keys; of
+    all rows, `keys`."""
+    if lengths_B.device.type != "cpu":
+        return [(slice(None), slice(None), keys)]  # reading the lengths would wait for the GPU
     lengths = lengths_B.tolist()
     starts = range(0, len(lengths), TOGETHER)
     slices = [slice(start, min(start + TOGETHER, len(lengths))) for start in starts]

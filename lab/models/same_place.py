@@ -51,7 +51,7 @@ def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
             kind 0.
         neighbours: how many places to each side the bias reaches.
     """
-    queries_T3, keys_T3 = torch.tensor(spots.following).view(-1, 3), torch.tensor(spots.own).view(-1, 3)
+    queries_T3, keys_T3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
     back_TT, what_TT, lower_TT = (queries_T3[:, None] - keys_T3).unbind(-1)
     near_TT = (back_TT >= 1) & (back_TT <= NUMBERS) & (what_TT == 0) & (lower_TT.abs() <= neighbours)
     kinds_TT = 1 + (back_TT - 1) * (2 * neighbours + 1) + neighbours - lower_TT

@@ -12,7 +12,10 @@ mixed with text, and the last number may be unfinished.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from lab.numbers.representations import Fraction, Representation, Scientific, split_parts
 
@@ -118,15 +121,16 @@ _SEPARATORS = "/e."
 
 
 class RowSpots(NamedTuple):
-    """What `row_spots` finds. The "last tokens" are those that its argument `last` asks for."""
+    """What `row_spots` finds. The "last tokens" are those that its argument `last` asks for. A spot is a row of three
+    integers, as in `Spot`."""
 
-    following: list[Spot]
+    following: np.ndarray
     """For each of the last tokens, the spot of the digit that would follow it; NO_SPOT if no answer can begin yet."""
-    own: list[Spot]
+    own: np.ndarray
     """For each token of the row, the spot of its digit; NO_SPOT if it is not a digit."""
-    starts: list[int]
+    starts: np.ndarray
     """For each of the last tokens, the index of the token with which its answer starts; 0 outside of answers."""
-    inside: list[bool]
+    inside: np.ndarray
     """For each token of the row, whether it is part of a number: a digit, or a separator between digits."""
 
 
@@ -144,32 +148,83 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
         operands: how many numbers come before an answer. Tokens with fewer numbers before them get NO_SPOT as the spot
             of the next digit.
     """
-    numbers: list[Number] = []
+    first, start = len(words) - last, _unfinished(words)
+    finished = _finished(tuple(words[:start]), ordinary) if first >= start else _NOTHING
+    numbers, number = list(finished.numbers), Number()
     following: list[Spot] = []
     starts: list[int] = []
-    number = Number()
-    for token, word in enumerate(words):
-        if (word.isascii() and word.isdigit()) or (word in _SEPARATORS and word and number.tokens[0]):
-            number.take(token, word)
-        elif word and number.tokens[0]:
-            numbers.append(number.end().turned() if ordinary else number.end())
-            number = Number()
-        if token >= len(words) - last:
+    for token in range(len(finished.inside), len(words)):
+        number = _read(token, words[token], number, numbers, ordinary)
+        if token >= first:
             follows = len(numbers) >= operands
             following.append(_following(number, numbers) if follows else NO_SPOT)
             starts.append(number.tokens[0][0] if follows and number.tokens[0] else 0)
-    own, inside = [NO_SPOT] * len(words), [False] * len(words)
-    for count, done in enumerate([*numbers, number], 1):
-        form, lowest = done.form, done.lowest or 0
-        for part, tokens in enumerate(done.tokens):
-            _, what, place = done.spot(count, form, lowest, part, 0)
-            for token in tokens:
-                own[token] = Spot(count, what, place)
-                place += 1
-        tokens = [token for part in done.tokens for token in part]
-        for token in range(min(tokens, default=0), max(tokens, default=-1) + 1):
-            inside[token] = True
-    return RowSpots(following, own, starts, inside)
+    own, inside = np.zeros((len(words), 3), dtype=np.int64), np.zeros(len(words), dtype=bool)
+    own[: len(finished.own)], inside[: len(finished.inside)] = finished.own, finished.inside
+    _mark([*numbers, number], len(finished.numbers), own, inside)
+    return RowSpots(np.array(following, dtype=np.int64).reshape(-1, 3), own, np.array(starts, dtype=np.int64), inside)
+
+
+class _Finished(NamedTuple):
+    """The beginning of a row, which ends after a finished number or outside of numbers."""
+
+    numbers: Sequence[Number]
+    own: np.ndarray
+    inside: np.ndarray
+
+
+_NOTHING = _Finished((), np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=bool))
+
+
+def _unfinished(words: Sequence[str]) -> int:
+    """Where the number at the end of a row begins at the earliest: after the last word that is not part of a number."""
+    start = len(words)
+    while start and (not words[start - 1] or _in_number(words[start - 1])):
+        start -= 1
+    return start
+
+
+@lru_cache(maxsize=1024)
+def _finished(words: tuple[str, ...], ordinary: bool) -> _Finished:
+    """The numbers of the beginning of a row. While a model writes an answer, the words before it stay the same, so they
+    are read only once."""
+    numbers, number = [], Number()
+    for token, word in enumerate(words):
+        number = _read(token, word, number, numbers, ordinary)
+    own, inside = np.zeros((len(words), 3), dtype=np.int64), np.zeros(len(words), dtype=bool)
+    _mark(numbers, 0, own, inside)
+    return _Finished(numbers, own, inside)
+
+
+def _read(token: int, word: str, number: Number, numbers: list[Number], ordinary: bool) -> Number:
+    """Reads the next word of a row, and returns the number that is unfinished after it. A word that ends `number` moves
+    it to `numbers`."""
+    if _is_digit(word) or (word in _SEPARATORS and word and number.tokens[0]):
+        number.take(token, word)
+    elif word and number.tokens[0]:
+        numbers.append(number.end().turned() if ordinary else number.end())
+        return Number()
+    return number
+
+
+def _is_digit(word: str) -> bool:
+    return word.isascii() and word.isdigit()
+
+
+def _in_number(word: str) -> bool:
+    return _is_digit(word) or word in _SEPARATORS
+
+
+def _mark(numbers: Sequence[Number], known: int, own: np.ndarray, inside: np.ndarray) -> None:
+    """Writes the spots of the digits of all numbers but the first `known` ones to `own`, and which tokens are part of
+    these numbers to `inside`."""
+    for count, number in enumerate(numbers[known:], known + 1):
+        form, lowest = number.form, number.lowest or 0
+        for part, tokens in enumerate(number.tokens):
+            _, what, place = number.spot(count, form, lowest, part, 0)
+            own[tokens, 0], own[tokens, 1], own[tokens, 2] = count, what, place + np.arange(len(tokens))
+        tokens = [token for part in number.tokens for token in part]
+        inside[min(tokens, default=0) : max(tokens, default=-1) + 1] = True
 
 
 def _following(number: Number, before: Sequence[Number]) -> Spot:

@@ -14,8 +14,9 @@ import torch
 from lab.models.paths import Paths
 from lab.text.examples import IGNORED
 
-TOGETHER = 16
-"""Tokens whose probabilities are computed at once, few enough that they stay in a processor's cache."""
+TOGETHER = {"cpu": 16, "cuda": 2048}
+"""Tokens whose probabilities are computed at once: on a CPU few enough that they stay in its cache, on a GPU few enough
+that they take 400 MB."""
 
 AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], torch.Tensor]
 """The sum of the negative log-likelihoods of a batch's answer tokens, from a model and the output of a collator."""
@@ -64,7 +65,7 @@ class _WithGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits_TV: torch.Tensor, loss: Any, target: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         total, gradient_TV = logits_TV.new_zeros((), dtype=torch.float32), torch.empty_like(logits_TV)
-        parts = (tensor.split(TOGETHER) for tensor in (logits_TV, target, gradient_TV))
+        parts = (tensor.split(TOGETHER[logits_TV.device.type]) for tensor in (logits_TV, target, gradient_TV))
         for logits, wanted, gradient in zip(*parts, strict=True):
             part, slope = loss(logits, wanted)
             total += part

@@ -42,17 +42,17 @@ def test_a_row_of_tokens_has_the_places_of_the_problem(number, ordinary):
     text, representation = number
     expected = [NOWHERE if value is None else value for value in place_values(text, representation)]
     written = text if ordinary else text[::-1]
-    own = row_spots([*written, "="], 1, ordinary).own
-    found = [spot.place if spot.what == VALUE else NOWHERE for spot in own[:-1]]
+    own = row_spots([*written, "="], 1, ordinary).own[:-1]
+    found = [place if what == VALUE else NOWHERE for _, what, place in own.tolist()]
     assert found == (expected if ordinary else expected[::-1])
 
 
 @given(digits, digits)
 def test_the_parts_of_a_fraction_have_places_of_their_own(above, below):
-    own = row_spots([*f"{below[::-1]}/{above[::-1]}", "="], 1).own
+    _, whats, places = row_spots([*f"{below[::-1]}/{above[::-1]}", "="], 1).own[:-1].T
     parts = [FRACTION] * len(below), [FRACTION + 1] * len(above)
-    assert [spot.what for spot in own[:-1]] == [*parts[0], 0, *parts[1]]
-    assert [spot.place for spot in own[:-1]] == [*range(len(below)), 0, *range(len(above))]
+    assert whats.tolist() == [*parts[0], 0, *parts[1]]
+    assert places.tolist() == [*range(len(below)), 0, *range(len(above))]
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
@@ -66,13 +66,27 @@ def test_a_model_from_scratch_and_its_instruments_count_the_same_places(a, b):
         assert (ids_T[at] - 1).tolist() == places
         words = [notation.vocabulary[token] for token in sums.tokens_BT[0, at].tolist()]
         assert torch.equal(at, at.sort().values)
-        assert [spot.place for spot in row_spots([*words, "="], 1).own[:-1]] == places
+        assert row_spots([*words, "="], 1).own[:-1, 2].tolist() == places
 
 
 @pytest.mark.parametrize(("number", "ordinary"), [("{}e3.4", False), ("4.3e{}", True)])
 def test_an_exponent_of_many_digits_leaves_places_that_fit_into_a_tensor(number, ordinary):
     def places(exponent):
-        return torch.tensor(row_spots([*number.format(exponent), " "], 1, ordinary).own)[:, 2]
+        return row_spots([*number.format(exponent), " "], 1, ordinary).own[:, 2]
 
     assert places("11").max() == 11
     assert places("9" * 40).max() < 2**31
+
+
+rows = st.lists(st.sampled_from([*"0123456789/e.", "", " plus ", "x"]), min_size=1, max_size=30)
+
+
+@given(rows, st.booleans(), st.integers(0, 2), st.data())
+def test_a_row_whose_beginning_was_read_before_has_the_same_spots(words, ordinary, operands, data):
+    last = data.draw(st.integers(1, len(words)))
+    whole = row_spots(words, len(words), ordinary, operands)  # reads the row from its first word on
+    part = row_spots(words, last, ordinary, operands)  # may use what it knows of the beginning
+    for of_last, of_all in ((part.following, whole.following), (part.starts, whole.starts)):
+        assert of_last.tolist() == of_all[len(words) - last :].tolist()
+    assert part.own.tolist() == whole.own.tolist()
+    assert part.inside.tolist() == whole.inside.tolist()
