@@ -2,13 +2,14 @@
 
     python experiments/graft.py ["rows=graft, ordinary order"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
                                 [output=checkpoints] [words=held_out] [bound=16] [measure=true] [perplexity=true]
-                                [table=graft] [publish=true] [key=value ...]
+                                [together=12000] [table=graft] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, and the same config without the graft on equally many samples (plain), one seed after
 the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
 (lab/numbers/additions.py) and length, greedily, by the lab's own engine, in the held-out words of lab/text/templates.py
-in turn (words=validation: in those with which designs are compared). digits=100x48 means 48 sums of 100 digits; without
-a number, `problems` sums are asked. Also measures the perplexity of docstrings of Python's library. Measurements are
+in turn (words=validation: in those with which designs are compared). digits=100x48 means 48 sums of 100 digits in each
+stratum; without a number, `problems` sums are asked. The first numbers of a batch have at most `together` digits in all
+(a GPU has room for ten times as many). Also measures the perplexity of docstrings of Python's library. Measurements are
 kept beside each model and are not repeated; measure=false trains and measures nothing, and shows what is known. Shows
 exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
 """
@@ -65,27 +66,29 @@ first. If far digits are seen, `bound` limits their weight, only in the test: al
 as `bound` of them (`positions.locality.far_at_most`)."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
-TOGETHER = 12_000
-"""The largest number of digits of first numbers in a batch."""
 PASSAGES, PASSAGE = 64, 256
 """Passages of documentation: how many, and how many tokens each has."""
 WORDS = {"held_out": HELD_OUT, "validation": VALIDATION}
+RIGHT = dict(zip(("right", "loose"), READINGS, strict=True))
+"""The names under which answers are kept, by how they are read."""
 TRAINED = 8
 """Digits of the longest numbers in training."""
 DIGITS = "8,20,50,100x48,1000x12"
-NAMES = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity", "table")
+OWN = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity", "together", "table")
 
 
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
-    given, changes = own_and_others(arguments, *NAMES)
+    given, changes = own_and_others(arguments, *OWN)
     rows = given.get("rows", "graft, ordinary order;plain, ordinary order").split(";")
     seeds = [int(part) for part in given.get("seeds", "0").split(",")]
     problems, output = given.get("problems", "96"), Path(given.get("output", "checkpoints"))
     asked = (f"{part}x{problems}".split("x")[:2] for part in given.get("digits", DIGITS).split(","))
     lengths = {int(length): int(count) for length, count in asked}
     asked_for = given.get("measure", "true") == "true"
+    words, bound = given.get("words", "held_out"), int(given.get("bound", 0))
+    together = int(given.get("together", 12_000))
     measured: dict[str, list[Measured]] = {}
     untouched = Measured(output / "graft_untouched", load(FinetuneConfig, CONFIG, changes).model.name)
     for seed in seeds:
@@ -93,10 +96,9 @@ def main(arguments: Sequence[str]) -> None:
             config = configured(row, seed, output, changes)
             if not asked_for and config.run_status() != "finished":
                 continue
-            one = Measured(trained(config), words=given.get("words", "held_out"), bound=int(given.get("bound", 0)))
+            one = Measured(trained(config), words=words, bound=bound, together=together)
             for length, count in lengths.items() if asked_for else ():
-                for stratum in STRATA:
-                    one.exact_match(length, stratum, count)
+                one.ask(length, count)
             measured.setdefault(row, []).append(one)
             notes = perplexities(untouched, measured) if given.get("perplexity", "true") == "true" else ""
             show(measured, lengths, notes, results, given.get("table", "graft"))
@@ -118,7 +120,9 @@ def trained(config: FinetuneConfig) -> Path:
 class Measured:
     """The measurements of one tuned model. What is not known yet is measured when it is asked for."""
 
-    def __init__(self, folder: Path, model: str = "", words: str = "held_out", bound: int = 0) -> None:
+    def __init__(
+        self, folder: Path, model: str = "", words: str = "held_out", bound: int = 0, together: int = 12_000
+    ) -> None:
         """Reads what is known.
 
         Args:
@@ -126,16 +130,22 @@ class Measured:
             model: the name of the model; the model of the run in `folder` if not given.
             words: one of WORDS.
             bound: the limit of the weight of far digits; 0 for none.
+            together: the largest number of digits of first numbers in a batch.
         """
-        self.words, self.bound = words, bound
+        self.words, self.bound, self.together = words, bound, together
         self.kept, self.model = Kept(folder / "graft.json"), model or str(folder)
         self._loaded: Any = None
 
-    def exact_match(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
-        """Whether each problem is answered right. "right": the sum comes at once. "loose": the first number that is
-        written is the sum. "seconds": the time that all problems took."""
-        name = self._name(length, stratum, problems)
-        return self.kept.once(name, lambda: self._asked(length, stratum, problems), brief)
+    def ask(self, length: int, problems: int) -> None:
+        """Ask those of the sums of each stratum that have not been asked."""
+        names = {stratum: self._name(length, stratum, problems) for stratum in STRATA}
+        missing = [stratum for stratum, name in names.items() if name not in self.kept.known]
+        for stratum, found in self._asked(length, missing, problems).items() if missing else ():
+            self.kept.once(names[stratum], lambda found=found: found, brief)
+
+    def right(self, length: int, stratum: str, problems: int) -> list[int]:
+        """For each sum, 1 if it comes at once."""
+        return self.kept.known[self._name(length, stratum, problems)]["right"]
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
         bound = f" bound {self.bound}" if self.bound else ""
@@ -147,7 +157,7 @@ class Measured:
 
     def share(self, length: int, stratum: str, problems: int) -> float:
         """The share of sums that are right at once."""
-        return sum(self.exact_match(length, stratum, problems)["right"]) / problems
+        return sum(self.right(length, stratum, problems)) / problems
 
     def perplexity(self) -> dict[str, float]:
         return self.kept.once("perplexity", lambda: perplexity(*self._model()), brief)
@@ -159,25 +169,27 @@ class Measured:
                 loading.bound_far(self._loaded[0], self.bound)
         return self._loaded
 
-    def _asked(self, length: int, stratum: str, problems: int) -> dict[str, Any]:
+    def _asked(self, length: int, strata: Sequence[str], problems: int) -> dict[str, dict[str, Any]]:
+        """Whether each problem of each stratum is answered right. "right": the sum comes at once. "loose": the first
+        number that is written is the sum. "seconds": the time that all these problems took."""
         model, tokenizer = self._model()
         written = TextFormat(swap_of(model).format, [task("add_integer")])
-        sums = [addition(stratum, length, 0, index) for index in range(problems)]
+        drawn = [
+            (stratum, index, addition(stratum, length, 0, index)) for stratum in strata for index in range(problems)
+        ]
         words = WORDS[self.words]
-        asked = [worded(words[index % len(words)], written.example(problem)) for index, problem in enumerate(sums)]
-        engine = LocalEngine(model, tokenizer, max(1, TOGETHER // length))
-        began, answers = time.perf_counter(), [""] * problems
-        for found in engine.generate([Request(item.prompt, length + SURPLUS) for item in asked]):
-            for index, completion in found.items():
-                answers[index] = completion.text
-        right, loose = (
-            [
-                int(written.extract(text, Integer, reading) == one.answer)
-                for text, one in zip(answers, sums, strict=True)
-            ]
-            for reading in READINGS
-        )
-        return {"right": right, "loose": loose, "seconds": round(time.perf_counter() - began)}
+        asked = [worded(words[index % len(words)], written.example(problem)) for _, index, problem in drawn]
+        engine = LocalEngine(model, tokenizer, max(1, self.together // length))
+        began, answers = time.perf_counter(), [""] * len(drawn)
+        for answered in engine.generate([Request(item.prompt, length + SURPLUS) for item in asked]):
+            for place, completion in answered.items():
+                answers[place] = completion.text
+        seconds = round(time.perf_counter() - began)
+        found = {stratum: {**{name: [] for name in RIGHT}, "seconds": seconds} for stratum in strata}
+        for (stratum, _, problem), text in zip(drawn, answers, strict=True):
+            for name, reading in RIGHT.items():
+                found[stratum][name].append(int(written.extract(text, Integer, reading) == problem.answer))
+        return found
 
 
 def brief(found: dict[str, Any]) -> str:

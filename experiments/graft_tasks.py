@@ -1,11 +1,12 @@
 """One pretrained model tuned on ten tasks of NUPA with numbers of at most eight digits: how long may numbers be?
 
     python experiments/graft_tasks.py [seeds=0] [rows=graft,plain] [lengths=4,8,16,20,50,100] [problems=32]
-                                      [output=checkpoints] [publish=true] [key=value ...]
+                                      [output=checkpoints] [together=8000] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft_tasks.yaml, and the same config without the graft on equally many samples (plain), one seed
 after the other. Then asks each tuned model test problems of every task and length in NUPA's words, also of the hard
-strata, greedily, by the lab's own engine. Other arguments go to `lab.finetune`.
+strata, greedily, by the lab's own engine. The first numbers of a batch have at most `together` digits in all (a GPU has
+room for ten times as many). Other arguments go to `lab.finetune`.
 Measurements are kept beside each model and are not repeated. Shows exact match (95 %, the wider of Student's
 over seeds and Wilson's over problems) and well-learned digits: the longest length up to which at least 90 % of digits
 are right at every tested length. Beside them are those of the paper's Llama-3.1-8B, tuned on 51,200 samples of all
@@ -40,13 +41,11 @@ ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft_tasks.yaml"
 TRAINED = 8
 """Digits of the longest numbers in training."""
-TOGETHER = 8_000
-"""The largest number of digits of first numbers in a batch."""
 LEARNED = 0.9
 """The share of digits that must be right (section 2.3)."""
 THEIRS = "Llama-3.1-8B-ft"
 ROWS = {"graft": [], "plain": ["positions={kind: original}"]}
-NAMES = ("seeds", "rows", "lengths", "problems", "output")
+NAMES = ("seeds", "rows", "lengths", "problems", "output", "together")
 
 
 class Answers(NamedTuple):
@@ -62,6 +61,7 @@ def main(arguments: Sequence[str]) -> None:
     given, changes = own_and_others(arguments, *NAMES)
     lengths = [int(part) for part in given.get("lengths", "4,8,16,20,50,100").split(",")]
     problems, output = int(given.get("problems", 32)), given.get("output", "checkpoints")
+    together = int(given.get("together", 8_000))
     found: dict[str, list[dict[str, dict[int, Answers]]]] = {}
     for seed in given.get("seeds", "0").split(","):
         for row in given.get("rows", "graft").split(","):
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> None:
             if config.run_status() != "finished":
                 finetune(config)
             tasks = [task.key for task in chosen(config.data.tasks)]
-            found.setdefault(row, []).append(answered(config.path, tasks, lengths, problems))
+            found.setdefault(row, []).append(answered(config.path, tasks, lengths, problems, together))
             show(row, found[row], lengths, problems, results)
 
 
@@ -92,7 +92,9 @@ def drawn(row: str, length: int, problems: int) -> list[Problem]:
     return lab.problems(task, length, problems)
 
 
-def answered(run: Path, tasks: Sequence[str], lengths: Sequence[int], problems: int) -> dict[str, dict[int, Answers]]:
+def answered(
+    run: Path, tasks: Sequence[str], lengths: Sequence[int], problems: int, together: int
+) -> dict[str, dict[int, Answers]]:
     """The answers of every row by length. Those that are not known yet are asked."""
     file = run / "graft_tasks.json"
     known: dict[str, Answers] = {}
@@ -102,13 +104,13 @@ def answered(run: Path, tasks: Sequence[str], lengths: Sequence[int], problems: 
         names = {f"{row} {length} {problems}": row for row in rows(tasks)}
         missing = {name: row for name, row in names.items() if name not in known}
         if missing:
-            known |= asked(run, missing, length, problems)
+            known |= asked(run, missing, length, problems, max(1, together // length))
             file.write_text(json.dumps(known))
     return {row: {length: known[f"{row} {length} {problems}"] for length in lengths} for row in rows(tasks)}
 
 
-def asked(run: Path, missing: Mapping[str, str], length: int, problems: int) -> dict[str, Answers]:
-    model = lab.load(str(run), batch_size=max(1, TOGETHER // length), dtype="auto")
+def asked(run: Path, missing: Mapping[str, str], length: int, problems: int, batch_size: int) -> dict[str, Answers]:
+    model = lab.load(str(run), batch_size=batch_size, dtype="auto")
     asked = {name: drawn(row, length, problems) for name, row in missing.items()}
     samples = iter(lab.evaluate(model, [one for part in asked.values() for one in part]).samples)
     answers = {}

@@ -22,10 +22,10 @@ from lab.models.paths import Paths, attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
 from lab.models.swapped_llama import biases_places, tree_places
 
-_TOKENS_A_TREE = 2048
-"""The most nodes of a tree."""
-_BIASED_TOKENS_A_TREE = 512
-"""The same limit if heads have biases of their own, which are tables over all pairs of nodes."""
+_TOKENS_A_TREE = {"cpu": 2048, "cuda": 8192}
+"""The most nodes of a tree, by device."""
+_BIASED_TOKENS_A_TREE = {"cpu": 512, "cuda": 2048}
+"""The same limits if heads have biases of their own, which are tables over all pairs of nodes."""
 _SHORTEST_START = 64
 """The fewest tokens of a beginning that is computed separately. For a shorter one, a separate forward pass costs more
 than computing it in every tree."""
@@ -51,7 +51,8 @@ class PromptReader:
         for start, members in itertools.groupby(chosen, self.starts.__getitem__):
             rests = [self.prompts[i][len(start) :] for i in members]
             shared, longest = len(_common_start(rests)), max(map(len, rests))
-            most = _BIASED_TOKENS_A_TREE if biases_places(self.model) else _TOKENS_A_TREE
+            limits = _BIASED_TOKENS_A_TREE if biases_places(self.model) else _TOKENS_A_TREE
+            most = limits[self.model.device.type]
             count = max(1, (most - shared) // max(1, longest - shared))
             for piece in (rests[k : k + count] for k in range(0, len(rests), count)):
                 logits_BV, states = self._read_piece(start, piece)

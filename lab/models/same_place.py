@@ -16,7 +16,8 @@ model did not see (`experiments/smollm2_heads.py`). Coupled positions (Cho et al
 models from scratch. A bias that starts at zero brings the same idea to a pretrained model without disturbing what it
 knows.
 
-Shapes: B rows, Q queries, K keys, T tokens, L layers, H heads; C kinds of pairs, where kind 0 has no bias.
+Shapes: B rows, Q queries (the last tokens of a row), K keys, T tokens, L layers, H heads; C kinds of pairs, where kind
+0 has no bias.
 """
 
 from collections.abc import Sequence
@@ -44,18 +45,18 @@ def kinds(words: Sequence[str]) -> torch.Tensor:
 
 
 def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
-    """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T).
+    """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T), or (B, Q, T) for several rows.
 
     Args:
-        spots: the spots of the row. If the digit that would follow a token has no spot, all pairs of the token have
-            kind 0.
+        spots: the spots of the row or of stacked rows. If the digit that would follow a token has no spot, all pairs of
+            the token have kind 0.
         neighbours: how many places to each side the bias reaches.
     """
-    queries_T3, keys_T3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
-    back_TT, what_TT, lower_TT = (queries_T3[:, None] - keys_T3).unbind(-1)
-    near_TT = (back_TT >= 1) & (back_TT <= NUMBERS) & (what_TT == 0) & (lower_TT.abs() <= neighbours)
-    kinds_TT = 1 + (back_TT - 1) * (2 * neighbours + 1) + neighbours - lower_TT
-    return torch.where(near_TT & (keys_T3[:, 1] > 0), kinds_TT, 0)
+    queries_Q3, keys_T3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
+    back_QT, what_QT, lower_QT = (queries_Q3[..., None, :] - keys_T3[..., None, :, :]).unbind(-1)
+    near_QT = (back_QT >= 1) & (back_QT <= NUMBERS) & (what_QT == 0) & (lower_QT.abs() <= neighbours)
+    kinds_QT = 1 + (back_QT - 1) * (2 * neighbours + 1) + neighbours - lower_QT
+    return torch.where(near_QT & (keys_T3[..., None, :, 1] > 0), kinds_QT, 0)
 
 
 class SamePlaceBias(nn.Module):
@@ -106,4 +107,5 @@ class SamePlaceLayer(LlamaDecoderLayer):
         bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(mask.dtype)
         # not indexing but a product with one-hot vectors, because its gradient is a matrix product, too; the gradient
         # of indexing is summed pair by pair
-        return super().forward(hidden_states, mask + (one_hot_BQKC @ bias_CH).permute(0, 3, 1, 2), **others)
+        biased = mask + (one_hot_BQKC @ bias_CH).permute(0, 3, 1, 2)
+        return super().forward(hidden_states, biased.contiguous(), **others)  # fast attention on GPUs needs this order

@@ -28,7 +28,7 @@ from lab.models.paths import PATH_ATTENTION, Paths, path_inputs, path_rows
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
-from lab.text.places import row_spots
+from lab.text.places import RowSpots, row_spots
 
 
 class PlaceEmbeddings(nn.Embedding):
@@ -138,10 +138,16 @@ class SwappedLlama(LlamaForCausalLM):
 
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
         """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
-        words = [self._words[token] for token in tokens]
-        spots = row_spots(words, last or len(tokens), self.ordinary, self.operands)
-        kinds_QT = pairs(spots, self.neighbours)
-        return hide(kinds_QT, spots, self.last_word) if self.coupled else kinds_QT
+        return self.kinds_of_rows([tokens], [last or len(tokens)])[0]
+
+    def kinds_of_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> torch.Tensor:
+        """Kinds of pairs of the last `counts` tokens of each row with all its tokens, (B, Q, K), padded on the right
+        with any kinds."""
+        words = ([self._words[token] for token in row] for row in rows)
+        found = [row_spots(row, count, self.ordinary, self.operands) for row, count in zip(words, counts, strict=True)]
+        spots = RowSpots.stacked(found)
+        kinds_BQK = pairs(spots, self.neighbours)
+        return hide(kinds_BQK, spots, self.last_word) if self.coupled else kinds_BQK
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
         """Position ids in which a number counts as one token; see `coupled`."""
@@ -290,15 +296,12 @@ def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = Non
 
 def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> dict[str, torch.Tensor]:
     """Like `row_places`, for the last `counts` tokens of each row; the rows are padded on the right."""
-    given, most, longest = {}, max(counts), max(map(len, rows), default=0)
+    given, most = {}, max(counts)
     if embeds_places(model):
         last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["place_ids"] = torch.tensor([[*places, *[0] * (most - len(places))] for places in last])
     if biases_places(model):
-        found = torch.zeros(len(rows), most, longest, dtype=torch.long)
-        for row, count, kinds_QK in zip(rows, counts, found, strict=True):
-            kinds_QK[:count, : len(row)] = model.kinds(row, count)
-        given["kinds_BQK"] = found
+        given["kinds_BQK"] = model.kinds_of_rows(rows, counts)
     if couples(model):
         ids = [model.text_positions(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["position_ids"] = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in ids])

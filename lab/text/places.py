@@ -122,7 +122,7 @@ _SEPARATORS = "/e."
 
 class RowSpots(NamedTuple):
     """What `row_spots` finds. The "last tokens" are those that its argument `last` asks for. A spot is a row of three
-    integers, as in `Spot`."""
+    integers, as in `Spot`. If rows are stacked, each array has one more dimension in front."""
 
     following: np.ndarray
     """For each of the last tokens, the spot of the digit that would follow it; NO_SPOT if no answer can begin yet."""
@@ -132,6 +132,22 @@ class RowSpots(NamedTuple):
     """For each of the last tokens, the index of the token with which its answer starts; 0 outside of answers."""
     inside: np.ndarray
     """For each token of the row, whether it is part of a number: a digit, or a separator between digits."""
+    at: np.ndarray
+    """For each of the last tokens, its index in the row."""
+
+    @classmethod
+    def stacked(cls, rows: Sequence["RowSpots"]) -> "RowSpots":
+        """The spots of several rows, padded on the right with zeros."""
+        arrays = zip(*rows, strict=True)
+        return cls(*(_stacked(array) for array in arrays))
+
+
+def _stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    longest = max(map(len, arrays))
+    found = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), dtype=arrays[0].dtype)
+    for row, array in zip(found, arrays, strict=True):
+        row[: len(array)] = array
+    return found
 
 
 def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands: int = 0) -> RowSpots:
@@ -162,7 +178,8 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
     own, inside = np.zeros((len(words), 3), dtype=np.int64), np.zeros(len(words), dtype=bool)
     own[: len(finished.own)], inside[: len(finished.inside)] = finished.own, finished.inside
     _mark([*numbers, number], len(finished.numbers), own, inside)
-    return RowSpots(np.array(following, dtype=np.int64).reshape(-1, 3), own, np.array(starts, dtype=np.int64), inside)
+    after, begun = np.array(following, dtype=np.int64).reshape(-1, 3), np.array(starts, dtype=np.int64)
+    return RowSpots(after, own, begun, inside, np.arange(first, len(words)))
 
 
 class _Finished(NamedTuple):

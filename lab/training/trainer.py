@@ -136,6 +136,7 @@ def _arguments(training: Training, folder: Path) -> SFTConfig:
         bf16=method.bfloat16 or model.dtype == torch.bfloat16,
         torch_compile=method.compile,
         use_cpu=model.device.type == "cpu",
+        dataloader_pin_memory=False,  # some collators return tensors on the model's device
         ddp_find_unused_parameters=False,  # every trained weight is used in every pass
         gradient_checkpointing=False,
         max_length=None,

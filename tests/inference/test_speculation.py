@@ -215,7 +215,7 @@ def test_a_resumed_job_is_computed_in_the_same_passes_as_the_whole(tokenizer, re
 
 
 def test_a_long_beginning_is_read_once_a_group_however_many_trees_and_batches_it_has(tokenizer, monkeypatch):
-    monkeypatch.setattr(reading, "_TOKENS_A_TREE", 40)  # four of these questions
+    monkeypatch.setattr(reading, "_TOKENS_A_TREE", {"cpu": 40})  # four of these questions
     rules = {"a": RULE, "b": RULE.replace("add", "sub")}
     asked = [Request(f"{rules[group]}q({i:03})\n", 1, group) for group in rules for i in range(24)]
     model = Recaller(len(tokenizer))
