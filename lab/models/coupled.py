@@ -42,8 +42,7 @@ def text_positions(words: Sequence[str]) -> list[int]:
 
 
 def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> torch.Tensor:
-    """The kinds of the last Q tokens of a row or of stacked rows, with HIDDEN for the pairs whose query must not see its
-    key.
+    """The kinds of the last Q tokens of a row or of stacked rows, with HIDDEN for what the query must not see.
 
     A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
 

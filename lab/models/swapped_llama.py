@@ -330,10 +330,9 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     """Like `tree_places`, but for attention along paths: kinds_BQK belongs to rows instead of nodes, and the output of
     `path_inputs` is added."""
     given = path_inputs(tree)
-    kinds_BQK = torch.zeros(given["attention_mask"][:, 0].shape, dtype=torch.long)
-    for row, (_, keys, queries) in enumerate(path_rows(tree)):
-        kinds_QK = model.kinds([tree.tokens[node] for node in keys], len(queries))
-        kinds_BQK[row, : len(queries), : len(keys)] = kinds_QK
+    rows = path_rows(tree)
+    tokens = [[tree.tokens[node] for node in row.keys] for row in rows]
+    kinds_BQK = model.kinds_of_rows(tokens, [len(row.queries) for row in rows])
     positions = [model.text_positions([tree.tokens[node] for node in path]) for path in tree.paths]
     return {"position_ids": _of_nodes(tree, positions), "kinds_BQK": kinds_BQK, **given}
 
