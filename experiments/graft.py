@@ -52,9 +52,12 @@ ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
 REVERSED = "format.reverse=total"
 PLAIN = "positions={kind: original}"
+MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
 ROWS = {
     "graft, ordinary order": [],
     "plain, ordinary order": [PLAIN],
+    "graft, more sums": MORE,
+    "graft, three digits": [*MORE, "data.lengths={hard: [1, 3], easy: [1, 3]}"],
     "graft, all words": ["positions.locality.words=all"],
     "graft, far digits seen": ["positions.locality={words: all, far: seen}"],
     "graft, reversed": [REVERSED],
