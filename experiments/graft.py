@@ -58,6 +58,7 @@ ROWS = {
     "plain, ordinary order": [PLAIN],
     "graft, more sums": MORE,
     "graft, three digits": [*MORE, "data.lengths={hard: [1, 3], easy: [1, 3]}"],
+    "graft, no words": ["positions.locality.words=none"],
     "graft, all words": ["positions.locality.words=all"],
     "graft, far digits seen": ["positions.locality={words: all, far: seen}"],
     "graft, reversed": [REVERSED],

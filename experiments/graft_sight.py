@@ -53,7 +53,7 @@ def draw(path: Path) -> None:
 def sight(words: Sequence[str]) -> list[bool]:
     """For each token, whether the last one sees it."""
     spots = row_spots(words, 1, ordinary=True)
-    return (hide(pairs(spots, WINDOW), spots, last_word=True)[0] != HIDDEN).tolist()
+    return (hide(pairs(spots, WINDOW), spots, "last")[0] != HIDDEN).tolist()
 
 
 if __name__ == "__main__":

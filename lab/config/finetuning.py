@@ -58,10 +58,12 @@ class LocalityConfig(Section):
     operands: int = Field(default=2, ge=1, le=2)
     """How many numbers come before an answer. A token with fewer numbers before it sees words and itself, but no other
     digits, not even those of its own number."""
-    words: Literal["all", "last"] = "all"
-    """Which words the digits of an answer see. all: all words before them. last: only the last word before the answer,
-    which has seen all others, and the first token of the text. What the answer itself reads of the question's
-    wording then goes through one token."""
+    words: Literal["all", "last", "none"] = "all"
+    """Which words digits see. all: all words before them. last: the digits of an answer see only the last word before
+    the answer, which has seen all others, and the first token of the text. What the answer itself reads of the
+    question's wording then goes through one token. none: no digit sees any word but the first token of the text. The
+    wording then reaches an answer only through its first digit, which the last word before it writes; all other digits
+    are computed from digits. This suits models of a single task."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"

@@ -41,7 +41,7 @@ def text_positions(words: Sequence[str]) -> list[int]:
     return found
 
 
-def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> torch.Tensor:
+def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.Tensor:
     """The kinds of the last Q tokens of a row or of stacked rows, with HIDDEN for what the query must not see.
 
     A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
@@ -49,15 +49,17 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, last_word: bool = False) -> to
     Args:
         kinds_QK: the kinds of pairs. Digits without a kind are hidden.
         spots: the spots of the row or of stacked rows.
-        last_word: whether an answer sees no words but the last one before it and the first token of the row; see
-            `LocalityConfig.words`.
+        words: which words digits see; see `LocalityConfig.words`.
     """
     at_K, at_Q1 = torch.arange(kinds_QK.shape[-1]), torch.from_numpy(spots.at)[..., None]
     starts_Q1, digits_K = torch.from_numpy(spots.starts)[..., None], torch.from_numpy(spots.own)[..., 1] > 0
-    separators_Q1 = (starts_Q1 > 0) & ~digits_K.gather(-1, at_Q1[..., 0])[..., None]
+    digits_Q1 = digits_K.gather(-1, at_Q1[..., 0])[..., None]
+    separators_Q1 = (starts_Q1 > 0) & ~digits_Q1
     seen_QK = (at_K == at_Q1) | (separators_Q1 & (at_K == at_Q1 - 1))
     unseen_QK = digits_K[..., None, :].expand(kinds_QK.shape)
-    if last_word:
-        words_1K = ~torch.from_numpy(spots.inside)[..., None, :]
-        unseen_QK = unseen_QK | (words_1K & (at_K > 0) & (at_K < starts_Q1 - 1))
+    words_QK = ~torch.from_numpy(spots.inside)[..., None, :] & (at_K > 0)
+    if words != "all":
+        unseen_QK = unseen_QK | (words_QK & (at_K < starts_Q1 - 1))
+    if words == "none":
+        unseen_QK = unseen_QK | (words_QK & digits_Q1)
     return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)

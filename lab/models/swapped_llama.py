@@ -62,7 +62,7 @@ class SwappedLlama(LlamaForCausalLM):
         self.coupled, self.same_place = swap.kind == "coupled", None
         self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
         self.operands = swap.locality.operands if self.coupled else 0
-        self.last_word = swap.locality.words == "last"
+        self.words_seen = swap.locality.words
         self.sees_far = self.coupled and swap.locality.far == "seen"
         self.far_at_most = swap.locality.far_at_most
         if swap.same_place or self.coupled:
@@ -147,7 +147,7 @@ class SwappedLlama(LlamaForCausalLM):
         found = [row_spots(row, count, self.ordinary, self.operands) for row, count in zip(words, counts, strict=True)]
         spots = RowSpots.stacked(found)
         kinds_BQK = pairs(spots, self.neighbours)
-        return hide(kinds_BQK, spots, self.last_word) if self.coupled else kinds_BQK
+        return hide(kinds_BQK, spots, self.words_seen) if self.coupled else kinds_BQK
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
         """Position ids in which a number counts as one token; see `coupled`."""

@@ -19,10 +19,10 @@ def test_positions_are_causal_and_know_no_length(before, digits, after):
     assert found[len(before) + 1 + digits :] == text_positions([*before, "+", "8", "+", *after])[len(before) + 2 :]
 
 
-def seen(text: str, window: int, ordinary: bool = False, operands: int = 2, last_word: bool = False) -> str:
+def seen(text: str, window: int, ordinary: bool = False, operands: int = 2, words: str = "all") -> str:
     """What the last token of a text sees; what is hidden is written as a dot."""
     spots = row_spots(list(text), 1, ordinary, operands)
-    row = hide(pairs(spots, window), spots, last_word)[0]
+    row = hide(pairs(spots, window), spots, words)[0]
     return "".join("." if kind == HIDDEN else word for word, kind in zip(text, row.tolist(), strict=True))
 
 
@@ -55,18 +55,26 @@ def test_a_full_stop_is_no_point():
     assert seen("Add 4321 to 98. That is 3", 0) == "Add .3.. to .8. That is 3"
 
 
+def test_digits_see_no_words_but_the_first_of_the_text():
+    assert seen("add 4321", 0, words="none") == "a......1"
+    assert seen("add 4321 to 98: it is", 0, words="none") == "add 4... to 9.: it is"
+    assert seen("add 4321 to 98: it is 3", 0, words="none") == "a....3.......8........3"
+    assert seen("add 12.34 to 5.8: it is 4", 0, True, words="none") == "a......3.......8........4"
+    assert seen("5.6 + 57.5 = 52.", 0, words="none") == "..6......5....2."
+
+
 def test_an_answer_sees_the_last_word_before_it_and_the_first_of_the_text():
-    assert seen("add 4321 to 98: it is =", 0, last_word=True) == "add 4... to 9.: it is ="
-    assert seen("add 4321 to 98: it is =3", 0, last_word=True) == "a....3.......8........=3"
-    assert seen("add 12.34 to 5.8: it is =4", 0, True, last_word=True) == "a......3.......8........=4"
+    assert seen("add 4321 to 98: it is =", 0, words="last") == "add 4... to 9.: it is ="
+    assert seen("add 4321 to 98: it is =3", 0, words="last") == "a....3.......8........=3"
+    assert seen("add 12.34 to 5.8: it is =4", 0, True, words="last") == "a......3.......8........=4"
 
 
 def test_the_point_of_an_answer_sees_the_digit_before_it():
     """6.5 + 5.75 = 12.25: the digit 2 after the point depends on whether the tenths, 5 + 7, carried."""
     assert seen("5.6 + 57.5 = 52.", 0) == "..6 + ...5 = .2."
-    assert seen("5.6 + 57.5 = 52.", 0, last_word=True) == "..6......5.. .2."
+    assert seen("5.6 + 57.5 = 52.", 0, words="last") == "..6......5.. .2."
     assert seen("5.6 + 57.5 = 52.2", 0) == "... + .... = ...2"
 
 
 def test_words_after_an_answer_see_all_words():
-    assert seen("1 + 2 = 3, so", 0, last_word=True) == ". + 2 = 3, so"
+    assert seen("1 + 2 = 3, so", 0, words="last") == ". + 2 = 3, so"
