@@ -61,5 +61,5 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.T
     if words != "all":
         unseen_QK = unseen_QK | (words_QK & (at_K < starts_Q1 - 1))
     if words == "none":
-        unseen_QK = unseen_QK | (words_QK & digits_Q1)
+        unseen_QK = unseen_QK | (words_QK & (digits_Q1 | (starts_Q1 > 0)))
     return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)
