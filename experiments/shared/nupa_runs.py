@@ -12,6 +12,8 @@ from lab.benchmarks.results import NupaSummary, Sample, read_samples, read_summa
 from lab.drawing import figures
 from lab.drawing.tables import Table, percent, points
 from lab.evaluate import main as evaluate
+from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.numbers.tasks import TASKS, Task
 from lab.runs import Run
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +42,16 @@ def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[
         settings = [f"name={name}", f"output={output}", f"engine.model.name={model}", "resume=true", *changes]
         evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), f"benchmark.problems_per_range={problems}", *settings])
     return run
+
+
+def asked_in_parts(
+    name: str, model: str, problems: str, output: Path, parts: int, changes: Sequence[str] = ()
+) -> list[Run]:
+    """Like `asked`, with the tasks divided among several runs, so that several processes can ask one model."""
+    if parts == 1:
+        return [asked(name, model, problems, output, changes)]
+    divided = (f"benchmark.tasks=[{', '.join(list(TASKS)[part::parts])}]" for part in range(parts))
+    return [asked(f"{name}_{part}", model, problems, output, [tasks, *changes]) for part, tasks in enumerate(divided)]
 
 
 def samples(*runs: Run) -> list[Sample]:
@@ -99,11 +111,35 @@ def by_kind(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before
     return Table(f"{title}: exact match (%, 95 %), by kind of task", ("tasks", "model", *RANGES), lines, 2)
 
 
+def by_seed(before: NupaSummary, seeds: Sequence[NupaSummary], title: str) -> Table:
+    """Exact match of a model before training and of several trainings after it, by kind of task and range. Intervals
+    are the wider of Student's over seeds and Wilson's over the problems of a seed."""
+    groups = {name: [key for key in before if kind_of(TASKS[key]) == name] for name in (*KINDS, ARITHMETIC)}
+    lines = []
+    for name, keys in {**groups, "all": list(before)}.items():
+        for label, models in (("before", [before]), ("after", seeds)):
+            found = [over_seeds(models, keys, part) for part in RANGES]
+            lines.append((f"{name} ({len(keys)})", label, *map(percent, found)))
+    columns = ("tasks", "model", *RANGES)
+    return Table(f"{title}: exact match (%, 95 %), {len(seeds)} seeds", columns, lines, 2)
+
+
+def over_seeds(models: Sequence[NupaSummary], tasks: Sequence[str], name: str) -> Estimate:
+    """The share of right answers to the problems of some tasks in one range."""
+    estimates = [[found for task in tasks if (found := estimate(model, task, name))] for model in models]
+    shares = [sum(one.value * one.n for one in found) / sum(one.n for one in found) for found in estimates]
+    return seeds_proportion(shares, sum(one.n for one in estimates[0]))
+
+
 def kind(row: Change) -> str:
+    return kind_of(TASKS[f"{row.task}_{row.representation}"])
+
+
+def kind_of(task: Task) -> str:
     """The kind of a task. Writing a fraction as a float is a division, so it belongs to arithmetic."""
-    if row.task == "to_float" and row.representation == "fraction":
+    if task.key == "to_float_fraction":
         return ARITHMETIC
-    return next((kind for kind, names in KINDS.items() if row.task in names), ARITHMETIC)
+    return next((kind for kind, names in KINDS.items() if task.name in names), ARITHMETIC)
 
 
 def heat_map(models: Mapping[str, NupaSummary], title: str, path: Path) -> None:
@@ -121,6 +157,11 @@ def heat_map(models: Mapping[str, NupaSummary], title: str, path: Path) -> None:
 
 
 def share(summary: NupaSummary, task: str, name: str) -> float:
+    found = estimate(summary, task, name)
+    return found.value if found else float("nan")
+
+
+def estimate(summary: NupaSummary, task: str, name: str) -> Estimate | None:
+    """Exact match of a task in a range; None if it was not asked."""
     found = summary[task].ranges.get(name) if task in summary else None
-    estimate = found.metric("strict", "exact_match") if found else None
-    return estimate.value if estimate else float("nan")
+    return found.metric("strict", "exact_match") if found else None
