@@ -31,7 +31,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
-from lab.drawing.tables import Entry, Shown, Table
+from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
@@ -254,7 +254,28 @@ def show(
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)
     results.file(f"{name}.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
+    results.show(by_wording(measured, lengths), f"{name}_wordings")
     draw(curves, results.file(f"{name}.png"))
+
+
+def by_wording(measured: dict[str, list[Measured]], lengths: Mapping[int, int]) -> Table:
+    """How many sums are right in each wording, over all strata and seeds."""
+    lines: list[tuple[Entry, ...]] = []
+    for row, models in measured.items():
+        words = WORDS[models[0].words]
+        found = {length: [one for one in models if one.knows(length, count)] for length, count in lengths.items()}
+        for place, wording in enumerate(words):
+            cells = []
+            for length, count in lengths.items():
+                right = [
+                    answer
+                    for one in found[length]
+                    for stratum in STRATA
+                    for answer in one.right(length, stratum, count)[place :: len(words)]
+                ]
+                cells.append(f"{sum(right)} of {len(right)}" if right else NOT_MEASURED)
+            lines.append((row, wording.replace("\n", "⏎"), *cells))
+    return Table("Sums that are right, by wording and digits", ("row", "wording", *map(str, lengths)), lines, 2)
 
 
 def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
