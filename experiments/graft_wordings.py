@@ -3,9 +3,10 @@
     python experiments/graft_wordings.py [run=checkpoints/graft_graft-ordinary-order_0] [digits=100] [problems=3]
                                          [wordings=0,1,2,3,4,5,6,7,8,9,10,11] [table=graft_wordings] [publish=true]
 
-Cuts held-out wordings (lab/text/templates.py) after their second number, and joins every beginning to every ending. For each such question the model reads the right answer. The margin of an answer is that of its least certain digit: how
-far the logit of the right token lies above that of the best wrong one. Below 0, greedy decoding would go wrong. A third
-of the problems each has uniform digits, carries everywhere, and nines.
+Cuts held-out wordings (lab/text/templates.py) after their second number, and joins every beginning to every ending. For
+each such question the model reads the right answer. The margin of an answer is that of its least certain digit: how far
+the logit of the right token lies above that of the best wrong one. Below 0, greedy decoding would go wrong. A third of
+the problems each has uniform digits, carries everywhere, and nines.
 
 Shows the mean margin by ending and by beginning, and how much of the variance of the margins of questions each
 explains (the two main effects of an analysis of variance). Leaves a table and a heat map.
