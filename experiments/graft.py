@@ -7,11 +7,12 @@
 Trains configs/smollm2_graft.yaml, and the same config without the graft on equally many samples (plain), one seed after
 the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
 (lab/numbers/additions.py) and length, greedily, by the lab's own engine, in the held-out words of lab/text/templates.py
-in turn (words=validation: in those with which designs are compared). digits=100x48 means 48 sums of 100 digits in each
-stratum; without a number, `problems` sums are asked. The first numbers of a batch have at most `together` digits in all
-(a GPU has room for ten times as many). Also measures the perplexity of docstrings of Python's library. Measurements are
-kept beside each model and are not repeated; measure=false trains and measures nothing, and shows what is known. Shows
-exact match (95 %, the wider of Student's over seeds and Wilson's over problems); leaves a table and a figure.
+in turn (words=validation: in those with which designs are compared; words=fresh: in those that test words=none).
+digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. The first
+numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also measures the
+perplexity of docstrings of Python's library. Measurements are kept beside each model and are not repeated;
+measure=false trains and measures nothing, and shows what is known. Shows exact match (95 %, the wider of Student's over
+seeds and Wilson's over problems) by stratum and by wording; leaves tables and a figure.
 """
 
 import math
@@ -44,7 +45,7 @@ from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.answers import READINGS
 from lab.text.formats import TextFormat
-from lab.text.templates import HELD_OUT, VALIDATION, worded
+from lab.text.templates import FRESH, HELD_OUT, VALIDATION, worded
 from lab.training.documentation import HELD_OUT as DOCUMENTED
 from lab.training.documentation import documentation
 
@@ -72,7 +73,7 @@ SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 PASSAGES, PASSAGE = 64, 256
 """Passages of documentation: how many, and how many tokens each has."""
-WORDS = {"held_out": HELD_OUT, "validation": VALIDATION}
+WORDS = {"held_out": HELD_OUT, "validation": VALIDATION, "fresh": FRESH}
 RIGHT = dict(zip(("right", "loose"), READINGS, strict=True))
 """The names under which answers are kept, by how they are read."""
 TRAINED = 8
@@ -153,7 +154,7 @@ class Measured:
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
         bound = f" bound {self.bound}" if self.bound else ""
-        return f"{length} {stratum} {problems}" + " validation" * (self.words == "validation") + bound
+        return f"{length} {stratum} {problems}" + f" {self.words}" * (self.words != "held_out") + bound
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""

@@ -22,6 +22,9 @@ VALIDATION: tuple[str, ...] = tuple(_SETS["validation"])
 """Templates that no training problem uses; designs may be compared on them."""
 HELD_OUT: tuple[str, ...] = tuple(_SETS["held_out"])
 """Templates that no training problem uses, and on which no design was chosen."""
+FRESH: tuple[str, ...] = tuple(_SETS["fresh"])
+"""Further templates of that kind. They were written after the errors in HELD_OUT had suggested
+`positions.locality.words=none`."""
 
 
 def worded(template: str, item: Example) -> Example:

@@ -6,7 +6,7 @@ from lab.config.notation import FormatConfig
 from lab.numbers.additions import addition
 from lab.numbers.tasks import TASKS
 from lab.text.formats import TextFormat
-from lab.text.templates import HELD_OUT, TRAINING, VALIDATION, ManyTemplates, worded
+from lab.text.templates import FRESH, HELD_OUT, TRAINING, VALIDATION, ManyTemplates, worded
 from lab.text.wording import Wording
 
 REVERSED = TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
@@ -29,11 +29,11 @@ def test_every_word_is_drawn_and_a_draw_is_the_samples_own():
 
 
 def test_no_words_of_the_test_are_trained_on():
-    everything = [*TRAINING, *VALIDATION, *HELD_OUT]
+    everything = [*TRAINING, *VALIDATION, *HELD_OUT, *FRESH]
     assert len(set(everything)) == len(everything)
 
 
-@pytest.mark.parametrize("template", [*TRAINING, *VALIDATION, *HELD_OUT])
+@pytest.mark.parametrize("template", [*TRAINING, *VALIDATION, *HELD_OUT, *FRESH])
 def test_sums_in_templates_are_right_ones_digit_first(template):
     for numbers in re.findall(r"(\d+) \+ (\d+) = (\d+)", template):
         a, b, answer = (int(number[::-1]) for number in numbers)
