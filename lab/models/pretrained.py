@@ -35,6 +35,8 @@ def load(
     `positions` is given for a model that is not a Llama.
     """
     path, device, dtype = locate(config.name), resolve_device(config), resolve_dtype(config)
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each length, and each step has another one
     try:
         _check_hub(path)
         tokenizer = AutoTokenizer.from_pretrained(path)
