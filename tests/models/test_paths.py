@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from lab.models import paths as paths_module
 from lab.models.paths import (
     LONGEST,
     TOGETHER,
@@ -42,8 +43,20 @@ def test_a_long_path_becomes_several_rows_that_end_with_their_queries_and_short_
 
 
 @settings(deadline=None, max_examples=25)
-@given(sequences)
-def test_outputs_and_gradients_are_those_of_attention_with_a_mask_of_ancestors(sequences):
+@given(sequences, st.booleans())
+def test_outputs_and_gradients_are_those_of_attention_with_a_mask_of_ancestors(sequences, as_on_a_gpu):
+    with pytest.MonkeyPatch.context() as patch:
+        if as_on_a_gpu:
+            patch.setattr(paths_module, "_parts", lambda lengths_B, groups, keys: [(slice(None), slice(None), keys)])
+        check_outputs_and_gradients(sequences)
+
+
+def test_a_gpu_computes_all_rows_at_once():
+    assert paths_module._parts(torch.empty(20, device="meta"), 2, 9) == [(slice(None), slice(None), 9)]
+    assert len(paths_module._parts(torch.ones(20), 2, 9)) == 3
+
+
+def check_outputs_and_gradients(sequences):
     tree = PrefixTree(sequences)
     drawn = torch.Generator().manual_seed(1)
     query, key, value = (
