@@ -45,13 +45,17 @@ def main(arguments: Sequence[str]) -> None:
     given, changes = own_and_others(arguments, *NAMES)
     problems, parts = given.get("problems", "50"), int(given.get("parts", 1))
     output = Path(given.get("output", "checkpoints"))
+    configs = {
+        seed: tuning(Path(given.get("config", CONFIG)), seed, output, changes)
+        for seed in given.get("seeds", "0").split(",")
+    }
     after = {}
-    for seed in given.get("seeds", "0").split(","):
-        config = tuning(Path(given.get("config", CONFIG)), seed, output, changes)
+    for seed, config in configs.items():
         if config.run_status() != "finished":
             finetune(config)
         after[seed] = asked_in_parts(f"all_tasks_tuned_{seed}", str(config.path), problems, output, parts)
-    before = asked_in_parts("all_tasks_untouched", config.model.name, problems, output, parts)
+    untouched = next(iter(configs.values())).model.name
+    before = asked_in_parts("all_tasks_untouched", untouched, problems, output, parts)
     first = next(iter(after.values()))
     rows = tables.changes(samples(*before), samples(*first))
     tuned = {f"seed {seed}": nupa(*runs) for seed, runs in after.items()}
