@@ -59,14 +59,17 @@ def main(arguments: Sequence[str]) -> None:
     first = next(iter(after.values()))
     rows = tables.changes(samples(*before), samples(*first))
     tuned = {f"seed {seed}": nupa(*runs) for seed, runs in after.items()}
-    title = f"SmolLM2-135M tuned on 51,200 problems of {len(TASKS)} tasks, ranges S and M"
+    method = next(iter(configs.values())).training
+    count = method.max_steps * method.batch_size
+    title = f"SmolLM2-135M tuned on {count:,} problems of {len(TASKS)} tasks, ranges S and M"
+    of_first = f"{title}, {next(iter(tuned))}"
     results.show(by_seed(nupa(*before), list(tuned.values()), title), "all_tasks_kinds")
-    results.show(by_range(rows, title), "all_tasks")
+    results.show(by_range(rows, of_first), "all_tasks")
     theirs = [row for row in PUBLISHED if row.model == THEIRS]
     results.show(tables.digits(tuned, "digit_match", theirs), "all_tasks_digits")
     results.show(beside_table_18(list(tuned.values()), theirs), "all_tasks_table18")
-    results.show(tables.change_table(rows, title), "all_tasks_changes")
-    heat_map({"before": nupa(*before), "after": nupa(*first)}, title, results.file("all_tasks.png"))
+    results.show(tables.change_table(rows, of_first), "all_tasks_changes")
+    heat_map({"before": nupa(*before), "after": nupa(*first)}, of_first, results.file("all_tasks.png"))
 
 
 def tuning(config: Path, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
@@ -89,7 +92,7 @@ def beside_table_18(seeds: Sequence[NupaSummary], theirs: Sequence[Published]) -
     for row in theirs:
         if row.metric == "exact_match" and row.task in seeds[0]:
             ours = [
-                percent(over_seeds(seeds, [row.task], name)) for name in RANGES if name in seeds[0][row.task].ranges
+                percent(over_seeds(seeds, [row.task], [name])) for name in RANGES if name in seeds[0][row.task].ranges
             ]
             lines.append((row.task, "SmolLM2-135M", *ours))
             lines.append((row.task, f"{THEIRS} (paper, {row.source})", *(f"{100 * row.ranges[r]:.0f}" for r in RANGES)))

@@ -5,8 +5,8 @@
 
 Cuts held-out wordings (lab/text/templates.py) after their second number, and joins every beginning to every ending. For
 each such question the model reads the right answer. The margin of an answer is that of its least certain digit: how far
-the logit of the right token lies above that of the best wrong one. Below 0, greedy decoding would go wrong. A third of
-the problems each has uniform digits, carries everywhere, and nines.
+the logit of the right token lies above that of the best wrong one. Below 0, greedy decoding would go wrong. One third
+of the problems have uniform digits, one third carries everywhere, and one third nines.
 
 Shows the mean margin by ending and by beginning, and how much of the variance of the margins of questions each
 explains (the two main effects of an analysis of variance). Leaves a table and a heat map.
@@ -82,10 +82,10 @@ def margin(model: Any, tokenizer: Any, template: str, problem: Problem) -> float
 
 
 def explained(margins: np.ndarray) -> Mapping[str, float]:
-    """The share of the variance of the margins that each main effect explains, and what is left for both together."""
+    """The share of the variance of the margins that each main effect explains, and the rest: interaction and noise."""
     total = ((margins - margins.mean()) ** 2).mean()
     beginning, ending = (((margins.mean(axis) - margins.mean()) ** 2).mean() / total for axis in (1, 0))
-    return {"beginning": beginning, "ending": ending, "both together": 1 - beginning - ending}
+    return {"beginning": beginning, "ending": ending, "rest": 1 - beginning - ending}
 
 
 def show(margins: np.ndarray, templates: Sequence[str], scale: str, results: Results, name: str) -> None:
@@ -101,11 +101,11 @@ def show(margins: np.ndarray, templates: Sequence[str], scale: str, results: Res
     results.show(Table(title, columns, lines, 1), name)
     with figures.figure_at(results.file(f"{name}.png"), (7.2, 5.6)) as figure:
         axes = figure.subplots()
-        image = axes.imshow(margins, cmap="RdYlGn", aspect="auto")
+        image = axes.imshow(margins, cmap="viridis", aspect="auto")
         axes.set_xticks(range(len(endings)), [ending[-18:].replace("\n", " ") for ending in endings], rotation=60)
         axes.set_yticks(range(len(beginnings)), [beginning[-24:].replace("\n", " ") for beginning in beginnings])
         axes.set(xlabel="ending", ylabel="beginning", title="Margin of the least certain digit")
-        figure.colorbar(image, label="logit")
+        figure.colorbar(image, label="margin (logits)")
 
 
 if __name__ == "__main__":

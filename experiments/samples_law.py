@@ -57,14 +57,11 @@ def main(arguments: Sequence[str]) -> None:
         for folder in kept(run):
             for name, share in asked(folder, problems, output).items():
                 shares.setdefault(name, {}).setdefault(batch * int(folder.name), []).append(share)
-    show(
-        {
-            name: {seen: seeds_proportion(found, problems) for seen, found in curve.items()}
-            for name, curve in shares.items()
-        },
-        problems,
-        results,
-    )
+    curves = {
+        name: {seen: seeds_proportion(found, problems) for seen, found in curve.items()}
+        for name, curve in shares.items()
+    }
+    show(curves, problems * len(runs), results)
 
 
 def kept(run: Path) -> list[Path]:
@@ -92,6 +89,8 @@ def asked(folder: Path, problems: int, output: Path) -> Mapping[str, float]:
         for part in RANGES:
             estimate = summary[task].ranges[part].metric("strict", "exact_match")
             assert estimate is not None
+            if estimate.n != problems:
+                raise RunError(f"{output / name}: has {estimate.n} problems a task and range, not {problems}")
             found[f"{task} {part}"] = estimate.value
     return found
 

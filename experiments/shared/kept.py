@@ -20,8 +20,12 @@ class Kept:
     ) -> Value:
         """The measurement of this name. If it is not known yet, it is made and saved; `in_short` of it is printed."""
         if name not in self.known:
-            self.known[name] = measure()
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            self.file.write_text(json.dumps(self.known, indent=1))
-            print(self.file.parent.name, name, in_short(self.known[name]), flush=True)
+            self.keep(name, measure(), in_short)
         return self.known[name]
+
+    def keep(self, name: str, value: Value, in_short: Callable[[Value], object] = lambda value: "") -> None:
+        """Saves a measurement and prints `in_short` of it."""
+        self.known[name] = value
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps(self.known, indent=1))
+        print(self.file.parent.name, name, in_short(value), flush=True)

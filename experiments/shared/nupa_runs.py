@@ -11,6 +11,7 @@ from lab.benchmarks.nupa.tables import Change
 from lab.benchmarks.results import NupaSummary, Sample, read_samples, read_summary
 from lab.drawing import figures
 from lab.drawing.tables import Table, percent, points
+from lab.errors import RunError
 from lab.evaluate import main as evaluate
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import TASKS, Task
@@ -47,11 +48,15 @@ def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[
 def asked_in_parts(
     name: str, model: str, problems: str, output: Path, parts: int, changes: Sequence[str] = ()
 ) -> list[Run]:
-    """Like `asked`, with the tasks divided among several runs, so that several processes can ask one model."""
+    """Like `asked`, with the tasks divided among several runs, one after the other; other processes may ask some of
+    them beforehand. Raises RunError if the tasks were divided otherwise before."""
     if parts == 1:
         return [asked(name, model, problems, output, changes)]
     divided = (f"benchmark.tasks=[{', '.join(list(TASKS)[part::parts])}]" for part in range(parts))
-    return [asked(f"{name}_{part}", model, problems, output, [tasks, *changes]) for part, tasks in enumerate(divided)]
+    runs = [asked(f"{name}_{part}", model, problems, output, [tasks, *changes]) for part, tasks in enumerate(divided)]
+    if sorted(task for run in runs for task in nupa(run)) != sorted(TASKS):
+        raise RunError(f"{output / name}_*: the tasks were divided otherwise before")
+    return runs
 
 
 def samples(*runs: Run) -> list[Sample]:
@@ -113,20 +118,22 @@ def by_kind(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before
 
 def by_seed(before: NupaSummary, seeds: Sequence[NupaSummary], title: str) -> Table:
     """Exact match of a model before training and of several trainings after it, by kind of task and range. Intervals
-    are the wider of Student's over seeds and Wilson's over the problems of a seed."""
+    are the wider of Student's over seeds and Wilson's over the problems of all seeds."""
     groups = {name: [key for key in before if kind_of(TASKS[key]) == name] for name in (*KINDS, ARITHMETIC)}
     lines = []
     for name, keys in {**groups, "all": list(before)}.items():
         for label, models in (("before", [before]), ("after", seeds)):
-            found = [over_seeds(models, keys, part) for part in RANGES]
+            found = [over_seeds(models, keys, [part]) for part in RANGES]
+            found.append(over_seeds(models, keys, RANGES))
             lines.append((f"{name} ({len(keys)})", label, *map(percent, found)))
-    columns = ("tasks", "model", *RANGES)
-    return Table(f"{title}: exact match (%, 95 %), {len(seeds)} seeds", columns, lines, 2)
+    columns = ("tasks", "model", *RANGES, "all")
+    return Table(f"{title}: exact match (%, 95 %), seeds: {len(seeds)}", columns, lines, 2)
 
 
-def over_seeds(models: Sequence[NupaSummary], tasks: Sequence[str], name: str) -> Estimate:
-    """The share of right answers to the problems of some tasks in one range."""
-    estimates = [[found for task in tasks if (found := estimate(model, task, name))] for model in models]
+def over_seeds(models: Sequence[NupaSummary], tasks: Sequence[str], names: Sequence[str]) -> Estimate:
+    """The share of right answers to the problems of some tasks in some ranges, averaged over models."""
+    cells = [(task, name) for task in tasks for name in names]
+    estimates = [[found for cell in cells if (found := estimate(model, *cell))] for model in models]
     shares = [sum(one.value * one.n for one in found) / sum(one.n for one in found) for found in estimates]
     return seeds_proportion(shares, sum(one.n for one in estimates[0]))
 

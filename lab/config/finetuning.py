@@ -56,14 +56,15 @@ class LocalityConfig(Section):
     window: int = Field(default=1, ge=0)
     """How many places are visible on each side of the place that is written next."""
     operands: int = Field(default=2, ge=1, le=2)
-    """How many numbers come before an answer. A token with fewer numbers before it sees words and itself, but no other
-    digits, not even those of its own number."""
+    """How many numbers come before an answer. A token with fewer numbers before it sees itself, and words as `words`
+    allows, but no other digits, not even those of its own number."""
     words: Literal["all", "last", "none"] = "all"
     """Which words digits see. all: all words before them. last: the digits of an answer see only the last word before
     the answer, which has seen all others, and the first token of the text. What the answer itself reads of the
     question's wording then goes through one token. none: no digit sees any word but the first token of the text. The
-    wording then reaches an answer only through its first digit, which the last word before it writes; all other digits
-    are computed from digits. This suits models of a single task."""
+    wording then reaches an answer through its first digit, which the last word before it writes; through the first
+    token of the text, which is a word of the question if the tokenizer adds no token of its own; and through the number
+    of words between digits, which position ids count. This suits models of a single task."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"

@@ -4,12 +4,12 @@
     0    1  2    3    4 5 6        position ids: all digits of a number share one (spaces left out here)
              .x.       .           x: the digit that is seen with a window of 0; with a window of 1, also those at .
 
-A token sees itself and all tokens before it that are not digits. From the two preceding numbers it sees only the digits
-whose place is close to the place of the digit that would be written next. (`same_place` determines these digits, and
-has the bias by which heads distinguish them.) All other digits are hidden. What the model computes for a digit
-therefore depends on the digits around its place alone, not on the length of the number or on where the digit stands in
-it: if it is right for eight digits, it is right for a thousand. A text without numbers is computed exactly as without
-these changes.
+A token sees itself and, unless `LocalityConfig.words` says otherwise, all tokens before it that are not digits. From
+the two preceding numbers it sees only the digits whose place is close to the place of the digit that would be written
+next. (`same_place` determines these digits, and has the bias by which heads distinguish them.) All other digits are
+hidden. What the model computes for a digit therefore depends on the digits around its place alone, not on the length
+of the number or on where the digit stands in it: if it is right for eight digits, it is right for a thousand. A text
+without numbers is computed exactly as without these changes.
 
 The point of an answer also sees the digit before it. A digit is written by the token before it, so without this the
 carry out of the tenths could not reach the ones.

@@ -22,7 +22,7 @@ from lab.models.prefix_tree import PrefixTree
 
 LONGEST = 32
 """The most queries of a row."""
-TOGETHER = 8
+ROWS_AT_ONCE = 8
 """The number of rows whose scores a CPU computes at once. A GPU computes all rows at once: there, starting an operation
 costs more than what it computes for padding."""
 
@@ -143,7 +143,7 @@ def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, groups: int) ->
 
 
 class _PathProduct(torch.autograd.Function):
-    """Attention within rows, on a CPU `TOGETHER` rows at a time, so that their scores stay in its cache. Rows are
+    """Attention within rows, on a CPU `ROWS_AT_ONCE` rows at a time, so that their scores stay in its cache. Rows are
     sorted by length, so rows that are computed at once are about equally long. Scores are in float32, as in the
     attention of transformers."""
 
@@ -191,8 +191,8 @@ def _parts(lengths_B: torch.Tensor, groups: int, keys: int) -> list[tuple[slice,
     if lengths_B.device.type != "cpu":
         return [(slice(None), slice(None), keys)]  # reading the lengths would wait for the GPU
     lengths = lengths_B.tolist()
-    starts = range(0, len(lengths), TOGETHER)
-    slices = [slice(start, min(start + TOGETHER, len(lengths))) for start in starts]
+    starts = range(0, len(lengths), ROWS_AT_ONCE)
+    slices = [slice(start, min(start + ROWS_AT_ONCE, len(lengths))) for start in starts]
     return [(rows, slice(rows.start * groups, rows.stop * groups), max(lengths[rows])) for rows in slices]
 
 

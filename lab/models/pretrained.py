@@ -36,7 +36,8 @@ def load(
     """
     path, device, dtype = locate(config.name), resolve_device(config), resolve_dtype(config)
     if device.type == "cuda":
-        torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each length, and each step has another one
+        # For the whole process: cuDNN's attention makes a plan for each length, and each decoding step has a new one.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         _check_hub(path)
         tokenizer = AutoTokenizer.from_pretrained(path)

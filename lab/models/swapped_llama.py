@@ -141,8 +141,8 @@ class SwappedLlama(LlamaForCausalLM):
         return self.kinds_of_rows([tokens], [last or len(tokens)])[0]
 
     def kinds_of_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> torch.Tensor:
-        """Kinds of pairs of the last `counts` tokens of each row with all its tokens, (B, Q, K), padded on the right
-        with any kinds."""
+        """Kinds of pairs of the last `counts` tokens of each row with all its tokens, (B, Q, K), padded on the
+        right; the kinds of the padding mean nothing."""
         words = ([self._words[token] for token in row] for row in rows)
         found = [row_spots(row, count, self.ordinary, self.operands) for row, count in zip(words, counts, strict=True)]
         spots = RowSpots.stacked(found)

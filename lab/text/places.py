@@ -204,7 +204,7 @@ def _unfinished(words: Sequence[str]) -> int:
 @lru_cache(maxsize=1024)
 def _finished(words: tuple[str, ...], ordinary: bool) -> _Finished:
     """The numbers of the beginning of a row. While a model writes an answer, the words before it stay the same, so they
-    are read only once."""
+    are read only once. This helps batches of at most 1,024 rows."""
     numbers, number = [], Number()
     for token, word in enumerate(words):
         number = _read(token, word, number, numbers, ordinary)

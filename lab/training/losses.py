@@ -14,7 +14,7 @@ import torch
 from lab.models.paths import Paths
 from lab.text.examples import IGNORED
 
-TOGETHER = {"cpu": 16, "cuda": 2048}
+TOKENS_AT_ONCE = {"cpu": 16, "cuda": 2048}
 """Tokens whose probabilities are computed at once: on a CPU few enough that they stay in its cache, on a GPU few enough
 that they take 400 MB."""
 
@@ -59,13 +59,13 @@ def divergence(logits_TV: torch.Tensor, expected_TV: torch.Tensor) -> torch.Tens
 
 
 class _WithGradient(torch.autograd.Function):
-    """A loss summed over tokens, `TOGETHER` at a time, whose gradient is computed in the forward pass. `loss` returns
-    the loss of some tokens and its gradient, given their logits and their part of `target`."""
+    """A loss summed over tokens, `TOKENS_AT_ONCE` at a time, whose gradient is computed in the forward pass. `loss`
+    returns the loss of some tokens and its gradient, given their logits and their part of `target`."""
 
     @staticmethod
     def forward(ctx: Any, logits_TV: torch.Tensor, loss: Any, target: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         total, gradient_TV = logits_TV.new_zeros((), dtype=torch.float32), torch.empty_like(logits_TV)
-        parts = (tensor.split(TOGETHER[logits_TV.device.type]) for tensor in (logits_TV, target, gradient_TV))
+        parts = (tensor.split(TOKENS_AT_ONCE[logits_TV.device.type]) for tensor in (logits_TV, target, gradient_TV))
         for logits, wanted, gradient in zip(*parts, strict=True):
             part, slope = loss(logits, wanted)
             total += part

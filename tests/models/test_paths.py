@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from lab.models import paths as paths_module
 from lab.models.paths import (
     LONGEST,
-    TOGETHER,
+    ROWS_AT_ONCE,
     Paths,
     attend_along_paths,
     attends_along_paths,
@@ -19,7 +19,7 @@ from lab.models.paths import (
 )
 from lab.models.prefix_tree import PrefixTree
 
-sequences = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=70), min_size=1, max_size=3 * TOGETHER)
+sequences = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=70), min_size=1, max_size=3 * ROWS_AT_ONCE)
 
 
 @given(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=40), min_size=1, max_size=6))
