@@ -76,7 +76,7 @@ def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict
 def asked(run: ScratchRun, length: int, count: int) -> Iterator[tuple[str, list[Problem]]]:
     """The problems of a length: of each task that the run was trained on, then the hard ones."""
     tasks = [one.key for one in chosen(run.config.data.tasks)]
-    for key, cell in zip(tasks, run.config.data.cells_of([length]), strict=True):
+    for key, cell in zip(tasks, run.config.data.tested_cells([length]), strict=True):
         yield key, unseen_problems([cell], run.config.seed, count)
     for key in (key for key in tasks if key in STREAMS):
         for stratum in STRATA:

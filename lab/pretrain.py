@@ -58,7 +58,7 @@ def pretrain(config: PretrainConfig) -> None:
     device = pretrained.resolve_device(config.model)
     model = scratch.build(config.model, notation.vocabulary, config.seed).to(device)  # type: ignore[arg-type]
     training = scratch_training(config, model, tokenizer, notation)
-    problems = unseen_problems(config.data.cells_of(tested.lengths), config.seed, tested.problems_per_length)
+    problems = unseen_problems(config.data.tested_cells(tested.lengths), config.seed, tested.problems_per_length)
     benchmark = LengthCurves(problems, notation, config.data.trained)
     benchmark.check(model, tokenizer)
     on_the_way = while_training(config, PlainEngine(model, tokenizer, tested.batch_size, by_group=True), notation)
@@ -88,7 +88,7 @@ def while_training(config: PretrainConfig, engine: "PlainEngine", notation: "Scr
     tested = config.evaluation
     if not tested.while_training:
         return None
-    cells = config.data.cells_of(tested.while_training)
+    cells = config.data.tested_cells(tested.while_training)
     curves = LengthCurves(unseen_problems(cells, config.seed, tested.problems_while_training), notation)
     curves.check(engine.model, engine.tokenizer)
     return partial(curves.points, engine)

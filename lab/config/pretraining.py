@@ -21,9 +21,9 @@ from lab.config.schema import (
 )
 from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import LONGEST_SHORT_FACTOR, shorter_second
+from lab.numbers.tasks import LONGEST_SHORT_FACTOR, SUM, Task, several, shorter_second
 
-PositionKind = Literal["plain", "randomised", "abacus", "coupled"]
+PositionKind = Literal["plain", "randomised", "abacus", "coupled", "grid"]
 
 
 class PositionsConfig(Section):
@@ -32,9 +32,11 @@ class PositionsConfig(Section):
     kind: PositionKind = "plain"
     """plain: 0, 1, 2 ... randomised: a random increasing subset of all ids (Ruoss et al. 2023). abacus: a digit's place
     in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
-    do the operator and "=" (Cho et al. 2024)."""
+    do the operator and "=" (Cho et al. 2024). grid: the row and the place of a digit in running totals
+    (lab/models/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
-    """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around."""
+    """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around;
+    grid ids have this many rows and as many places."""
     segments: bool = False
     """Add a learned embedding that says which number a token belongs to: first, second, or answer."""
     through_point: bool = False
@@ -116,6 +118,10 @@ class ScratchConfig(Section):
     def _ids_that_can_be_told_apart(self) -> Self:
         if self.positions.kind == "abacus" and self.encoding != "learned":
             raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
+        if self.positions.kind == "grid" and (self.encoding != "relative" or self.stick_breaking):
+            raise ValueError("positions.kind=grid has two directions: it needs encoding=relative and no stick_breaking")
+        if self.positions.kind == "grid" and (self.far_copies > 1 or self.far_at_most):
+            raise ValueError("far_copies and far_at_most are for ids in one direction, not for positions.kind=grid")
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids: use positions.kind=plain, not {self.positions.kind}")
         for key in ("locality", "window", "far_copies", "far_at_most"):
@@ -142,10 +148,13 @@ class PretrainingDataConfig(Section):
     """The fewest and the most digits in training problems, both included."""
     factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)
     """The most digits of the second factor of multiply_easy_integer; 1 makes it a product by one digit."""
-    style: Literal["notation", "rule_following"] = "notation"
+    operands: tuple[int, int] = (2, 10)
+    """The fewest and the most terms of sum_integers in training; the test has as many terms as digits."""
+    style: Literal["notation", "rule_following", "running_totals"] = "notation"
     """notation: the answer alone follows the question (lab/text/notation.py). rule_following: the execution of the
     task's rule comes before the answer (lab/text/rule_notation.py); format.reverse is then none or integer, and other
-    keys of format and tokenizer have no effect."""
+    keys of format and tokenizer have no effect. running_totals: partial products and totals come before the answer
+    (lab/text/running_totals.py), all with the ones digit first; format and tokenizer have no effect."""
     rules: RulesConfig = RulesConfig()
     """With style=rule_following: which rules are followed, and in what detail."""
     rule_shown: bool = False
@@ -177,6 +186,14 @@ class PretrainingDataConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _operands_of_sums(self) -> Self:
+        if not 2 <= self.operands[0] <= self.operands[1]:
+            raise ValueError(f"operands={list(self.operands)} should be [fewest, most], from 2 up")
+        if (SUM.key in [task.key for task in chosen(self.tasks)]) > (self.style == "running_totals"):
+            raise ValueError(f"{SUM.key} needs style=running_totals")
+        return self
+
+    @model_validator(mode="after")
     def _rules_that_are_followed(self) -> Self:
         followed = self.style == "rule_following"
         if self.rule_shown and not followed:
@@ -190,12 +207,18 @@ class PretrainingDataConfig(Section):
 
     @property
     def cells(self) -> list[Cell]:
-        return self.cells_of(self.trained)
+        """The tasks and lengths of training."""
+        return [self._cell(item, n, self.operands) for item, n in product(chosen(self.tasks), self.trained)]
 
-    def cells_of(self, lengths: Iterable[int]) -> list[Cell]:
-        short = self.factor_digits < LONGEST_SHORT_FACTOR
-        prepared = {_PRODUCT: shorter_second(self.factor_digits)} if short else {}
-        return [Cell(item, length, prepared.get(item.key)) for item, length in product(chosen(self.tasks), lengths)]
+    def tested_cells(self, lengths: Iterable[int]) -> list[Cell]:
+        """The tasks at the lengths of a test, where sums of integers have as many terms as digits."""
+        return [self._cell(item, n, (max(2, n), max(2, n))) for item, n in product(chosen(self.tasks), lengths)]
+
+    def _cell(self, item: Task, length: int, operands: tuple[int, int]) -> Cell:
+        if item is SUM:
+            return Cell(item, length, several(*operands))
+        short = item.key == _PRODUCT and self.factor_digits < LONGEST_SHORT_FACTOR
+        return Cell(item, length, shorter_second(self.factor_digits) if short else None)
 
 
 class LengthCurvesConfig(Section):
@@ -285,6 +308,13 @@ class PretrainConfig(RunConfig):
                 "training.internalize needs data.style=rule_following and a data.rules.detail other than answer"
             )
         kind = self.model.positions.kind
+        totals = self.data.style == "running_totals"
+        if totals != (kind == "grid"):
+            raise ValueError(
+                "data.style=running_totals and model.positions.kind=grid go together: a grid has the rows of totals"
+            )
+        if totals and self.data.packing > 1:
+            raise ValueError("data.style=running_totals needs data.packing=1: a grid has the rows of one problem")
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
         if self.model.positions.through_point:

@@ -19,6 +19,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
 from lab.inference.plain import Clock, PlainEngine
+from lab.models.position_encodings import distances
 from lab.models.scratch import NumberLlama
 
 
@@ -68,8 +69,6 @@ class ErasingEngine(PlainEngine):
         """Tokens, position ids and segments of those tokens that the last token of a row still sees."""
         model = self.number_model
         positions_K, segments_K = model.positions(row_K[None])[0], model.segments(row_K[None])[0]
-        distances_K = (positions_K - positions_K[-1]).abs()
-        if circle := model.config.circle:
-            distances_K = torch.minimum(distances_K, circle - distances_K)
+        distances_K = distances(positions_K[None, -1:], positions_K[None], model.config.circle, model.config.grid)[0, 0]
         seen_K = distances_K <= self.reach
         return row_K[seen_K], positions_K[seen_K], segments_K[seen_K]

@@ -18,7 +18,8 @@ wrong on short numbers. `far_at_most` bounds how much all far keys together weig
 
 The biases depend on |i - j| (FIRE's also on i), and relative keys on i - j, so ids need not grow along the row, and
 coupled ids do not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of
-ids. For other ids it is None.
+ids. For other ids it is None. Grid ids have two directions (`grid_places`), with `grid` ids in each: their distance is
+the larger one of the two, and relative keys have a vector for the steps in each direction.
 
 Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
 """
@@ -31,6 +32,7 @@ import torch
 from torch import nn
 
 from lab.errors import ModelError
+from lab.models import grid_places
 
 
 class NoRotation(nn.Module):
@@ -59,7 +61,7 @@ class AlibiBias(nn.Module):
         """What is added to the scores, (B, H, Q, K); it does not depend on `visible_BQK`."""
         heads_H = torch.arange(1, self.heads + 1, device=positions_BQ.device)
         slopes_H11 = torch.exp2(-8 * heads_H / self.heads)[:, None, None]
-        return self.sign * slopes_H11 * _distances(positions_BQ, positions_BK, self.circle)[:, None]
+        return self.sign * slopes_H11 * distances(positions_BQ, positions_BK, self.circle)[:, None]
 
 
 FAR = 4
@@ -77,6 +79,7 @@ class LocalityBias(nn.Module):
         free: Sequence[bool] = (),
         far_copies: float = 1,
         far_at_most: int = 0,
+        grid: int | None = None,
     ) -> None:
         """
         Args:
@@ -86,10 +89,12 @@ class LocalityBias(nn.Module):
             free: for each head, whether only its slope applies to it, and not the window and the rules for far keys.
             far_copies: during training, each far key counts as this many keys.
             far_at_most: all far keys of a query together count as at most this many keys; 0 for no bound.
+            grid: the number of ids in each direction, if there are two.
         """
         super().__init__()
         self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
         self.window, self.free, self.far_copies, self.far_at_most = window, free, far_copies, far_at_most
+        self.grid = grid
 
     def forward(
         self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
@@ -103,7 +108,7 @@ class LocalityBias(nn.Module):
         """
         device = positions_BQ.device
         slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=device)[:, None, None]
-        distances_B1QK = _distances(positions_BQ, positions_BK, self.circle)[:, None]
+        distances_B1QK = distances(positions_BQ, positions_BK, self.circle, self.grid)[:, None]
         bias_BHQK = -slopes_H11 * distances_B1QK
         bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]
         copied = self.training and self.far_copies > 1
@@ -127,23 +132,31 @@ class RelativeKeys(nn.Module):
 
     reach = FAR
 
-    def __init__(self, layers: int, heads: int, width: int, circle: int | None = None) -> None:
+    def __init__(self, layers: int, heads: int, width: int, circle: int | None = None, grid: int | None = None) -> None:
         super().__init__()
-        self.circle = circle
-        self.keys = nn.Parameter(torch.empty(layers, heads, 2 * self.reach + 1, width))
+        self.circle, self.grid = circle, grid
+        directions = 1 if grid is None else 2
+        self.keys = nn.Parameter(torch.empty(layers, heads, directions * (2 * self.reach + 1), width))
         self.reset()
 
     def reset(self) -> None:
         nn.init.normal_(self.keys, std=0.02)
 
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
-        """The distance of each pair as a one-hot vector, (B, Q, K, C)."""
+        """The distance of each pair as a one-hot vector, (B, Q, K, C); with two directions, one such vector after the
+        other."""
+        if self.grid is not None:
+            rows_BQK, places_BQK = grid_places.ahead(positions_BQ, positions_BK, self.grid)
+            return torch.cat([self._one_hot(rows_BQK), self._one_hot(places_BQK)], -1)
         ahead_BQK = positions_BK[:, None] - positions_BQ[:, :, None]
         if self.circle is not None:
             half = self.circle // 2
             ahead_BQK = (ahead_BQK + half) % self.circle - half
+        return self._one_hot(ahead_BQK)
+
+    def _one_hot(self, ahead_BQK: torch.Tensor) -> torch.Tensor:
         steps_BQK = ahead_BQK.clamp(-self.reach, self.reach) + self.reach
-        all_C = torch.arange(2 * self.reach + 1, device=steps_BQK.device)
+        all_C = torch.arange(2 * self.reach + 1, device=ahead_BQK.device)
         return (steps_BQK[..., None] == all_C).to(self.keys.dtype)
 
 
@@ -185,7 +198,7 @@ class FireBias(nn.Module):
         with torch.autocast(positions_BQ.device.type, enabled=False):  # bfloat16 cannot tell 257 from 256
             threshold = self.initial_threshold * self.threshold_scale.abs()
             longest_BQ1 = torch.maximum(positions_BQ, threshold)[:, :, None]
-            distances_BQK = _distances(positions_BQ, positions_BK, self.circle)
+            distances_BQK = distances(positions_BQ, positions_BK, self.circle)
             share_BQK = self._psi(distances_BQK) / (self._psi(longest_BQ1) + self.small)
             return self.out_of_mlp(self.into_mlp(share_BQK[..., None]).relu()).permute(0, 3, 1, 2)
 
@@ -230,7 +243,11 @@ def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None, circle
     return ~(is_sign_BQK | is_first_BQK)[:, None]
 
 
-def _distances(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> torch.Tensor:
-    """|i - j|, or the shorter way round the circle; (B, Q, K)."""
+def distances(
+    positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None, grid: int | None = None
+) -> torch.Tensor:
+    """|i - j|, the shorter way round the circle, or the larger distance of two directions; (B, Q, K)."""
+    if grid is not None:
+        return grid_places.ahead(positions_BQ, positions_BK, grid).abs().amax(0)
     straight_BQK = (positions_BQ[:, :, None] - positions_BK[:, None]).abs()
     return straight_BQK if circle is None else torch.minimum(straight_BQK, circle - straight_BQK)

@@ -20,6 +20,7 @@ All ids are causal: the id of a token does not depend on later tokens, so it sta
   2405.17399).
 - coupled: the same for digits, and 0 for tokens between runs; then all are shifted and taken modulo `largest` (Cho et
   al. 2024, arXiv 2405.20671). If a row has several problems, each has its own window of ids.
+- grid: two ids in one, the row of a number in a written calculation and the place of a digit (`grid_places`).
 
 Index hints do not end a run; a hint has the coupled id of the digit after it. A separator such as "." ends a run, but
 with `through_point` the point does not, and has the coupled id of the digit before it:
@@ -41,6 +42,7 @@ import torch
 
 from lab.config.pretraining import PositionKind
 from lab.errors import ModelError
+from lab.models.grid_places import GridFacts, grid_ids, grid_segments
 from lab.models.trace_places import TraceFacts, latest
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
@@ -65,6 +67,8 @@ class TokenFacts:
     equals: int
     trace: TraceFacts | None = None
     """The facts of traces, if the vocabulary has them."""
+    grid: GridFacts | None = None
+    """The facts of running totals, if the vocabulary has them."""
 
     @classmethod
     def of(cls, vocabulary: Sequence[str], through_point: bool = False) -> "TokenFacts":
@@ -96,6 +100,7 @@ class TokenFacts:
             torch.tensor(places, device="cpu"),
             *(ids[word] for word in (PAD, BEGIN, END, EQUALS)),
             trace=TraceFacts.of(vocabulary, ids[EQUALS], digits_V),
+            grid=GridFacts.of(vocabulary, digits_V),
         )
 
     def to(self, device: torch.device) -> "TokenFacts":
@@ -138,18 +143,20 @@ def position_ids(
             return abacus(ids_BT, facts, drawn_BN)
         case "coupled":
             return coupled(ids_BT, facts, largest, drawn_BN)
+        case "grid":
+            return grid_ids(ids_BT, _grid(facts), _written_before(ids_BT, facts), largest)
 
 
 def draw(
     kind: PositionKind, largest: int, ids_BT: torch.Tensor, facts: TokenFacts, generator: np.random.Generator
 ) -> torch.Tensor | None:
-    """The random draws that `position_ids` needs for a training batch (`drawn_BN`); None for plain ids.
+    """The random draws that `position_ids` needs for a training batch (`drawn_BN`); None for plain and grid ids.
 
     Raises ModelError if the rows are too long for `largest`, or have too many problems.
     """
     rows, tokens = ids_BT.shape
     match kind:
-        case "plain":
+        case "plain" | "grid":
             return None
         case "randomised":
             return draw_ordered(rows, tokens, largest, generator)
@@ -206,8 +213,10 @@ def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     """1 in the first number, 2 from the operator on, 3 from "=" on; 0 for <begin>, from <end> on, and in padding.
 
     The operator and "=" belong to the number after them, because they predict its first digit. In traces, the words of
-    a line have different segments (`trace_places`).
+    a line have different segments (`trace_places`), and so have the kinds of numbers in running totals (`grid_places`).
     """
+    if facts.grid:
+        return grid_segments(ids_BT, facts.grid)
     begin_BT = latest(ids_BT == facts.begin)
     operator_BT, equals_BT, end_BT = (
         latest(is_BT) > begin_BT for is_BT in (facts.is_operator[ids_BT], ids_BT == facts.equals, ids_BT == facts.end)
@@ -275,6 +284,12 @@ def draw_offsets(spans_BN: torch.Tensor, largest: int, generator: np.random.Gene
     jitter_BN = generator.integers(0, window - spans_BN.numpy(), endpoint=True)
     rotation_B1 = generator.integers(0, largest, (rows, 1))
     return torch.from_numpy((windows_BN * window + jitter_BN + rotation_B1) % largest)
+
+
+def _grid(facts: TokenFacts) -> GridFacts:
+    if facts.grid is None:
+        raise ModelError("model.positions.kind=grid needs data.style=running_totals: the vocabulary has no totals")
+    return facts.grid
 
 
 def _started(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:

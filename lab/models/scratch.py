@@ -23,6 +23,7 @@ from transformers.utils.generic import can_return_tuple
 
 from lab.config.pretraining import LOCAL_ENCODINGS, SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
+from lab.models.grid_places import SEGMENTS as GRID_SEGMENTS
 from lab.models.number_attention import NUMBER_ATTENTION
 from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
 from lab.models.position_ids import TokenFacts, position_ids, segments
@@ -64,6 +65,11 @@ class NumberLlamaConfig(LlamaConfig):
         """The number of ids after which coupled ids begin again; None for other ids, which do not wrap around."""
         return self.largest if self.position_kind == "coupled" else None
 
+    @property
+    def grid(self) -> int | None:
+        """The number of ids in each of the two directions of grid ids; None for other ids."""
+        return self.largest if self.position_kind == "grid" else None
+
 
 class RowIds(NamedTuple):
     """The ids of the tokens of a forward pass; None for those that are not given, or that the model does not use."""
@@ -97,9 +103,9 @@ class NumberLlama(LlamaForCausalLM):
         heads, layers = cast(int, config.num_attention_heads), cast(int, config.num_hidden_layers)
         relative = config.encoding == "relative"
         self.relative_keys = (
-            RelativeKeys(layers, heads, cast(int, config.head_dim), config.circle) if relative else None
+            RelativeKeys(layers, heads, cast(int, config.head_dim), config.circle, config.grid) if relative else None
         )
-        segments_of = SEGMENTS if self._facts.trace else _SEGMENTS
+        segments_of = SEGMENTS if self._facts.trace else GRID_SEGMENTS if self._facts.grid else _SEGMENTS
         self.segment_embeddings = nn.Embedding(segments_of, width) if config.segments else None
         self.post_init()
         # FSDP must not split it: `forward` calls parts of the last layer, which would stay sharded
@@ -341,7 +347,8 @@ def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | No
             free = [head >= heads - config.stick_breaking for head in range(heads)] if config.stick_breaking else []
             if not (config.locality or config.window or config.far_copies > 1 or config.far_at_most):
                 return None
-            return LocalityBias(config.locality, circle, config.window, free, config.far_copies, config.far_at_most)
+            far = config.far_copies, config.far_at_most
+            return LocalityBias(config.locality, circle, config.window, free, *far, grid=config.grid)
 
 
 AutoConfig.register(NumberLlamaConfig.model_type, NumberLlamaConfig)

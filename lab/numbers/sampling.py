@@ -12,15 +12,16 @@ import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
 
 from lab.errors import TaskError
+from lab.numbers.philox import philox
 from lab.numbers.representations import Float, Fraction, Integer, Number, Scientific
+from lab.numbers.several import Integers
 from lab.numbers.splits import Split, split_of, unordered
-from lab.numbers.tasks import TASKS, Prepare, Task
+from lab.numbers.tasks import KNOWN, Prepare, Task
 
 BLOCK = 128
 """Problems of a block."""
@@ -43,7 +44,7 @@ class Problem(NamedTuple):
 
 
 def task_of(problem: Problem) -> Task:
-    return TASKS[f"{problem.task}_{problem.representation}"]
+    return KNOWN[f"{problem.task}_{problem.representation}"]
 
 
 class Cell(NamedTuple):
@@ -271,11 +272,4 @@ def _scientific(row: str, length: int, word: int) -> Scientific:
     return Scientific(int(row[0] + row[-length:]), word % 100 - length)
 
 
-_DRAW = {Integer: _integer, Float: _float, Fraction: _fraction, Scientific: _scientific}
-
-
-def philox(*name: object) -> np.random.Philox:
-    """A random generator whose stream depends only on `name`. Use its raw words: numpy never changes those streams."""
-    digest = blake2b("/".join(map(str, name)).encode(), digest_size=16).digest()
-    # The key is the digest as a big-endian number, low word first. Philox splits numbers the same way, but more slowly.
-    return np.random.Philox(key=np.frombuffer(digest[::-1], "<u8"))
+_DRAW = {Integer: _integer, Integers: _integer, Float: _float, Fraction: _fraction, Scientific: _scientific}

@@ -15,9 +15,11 @@ from typing import TypeAlias
 
 from lab.errors import TaskError
 from lab.numbers import operations as op
+from lab.numbers.philox import philox
 from lab.numbers.representations import Float, Fraction, Integer, Number, Representation, Scientific, length
+from lab.numbers.several import Integers
 
-Operands = tuple[Number, Number | None]
+Operands = tuple[Number | Integers, Number | None]
 Prepare: TypeAlias = Callable[..., Operands | None]
 
 
@@ -81,6 +83,24 @@ def shorter_second(digits: int) -> Prepare:
 def short_either(a: Number, b: Number, word: int) -> Operands:
     """add_easy: like multiply_easy, but either number may come first."""
     return either_order(a, shortened(b), word)
+
+
+@functools.cache
+def several(fewest: int, most: int) -> Prepare:
+    """sum of integers: from `fewest` to `most` terms. The first two are the raw pair; each other term has from half to
+    all of the digits of the longer one, like the second number of a raw pair."""
+
+    def prepare(a: Integer, b: Integer, word: int) -> Operands:
+        digits = length(a)
+        generator = philox("terms", a, b, word)
+        terms = [a.value, b.value]
+        for _ in range(word % (most - fewest + 1) + fewest - 2):
+            own = digits - int(generator.random_raw()) % (digits - max(1, digits // 2) + 1)
+            drawn = sum(int(part) << 64 * i for i, part in enumerate(generator.random_raw(digits // 16 + 2)))
+            terms.append(drawn % (9 * 10 ** (own - 1)) + 10 ** (own - 1))
+        return Integers(tuple(terms)), None
+
+    return prepare
 
 
 def proper(a: Fraction, b: Fraction, word: int) -> Operands | None:
@@ -211,7 +231,7 @@ EASY = Difficulty(100, {"S": range(1, 11), "M": range(11, 21), "L": range(21, 61
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
     name: str
-    representation: Representation
+    representation: Representation | type[Integers]
     prepare: Prepare
     solve: Callable[..., Number | str]
     answer: Representation
@@ -226,7 +246,7 @@ class Task:
     @property
     def second(self) -> Representation | None:
         """The representation of the second operand (Table 4); None if there is none. A parameter is an Integer."""
-        if self.name in ("length", "to_float", "to_scient"):
+        if self.name in ("length", "to_float", "to_scient", "sum"):
             return None
         return Integer if self.has_parameter else self.representation
 
@@ -316,12 +336,17 @@ _ROWS = (
 
 TASKS: dict[str, Task] = {task.key: task for task in _ROWS}
 
+SUM = Task("sum", Integers, several(2, 10), lambda a, _: a.sum(), Integer, HARD)
+"""The sum of several integers. It is no task of the paper's, and "all" tasks do not include it."""
+KNOWN: dict[str, Task] = {**TASKS, SUM.key: SUM}
+"""Every task by its name."""
+
 
 def task(key: str) -> Task:
     """The task of that name. Raises TaskError, with the nearest names, if there is none."""
-    if key in TASKS:
-        return TASKS[key]
+    if key in KNOWN:
+        return KNOWN[key]
     from difflib import get_close_matches
 
-    near = get_close_matches(key, TASKS, n=3, cutoff=0.5) or sorted(TASKS)
+    near = get_close_matches(key, KNOWN, n=3, cutoff=0.5) or sorted(KNOWN)
     raise TaskError(f"no task {key!r}; did you mean {', '.join(near)}?")

@@ -6,8 +6,9 @@ from lab.config.pretraining import PretrainConfig
 from lab.config.schema import chosen
 from lab.text.notation import Notation
 from lab.text.rule_notation import RuleNotation
+from lab.text.running_totals import RunningTotals
 
-ScratchNotation: TypeAlias = Notation | RuleNotation
+ScratchNotation: TypeAlias = Notation | RuleNotation | RunningTotals
 
 
 def notation_of(config: PretrainConfig) -> ScratchNotation:
@@ -15,4 +16,6 @@ def notation_of(config: PretrainConfig) -> ScratchNotation:
     data = config.data
     if data.style == "rule_following":
         return RuleNotation(data.rules, config.format, data.cells, data.rule_shown)
+    if data.style == "running_totals":
+        return RunningTotals(chosen(data.tasks))
     return Notation(config.tokenizer, config.format, chosen(data.tasks))
