@@ -20,7 +20,7 @@ from lab.inference.opening import open_engine
 from lab.inference.plain import ScratchEngine
 from lab.models import loading, pretrained, sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed
-from lab.numbers.tasks import Task
+from lab.numbers.tasks import SUM, Task
 from lab.numbers.tasks import task as task_named
 from lab.smallest_adder import asking
 from lab.text import formats
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 OPERATORS = {"+": "add", "-": "sub", "*": "multiply", "/": "truediv", "//": "floordiv", "%": "mod"}
 _QUESTION = re.compile(r"\s*([0-9./e]+)\s*(\+|-|\*|//|/|%)\s*([0-9./e]+)\s*=?\s*")
+_SUM = re.compile(r"\s*([0-9]+(?:\s*\+\s*[0-9]+)+)\s*=?\s*")
 _NAMED = re.compile(r"\s*([a-z_]+)\s*\(?\s*([0-9./e]+)\s*(?:,\s*([0-9./e]+))?\s*\)?\s*")
 
 
@@ -289,6 +290,8 @@ def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:
     >>> read_question("12 + 34", [task_named("add_integer")]).answer
     '46'
     """
+    if SUM in tasks and (found := _SUM.fullmatch(text)):
+        return _problem(SUM, found.groups())
     if found := _QUESTION.fullmatch(text):
         names, operands = (OPERATORS[found[2]],), (found[1], found[3])
     elif found := _NAMED.fullmatch(text):

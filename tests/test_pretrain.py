@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from lab.ask import main as ask
 from lab.pretrain import main
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +26,8 @@ SMALL = [
     "evaluation.problems_while_training=3",
 ]
 
+GRID = ["model.encoding=relative", "model.positions.kind=grid", "model.window=2", "evaluation.while_training=[]"]
+TOTALS = [*GRID, "data.style=running_totals", "data.tasks=[sum_integers, multiply_hard_integer]"]
 COUPLED = ["model.encoding=learned", "model.positions.kind=coupled", "format.reverse=integer"]
 
 
@@ -158,6 +161,14 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             ["model.positions.kind=randomised", "model.positions.largest=5"],
             "model.positions.largest should be at least",
         ),
+        (GRID, "positions.kind=grid needs data.style=running_totals and data.packing=1"),
+        ([*TOTALS, "data.packing=2"], "positions.kind=grid needs data.style=running_totals and data.packing=1"),
+        ([*TOTALS, "model.encoding=rope"], "it needs encoding=relative and no stick_breaking"),
+        ([*TOTALS, "model.far_at_most=5"], "far_copies and far_at_most are for ids in one direction"),
+        ([*TOTALS, "data.operands=[1, 4]"], "should be [fewest, most], from 2 up"),
+        ([*TOTALS, "data.tasks=[add_float]"], "add_float has no running totals"),
+        ([*TOTALS, "model.positions.largest=8"], "model.positions.largest should be at least"),
+        (["data.tasks=[sum_integers]"], "sum_integers needs style=running_totals"),
         (["format.index_hints=both", "format.largest_hint=3"], "format.largest_hint"),
         (["data.tasks=[sig_integer, add_scientific]", "format.pad=all"], "format.pad"),
     ],
@@ -254,3 +265,16 @@ def test_a_model_that_follows_rules_is_measured_with_its_tokens_while_its_traces
     notation = loading.load_scratch(path).notation
     assert isinstance(notation, RuleNotation)
     assert notation.rules.detail == "bare"
+
+
+def test_a_run_with_running_totals_goes_on_and_is_asked_about_sums_of_as_many_terms_as_digits(tmp_path, capsys):
+    path = run(tmp_path, *TOTALS, "training.max_steps=2")
+    sums = [sample for sample in records(path / "samples.jsonl") if "<sum_integers>" in sample["prompt"]]
+    assert [sample["prompt"].count("<sum_integers>") for sample in sums] == [2] * 4 + [4] * 4 + [6] * 4
+    assert run(tmp_path, *TOTALS, "training.max_steps=2", "resume=true") == path
+    asked = ["12 + 3 + 45", "12 * 34"]
+    for question in asked:
+        ask([str(path), question])
+    printed = capsys.readouterr().out
+    assert "60 is right" in printed
+    assert "408 is right" in printed

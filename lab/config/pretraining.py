@@ -309,12 +309,8 @@ class PretrainConfig(RunConfig):
             )
         kind = self.model.positions.kind
         totals = self.data.style == "running_totals"
-        if totals != (kind == "grid"):
-            raise ValueError(
-                "data.style=running_totals and model.positions.kind=grid go together: a grid has the rows of totals"
-            )
-        if totals and self.data.packing > 1:
-            raise ValueError("data.style=running_totals needs data.packing=1: a grid has the rows of one problem")
+        if kind == "grid" and (not totals or self.data.packing > 1):
+            raise ValueError("model.positions.kind=grid needs data.style=running_totals and data.packing=1")
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
         if self.model.positions.through_point:

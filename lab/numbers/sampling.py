@@ -18,10 +18,10 @@ import numpy as np
 
 from lab.errors import TaskError
 from lab.numbers.philox import philox
-from lab.numbers.representations import Float, Fraction, Integer, Number, Scientific
+from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.several import Integers
 from lab.numbers.splits import Split, split_of, unordered
-from lab.numbers.tasks import KNOWN, Prepare, Task
+from lab.numbers.tasks import KNOWN, Operands, Prepare, Task
 
 BLOCK = 128
 """Problems of a block."""
@@ -214,7 +214,7 @@ def _drawn(cell: Cell, split: Split, seed: int, number: int) -> Iterator[Problem
 
 def questions(
     task: Task, length: int, generator: np.random.Philox, prepare: Prepare | None = None
-) -> Iterator[tuple[Number, Number | None]]:
+) -> Iterator[Operands]:
     """One round of operands of a task at a length; pairs that do not make a question are left out.
 
     Args:

@@ -11,7 +11,7 @@ if the pair does not make a question; the sampler then draws another pair.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from lab.errors import TaskError
 from lab.numbers import operations as op
@@ -231,7 +231,7 @@ EASY = Difficulty(100, {"S": range(1, 11), "M": range(11, 21), "L": range(21, 61
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
     name: str
-    representation: Representation | type[Integers]
+    representation: Representation
     prepare: Prepare
     solve: Callable[..., Number | str]
     answer: Representation
@@ -336,7 +336,7 @@ _ROWS = (
 
 TASKS: dict[str, Task] = {task.key: task for task in _ROWS}
 
-SUM = Task("sum", Integers, several(2, 10), lambda a, _: a.sum(), Integer, HARD)
+SUM = Task("sum", cast(Representation, Integers), several(2, 10), lambda a, _: a.sum(), Integer, HARD)
 """The sum of several integers. It is no task of the paper's, and "all" tasks do not include it."""
 KNOWN: dict[str, Task] = {**TASKS, SUM.key: SUM}
 """Every task by its name."""

@@ -12,8 +12,10 @@ from lab.inference.plain import PlainEngine
 from lab.models import scratch, sources
 from lab.models.loading import load_scratch
 from lab.numbers.additions import addition
+from lab.numbers.sampling import Cell, block
 from lab.numbers.tasks import TASKS
 from lab.text.notation import Notation
+from lab.text.running_totals import RunningTotals
 
 
 @pytest.mark.parametrize("digits", [20, 30])
@@ -46,3 +48,20 @@ def test_the_pieces_of_a_pass_are_what_a_window_sees(layers, segments):
     ids_T = torch.tensor([notation.vocabulary.index(word) for word in words])
     with torch.inference_mode():
         assert likeliest(model, ids_T) == model(ids_T[None]).logits[0].argmax(-1).tolist()
+
+
+def test_the_pieces_of_a_pass_over_running_totals_are_what_a_window_sees_in_both_directions():
+    product = TASKS["multiply_hard_integer"]
+    notation = RunningTotals([product])
+    positions = PositionsConfig(kind="grid", largest=64, segments=True)
+    config = ScratchConfig(size="0.2M", layers=2, encoding="relative", window=1, positions=positions)
+    model = scratch.build(config, notation.vocabulary, 0).eval()
+    for weight in model.parameters():
+        weight.data *= 5
+    item = block(Cell(product, 20), "train", 0, 0)[0]
+    words = ["<begin>", *notation.question(item), *notation.answer(item)]
+    ids_T = torch.tensor([notation.vocabulary.index(word) for word in words])
+    with torch.inference_mode():
+        whole = model(ids_T[None]).logits[0].argmax(-1).tolist()
+    assert likeliest(model, ids_T) == whole
+    assert len(set(whole)) > 3

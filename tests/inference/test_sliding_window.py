@@ -14,6 +14,7 @@ from lab.models import scratch
 from lab.numbers.sampling import Cell, block, problem
 from lab.numbers.tasks import TASKS
 from lab.text.rule_notation import RuleNotation
+from lab.text.running_totals import RunningTotals
 from lab.text.scratch_tokenizer import build_tokenizer
 
 ADD = TASKS["add_integer"]
@@ -75,3 +76,19 @@ def test_a_token_reads_no_more_in_long_numbers_than_in_short_ones():
 def test_a_model_that_sees_everything_is_refused(settings):
     with pytest.raises(ModelError, match=r"needs model\.window"):
         ErasingEngine(model(0, **settings), TOKENIZER, 4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_running_totals_are_written_the_same_without_the_rows_and_places_that_no_head_sees(seed):
+    notation = RunningTotals([TASKS["multiply_hard_integer"]])
+    grid = PositionsConfig(kind="grid", largest=64, segments=True)
+    config = ScratchConfig(size="0.2M", layers=2, encoding="relative", window=1, positions=grid)
+    made, tokenizer = scratch.build(config, notation.vocabulary, seed), build_tokenizer(notation.vocabulary)
+    for weight in made.parameters():
+        if weight.ndim == 2:
+            weight.data.mul_(8)
+    items = block(Cell(TASKS["multiply_hard_integer"], 8), "train", 0, 0)[:4]
+    asked = [Request(" ".join([*notation.question(item), *notation.answer(item)[:90]]), 30, "") for item in items]
+    erasing = ErasingEngine(made, tokenizer, 4)
+    assert told(erasing, asked) == told(PlainEngine(made, tokenizer, 4, by_group=True), asked)
+    assert erasing.read < erasing.whole_rows / 2

@@ -119,5 +119,5 @@ def test_too_many_rows_or_places_and_a_vocabulary_without_totals_are_refused_in_
     for digits, rows in ((63, 10), (10, 63)):
         with pytest.raises(ModelError, match="largest should be at least 65"):
             check_room(digits, rows, IDS)
-    with pytest.raises(ModelError, match="needs data.style=running_totals"):
+    with pytest.raises(ModelError, match=r"needs data\.style=running_totals"):
         position_ids("grid", IDS, torch.tensor([[1]]), TokenFacts.of(["<pad>", "<begin>", "<end>", "=", "1"]))

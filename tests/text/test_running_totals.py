@@ -1,4 +1,4 @@
-"""Running totals, against calculations worked out by hand, and read back to the products and sums that they stand for."""
+"""Running totals, against calculations worked out by hand, and read back to the products and sums they stand for."""
 
 import pytest
 from hypothesis import given

@@ -1,0 +1,158 @@
+"""How long products and sums of many terms may be for models that write running totals.
+
+    python experiments/long_arithmetic.py RUN[,RUN ...] [sizes=5,10,20,40] [problems=24] [name=long_arithmetic]
+                                          [publish=true] [output=FOLDER]
+
+RUN is a run directory of `lab.pretrain` with data.style=running_totals, one a seed, all of one task. Size N is a
+product of two numbers of N digits, or a sum of N terms of N digits. Besides uniform digits there are hard ones: numbers
+of nearly all nines, numbers of nearly all zeros, and problems of another shape, which are long in one direction only.
+A problem is right if each word of all its totals is right, and so is its end; this is checked in one pass, which agrees
+with greedy generation. Prints exact match (95 %, the wider of Student's over the seeds and Wilson's over their
+problems) and the words that the model writes, writes both to NAME.md, and draws them. Measurements are kept beside each
+run and are not repeated.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from shared.arguments import own_and_others
+from shared.kept import Kept
+from shared.one_pass import right_tokens
+from shared.publishing import take_results
+from shared.variants import with_settings
+
+from lab.config.schema import chosen
+from lab.drawing import figures
+from lab.drawing.tables import Shown, Table
+from lab.errors import exit_cleanly
+from lab.models.loading import load_scratch
+from lab.numbers.sampling import Problem, posed
+from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.numbers.tasks import SUM, Task
+from lab.progress import quiet_libraries
+from lab.text.running_totals import RunningTotals
+
+ROOT = Path(__file__).parents[1]
+SHORT = 5
+"""Digits of the second factor of a product that is long in one direction, or terms of such a sum."""
+FROM_PAPER = {"multiply_hard_integer": (15, "20 x 15"), SUM.key: (30, "30 x 30")}
+"""The sizes to which Cho et al. 2024 (arXiv 2410.15787) extrapolate, as their abstract gives them."""
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given, runs = own_and_others(rest, "sizes", "problems", "name", "output")
+    sizes = [int(part) for part in given.get("sizes", "5,10,20,40").split(",")]
+    count, name = int(given.get("problems", 24)), given.get("name", "long_arithmetic")
+    folders = [Path(folder) for part in runs for folder in part.split(",")]
+    shares = [answered(folder, sizes, count) for folder in folders]
+    found = {
+        stratum: [seeds_proportion([share[stratum, size] for share in shares], count) for size in sizes]
+        for stratum in STRATA
+    }
+    (task,) = chosen(load_scratch(folders[0]).config.data.tasks)
+    title = f"{task.key} with running totals: exact match (%), {count} problems a cell and seed ({len(shares)} seeds)"
+    rows = [(row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()]
+    written = [words_written(task, size) for size in sizes]
+    rows.append(("words written, uniform", *(f"{words:,}" for words in written)))
+    results.show(Table(title, ("digits", *(f"{size} x {size}" for size in sizes)), rows, 1), name)
+    draw(found, sizes, task, results.file(f"{name}.png"))
+
+
+def answered(folder: Path, sizes: Sequence[int], count: int) -> dict[tuple[str, int], float]:
+    """The share of right answers of a run by stratum and size."""
+    run, kept = load_scratch(folder), Kept(folder / "long_arithmetic.json")
+    (task,) = chosen(run.config.data.tasks)
+    run = with_settings(run, largest=4 * max(*sizes, 64))
+
+    def share(stratum: str, size: int) -> float:
+        problems = [problem_of(task, stratum, size, index) for index in range(count)]
+        return right_tokens(run, problems).count(None) / count
+
+    return {
+        (stratum, size): kept.once(
+            f"{stratum}, {size}, {count} problems", partial(share, stratum, size), "{:.3f}".format
+        )
+        for size in sizes
+        for stratum in STRATA
+    }
+
+
+def problem_of(task: Task, stratum: str, size: int, index: int) -> Problem:
+    """Problem `index` of an endless stream."""
+    drawn = Random(f"{task.key} {stratum} {size} {index}")
+    lengths = SHAPES.get(stratum, _square)(task, size, drawn)
+    numbers = [STRATA[stratum](length, drawn) for length in lengths]
+    a, b = ("+".join(numbers), None) if task is SUM else numbers
+    problem = posed(task, a, b, size)
+    assert problem is not None
+    return problem
+
+
+def words_written(task: Task, size: int) -> int:
+    """The words that a model writes in a uniform problem of a size."""
+    return len(RunningTotals([task]).answer(problem_of(task, "uniform", size, 0)))
+
+
+def _uniform(length: int, drawn: Random) -> str:
+    return str(drawn.randrange(10 ** (length - 1), 10**length))
+
+
+def _mostly(digit: str) -> Callable[[int, Random], str]:
+    """Numbers in which four of five digits are this one."""
+
+    def number(length: int, drawn: Random) -> str:
+        first, *others = _uniform(length, drawn)
+        kept = [digit if drawn.random() < 0.8 else other for other in others]
+        return "".join([first if digit == "0" or drawn.random() < 0.2 else digit, *kept])
+
+    return number
+
+
+STRATA: dict[str, Callable[[int, Random], str]] = {
+    "uniform": _uniform,
+    "mostly nines": _mostly("9"),
+    "mostly zeros": _mostly("0"),
+    "long and few": _uniform,
+    "short and many": _uniform,
+}
+"""How the numbers of each stratum are drawn."""
+
+
+def _square(task: Task, size: int, drawn: Random) -> list[int]:
+    """How many digits each number has."""
+    return [size] * (size if task is SUM else 2)
+
+
+SHAPES: dict[str, Callable[[Task, int, Random], list[int]]] = {
+    "long and few": lambda task, size, drawn: [size] * SHORT if task is SUM else [size, SHORT],
+    "short and many": lambda task, size, drawn: (
+        [drawn.randint(1, SHORT) for _ in range(size)] if task is SUM else [SHORT, size]
+    ),
+}
+
+
+def draw(found: dict[str, list[Estimate]], sizes: Sequence[int], task: Task, path: Path) -> None:
+    with figures.figure_at(path, figsize=(4.6, 3.0)) as figure:
+        axes = figure.subplots()
+        for color, (stratum, estimates) in zip(figures.COLORS, found.items(), strict=False):
+            points = dict(zip(sizes, estimates, strict=True))
+            figures.line_with_band(axes, points, color=color, label=stratum)
+        size, label = FROM_PAPER.get(task.key, (0, ""))
+        if size:
+            axes.axvline(size, color="grey", lw=0.8, ls=":")
+            axes.text(size, 0.04, f" Cho et al.: {label}", fontsize=7, color="grey")
+        what = "terms of N digits, N of them" if task is SUM else "digits of both factors"
+        axes.set(xlabel=what, ylabel="exact match", ylim=(-0.02, 1.02), xscale="log")
+        axes.set_xticks(sizes, list(map(str, sizes)))
+        axes.minorticks_off()
+        axes.legend(fontsize=7)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
