@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OPERATORS = {"+": "add", "-": "sub", "*": "multiply", "/": "truediv", "//": "floordiv", "%": "mod"}
 _QUESTION = re.compile(r"\s*([0-9./e]+)\s*(\+|-|\*|//|/|%)\s*([0-9./e]+)\s*=?\s*")
-_SUM = re.compile(r"\s*([0-9]+(?:\s*\+\s*[0-9]+)+)\s*=?\s*")
+_SUM = re.compile(r"\s*(?:sum_integers\s+)?([0-9]+(?:\s*\+\s*[0-9]+)+)\s*=?\s*")
 _NAMED = re.compile(r"\s*([a-z_]+)\s*\(?\s*([0-9./e]+)\s*(?:,\s*([0-9./e]+))?\s*\)?\s*")
 
 

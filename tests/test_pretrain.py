@@ -272,9 +272,9 @@ def test_a_run_with_running_totals_goes_on_and_is_asked_about_sums_of_as_many_te
     sums = [sample for sample in records(path / "samples.jsonl") if "<sum_integers>" in sample["prompt"]]
     assert [sample["prompt"].count("<sum_integers>") for sample in sums] == [2] * 4 + [4] * 4 + [6] * 4
     assert run(tmp_path, *TOTALS, "training.max_steps=2", "resume=true") == path
-    asked = ["12 + 3 + 45", "12 * 34"]
+    asked = ["sum_integers 12+3+45", "12 + 3 + 45", "12 * 34"]
     for question in asked:
         ask([str(path), question])
     printed = capsys.readouterr().out
-    assert "60 is right" in printed
+    assert printed.count("60 is right") == 2
     assert "408 is right" in printed

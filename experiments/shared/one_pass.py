@@ -6,12 +6,12 @@ writes what this finds. What it would write after that stays unknown.
 
 If the model has a window, a pass is cut into pieces: what it does at one place depends only on the places that its
 layers can see from there. A sum of 1,000 digits then costs ten times one of 100, and not a hundred times. Running
-totals are cut into pieces of a few rows.
+totals are cut along rows and places.
 
-Shapes: T tokens of a row, P pieces, K tokens of a piece.
+Shapes: T tokens of a row, P pieces, K tokens of a piece, D directions of position ids.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -22,9 +22,11 @@ from lab.models.scratch import NumberLlama
 from lab.numbers.sampling import Problem
 from lab.text.examples import encode_prompt
 
-_PLACES, _ROWS = 50, 4
-"""Places of a piece, or rows if ids have rows. Shorter pieces overlap more; the work in longer ones grows with their
-square."""
+_PLACES, _PLACES_OF_GRID = 50, 8
+"""Places of a piece; with two directions, rows and places. Shorter pieces overlap more; the work in longer ones grows
+with their square."""
+_TOGETHER = 16
+"""Pieces of a forward pass."""
 
 
 def right_tokens(run: ScratchRun, problems: Sequence[Problem]) -> list[int | None]:
@@ -51,17 +53,28 @@ def likeliest(model: NumberLlama, ids_T: torch.Tensor) -> list[int]:
     if not model.config.window or model.config.stick_breaking:
         return model(ids_T[None]).logits[0].argmax(-1).tolist()
     positions_T, segments_T = model.positions(ids_T[None])[0], model.segments(ids_T[None])[0]
-    reach, grid = model.config.window * len(model.model.layers), model.config.grid
-    cut_T, size = (positions_T // grid, _ROWS) if grid else (positions_T, _PLACES)
-    everywhere_T = (cut_T == EVERYWHERE) & bool(grid)
-    starts = range(0, int(cut_T.max()) + 1, size)
-    pieces = [everywhere_T | ((cut_T >= start - reach) & (cut_T < start + size + reach)) for start in starts]
-    kept_PK = pad_sequence([piece.nonzero()[:, 0] for piece in pieces], True, -1)  # padding comes last, unseen
-    said_PK = model(ids_T[kept_PK], position_ids=positions_T[kept_PK], segment_ids=segments_T[kept_PK]).logits.argmax(
-        -1
-    )
-    own_PK = cut_T[kept_PK] // size == torch.arange(len(starts), device=model.device)[:, None]
-    own_PK &= kept_PK >= 0
     said_T = torch.empty_like(ids_T)
-    said_T[kept_PK[own_PK]] = said_PK[own_PK]
+    for kept_PK, own_PK in pieces(model, positions_T):
+        logits_PKV = model(ids_T[kept_PK], position_ids=positions_T[kept_PK], segment_ids=segments_T[kept_PK]).logits
+        said_T[kept_PK[own_PK]] = logits_PKV.argmax(-1)[own_PK]
     return said_T.tolist()
+
+
+def pieces(model: NumberLlama, positions_T: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The tokens of some pieces at a time (P, K), and which of them the piece is for; all others are what these see."""
+    reach, grid = model.config.window * len(model.model.layers), model.config.grid
+    size = _PLACES_OF_GRID if grid else _PLACES
+    at_DT = torch.stack([positions_T // grid, positions_T % grid]) if grid else positions_T[None]
+    everywhere_DT = (at_DT == EVERYWHERE) & bool(grid)
+    piece_TD = at_DT.T // size
+    kept, own = [], []
+    for piece_D in piece_TD.unique(dim=0):
+        start_D1 = piece_D[:, None] * size
+        near_DT = everywhere_DT | ((at_DT >= start_D1 - reach) & (at_DT < start_D1 + size + reach))
+        kept.append(near_DT.all(0).nonzero()[:, 0])
+        own.append((piece_TD[kept[-1]] == piece_D).all(-1))
+        if len(kept) == _TOGETHER:
+            yield pad_sequence(kept, True, -1), pad_sequence(own, True)  # padding comes last, unseen
+            kept, own = [], []
+    if kept:
+        yield pad_sequence(kept, True, -1), pad_sequence(own, True)

@@ -87,17 +87,17 @@ def short_either(a: Number, b: Number, word: int) -> Operands:
 
 @functools.cache
 def several(fewest: int, most: int) -> Prepare:
-    """sum of integers: from `fewest` to `most` terms. The first two are the raw pair; each other term has from half to
-    all of the digits of the longer one, like the second number of a raw pair."""
+    """sum of integers: from `fewest` to `most` terms. One of them is the longer number of the raw pair; each other term
+    has from one to as many digits."""
 
     def prepare(a: Integer, b: Integer, word: int) -> Operands:
-        digits = length(a)
-        generator = philox("terms", a, b, word)
-        terms = [a.value, b.value]
-        for _ in range(word % (most - fewest + 1) + fewest - 2):
-            own = digits - int(generator.random_raw()) % (digits - max(1, digits // 2) + 1)
+        digits, generator = length(a), philox("terms", a, b, word)
+        terms = []
+        for _ in range(word % (most - fewest + 1) + fewest - 1):
+            own = 1 + int(generator.random_raw()) % digits
             drawn = sum(int(part) << 64 * i for i, part in enumerate(generator.random_raw(digits // 16 + 2)))
             terms.append(drawn % (9 * 10 ** (own - 1)) + 10 ** (own - 1))
+        terms.insert(int(generator.random_raw()) % (len(terms) + 1), a.value)
         return Integers(tuple(terms)), None
 
     return prepare
