@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from lab import distributed
 from lab.command import ResultsFolder, is_config, is_word, read_config, read_options
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, exit_cleanly
 from lab.models.sources import check_name
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         compare(arguments)
     else:
         config = read_config(EvaluateConfig, arguments, COMMAND, __doc__ or "")
-        config.check_run(FREE_ON_RESUMING)
+        config.check_run()
         check_inputs(config)
         evaluate(config)
 
@@ -80,7 +80,7 @@ def evaluate(config: EvaluateConfig) -> None:
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
     model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
-    with config.open_run(FREE_ON_RESUMING) as run:
+    with config.open_run() as run:
         run.record_environment(device=device)
         samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
         if not distributed.is_main():

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from lab.config.cost import CostConfig
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig
+from lab.config.evaluation import EvaluateConfig
 from lab.config.finetuning import FinetuneConfig
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import FolderName, RunConfig, Section
@@ -25,15 +25,13 @@ class Command(NamedTuple):
     schema: type[RunConfig]
     words: tuple[str, ...]
     """What stands between ``python -m`` and the config."""
-    free: tuple[str, ...] = ()
-    """Keys that may change when a run is resumed."""
 
 
 COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
         "finetune": Command(FinetuneConfig, ("lab.finetune",)),
         "pretrain": Command(PretrainConfig, ("lab.pretrain",)),
-        "evaluate": Command(EvaluateConfig, ("lab.evaluate",), FREE_ON_RESUMING),
+        "evaluate": Command(EvaluateConfig, ("lab.evaluate",)),
         "cost": Command(CostConfig, ("lab.cost",)),
         "probe": Command(ProbeConfig, ("lab.probe",)),
         "adder": Command(AdderConfig, ("lab.adder", "train")),
