@@ -125,6 +125,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
 
 def show(verification: "Verification") -> None:
     """Prints the verdicts, the size, the accuracy and the confinement of a trial."""
+    from lab.smallest_adder.trace.confinement import lacks
     from lab.smallest_adder.verdict import PROVES
 
     words = {True: "passed", False: "FAILED", None: "-"}
@@ -145,15 +146,10 @@ def show(verification: "Verification") -> None:
     print(f"accuracy     {verification.right:,} of {verification.problems:,} (seed {verification.seed})")
     if verification.additions_per_second:
         print(f"speed        {verification.additions_per_second:,.0f} additions/s")
-    print(f"confinement  {', '.join(verification.confinement)}{_open(verification.confinement)}")
+    harms = "".join(f"; it could {harm}" for harm in lacks(verification.confinement))
+    print(f"confinement  {', '.join(verification.confinement)}{harms}")
     print(f"\n{PROVES}")
     print("qualified" if verification.qualified else "not qualified")
-
-
-def _open(confinement: Sequence[str]) -> str:
-    from lab.smallest_adder.trace.confinement import lacks
-
-    return "".join(f"; it could {harm}" for harm in lacks(confinement))
 
 
 if __name__ == "__main__":
