@@ -8,7 +8,7 @@ lab list lm-eval             the folder of tasks for lm-evaluation-harness
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -75,12 +75,8 @@ def runs(folders: Sequence[str] = ()) -> Table:
     from lab.site.gather import gather
 
     records = gather([Path(folder) for folder in folders or ["checkpoints"]])
-    return Table(
-        "Runs",
-        ("name", "command", "status", "model"),
-        [(record.name, record.command, record.status, record.model) for record in records],
-        4,
-    )
+    rows = [(record.name, record.command, record.status, record.model) for record in records]
+    return Table("Runs", ("name", "command", "status", "model"), rows, 4)
 
 
 def opening(path: Path) -> str:
@@ -91,12 +87,7 @@ def opening(path: Path) -> str:
     return comment.split(". ")[0].rstrip(".")
 
 
-LISTINGS: dict[str, Callable[[Sequence[str]], Table]] = {
-    "tasks": tasks,
-    "models": models,
-    "configs": configs,
-    "runs": runs,
-}
+LISTINGS = {"tasks": tasks, "models": models, "configs": configs, "runs": runs}
 
 
 if __name__ == "__main__":
