@@ -154,8 +154,8 @@ def _measured(
     width = digits_BGK.shape[-1]
     has_BK = ~np.isnan(intact_BK)
     longest = int(columns.chain[has_BK].max())
-    by_stratum, by_chain = (
-        np.stack([_mean_where(digits_BGK, kind_BK == kind) for kind in range(kinds)], -1)
+    by_stratum, by_chain = (  # the mean over the columns of a kind; nan for a sum without such columns
+        np.stack([nanmean(np.where(kind_BK[:, None] == kind, digits_BGK, np.nan)) for kind in range(kinds)], -1)
         for kind_BK, kinds in ((columns.stratum, len(STRATA)), (columns.chain, longest + 1))
     )
     group = {"group": names}
@@ -166,11 +166,6 @@ def _measured(
         Measured.mean("change of digits right", {**group, "chain": range(longest + 1)}, by_chain),
         Measured.share("digits right", {"column": range(width)}, intact_BK),
     )
-
-
-def _mean_where(digits_BGK: np.ndarray, wanted_BK: np.ndarray) -> np.ndarray:
-    """The mean over the wanted columns of each sum, (B, G); nan for a sum without such columns."""
-    return nanmean(np.where(wanted_BK[:, None], digits_BGK, np.nan))
 
 
 def _repeated(sums: Sums, times: int) -> Sums:

@@ -138,7 +138,7 @@ def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.nda
         read_BKXHZ = torch.einsum("bkxd,hzd->bkxhz", scaled_BKXD, attention.W_O.float())
         heads_HBKX = torch.einsum("bkhz,bkxhz->hbkx", z_BKHZ, read_BKXHZ)
         parts += [*heads_HBKX, of(here[f"{block}.hook_mlp_out"])]
-        if (bias_D := _bias(attention)) is not None:
+        if (bias_D := getattr(attention, "b_O", None)) is not None:
             bias_BKX = bias_BKX + of(bias_D.float().expand_as(end_BKD))
     parts.append(bias_BKX)
     parts_BCKX = torch.stack(parts, dim=1)
@@ -165,13 +165,6 @@ def _frozen_norm(subject: Subject, end_BKD: torch.Tensor, wanted_BKXD: torch.Ten
     weight_D = norm.weight.float() + (1 if norm.uses_weight_offset else 0)
     scaled_BKXD = wanted_BKXD * (weight_D / scale_BK1)[:, :, None]
     return scaled_BKXD if norm.uses_rms_norm else scaled_BKXD - scaled_BKXD.mean(-1, keepdim=True)
-
-
-def _bias(attention: torch.nn.Module) -> torch.Tensor | None:
-    try:
-        return attention.b_O  # type: ignore[return-value]
-    except AttributeError:  # TransformerLens' way to say that there is none
-        return None
 
 
 def _check_sum(
