@@ -34,7 +34,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import keys_of, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
-from lab.errors import ConfigError, RunError, exit_cleanly
+from lab.errors import ConfigError, RunError, exit_cleanly, in_one_line
 from lab.runs import put_in_place
 from lab.smallest_adder.config import AdderConfig
 
@@ -157,8 +157,8 @@ def _check_login() -> None:
     try:
         whoami()
     except Exception as error:  # the hub's client raises dozens of types
-        reason = " ".join(str(error).split())[:160]
-        raise ConfigError(f"push: the hub does not know you; run `hf auth login`, or set HF_TOKEN ({reason})") from None
+        told = f"push: the hub does not know you; run `hf auth login`, or set HF_TOKEN ({in_one_line(error)})"
+        raise ConfigError(told) from None
 
 
 def _push(folder: Path, name: str, kind: str) -> None:
@@ -168,9 +168,8 @@ def _push(folder: Path, name: str, kind: str) -> None:
         HfApi().create_repo(name, repo_type=kind, private=True, exist_ok=True)
         HfApi().upload_folder(repo_id=name, repo_type=kind, folder_path=folder)
     except Exception as error:  # the hub's client raises dozens of types
-        reason = " ".join(str(error).split())[:160]
         again = f"`hf upload {name} {folder} --repo-type {kind}` tries again"
-        raise RunError(f"push={name}: {reason}; {folder} is written, {again}") from None
+        raise RunError(f"push={name}: {in_one_line(error)}; {folder} is written, {again}") from None
     print(f"pushed to {name}")
 
 

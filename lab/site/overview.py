@@ -10,15 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from lab.config.schema import RunConfig
 from lab.numbers.statistics import Estimate, seeds_proportion, wilson
 from lab.numbers.tasks import TASKS
 from lab.site.gather import Record
 from lab.site.series import SUMS, Series
 
 Scores = Mapping[str, Estimate]
-
-_OF_ONE_RUN = ("name", "seed", "output", "resume", "overwrite")
-"""Keys of a config that may differ between the seeds of one setting."""
 
 MOSTLY = 0.5
 """A run masters a length if the whole interval of its exact match there is above this."""
@@ -74,10 +72,10 @@ def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
 
 
 def fold(rows: Sequence[Row]) -> list[Fold]:
-    """Folds rows whose configs differ only in the seed, or other keys of _OF_ONE_RUN, into one at the first's place."""
+    """Folds rows whose configs differ only in the seed, or other keys of `RunConfig`, into one at the first's place."""
     groups: dict[str, list[Row]] = {}
     for one in rows:
-        setting = {key: value for key, value in one.record.config.items() if key not in _OF_ONE_RUN}
+        setting = {key: value for key, value in one.record.config.items() if key not in RunConfig.model_fields}
         groups.setdefault(json.dumps([one.record.command, setting], default=str), []).append(one)
     folded = []
     for members in groups.values():

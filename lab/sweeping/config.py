@@ -38,8 +38,6 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
     }
 )
 
-_NOT_OF_A_CELL = ("name", "seed", "output", "resume", "overwrite")
-
 
 class LocalLauncherConfig(Section):
     """Runs as processes on this machine. They end when the sweep ends, for whatever reason."""
@@ -146,7 +144,7 @@ class SweepConfig(Section):
             raise ValueError("grid or cells should name something to try")
         given = [*self.changes, *self.grid, *dict.fromkeys(key for cell in self.cells.values() for key in cell)]
         for key in given:
-            if key.split(".")[0] in _NOT_OF_A_CELL:
+            if key.split(".")[0] in RunConfig.model_fields:
                 raise ValueError(f"a cell cannot set {key}: the sweep itself names, seeds and resumes its runs")
         if both := self.grid.keys() & given[len(self.changes) + len(self.grid) :]:
             raise ValueError(f"{min(both)} is set by both grid and cells")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from lab.benchmarks.nupa.layouts.evalchemy import Identity
 from lab.benchmarks.nupa.layouts.strata import SOURCE, Facts, Origin, Texts, digest, facts
-from lab.errors import TaskError
+from lab.errors import TaskError, in_one_line
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -91,7 +91,7 @@ def read(path: Path) -> list[Row]:
     try:
         table = read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise TaskError(f"{path}: {' '.join(str(error).split())[:160]}") from None
+        raise TaskError(f"{path}: {in_one_line(error)}") from None
     if missing := [name for name in _schema().names if name not in table.column_names]:
         raise TaskError(f"{path}: does not have MarinSkyRL's layout: it has no column {', '.join(missing)}")
     return cast(list[Row], table.to_pylist())
