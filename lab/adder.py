@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from lab.command import read_config, read_options
+from lab.command import entry_point, read_config, read_options
 from lab.config.schema import Section
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import ConfigError
 
 if TYPE_CHECKING:
     from lab.smallest_adder.verdict import Verification
@@ -52,9 +52,8 @@ class LeaderboardOptions(Section):
     """Seconds that each trial may take."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+@entry_point
+def main(arguments: list[str]) -> None:
     commands = {"train": train, "verify": verify, "leaderboard": leaderboard}
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__, end="")

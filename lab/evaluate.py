@@ -10,16 +10,15 @@ to answer.
     lab evaluate RUN [RUN ...] [out=FOLDER]                 compare runs with each other and with the paper
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import distributed
-from lab.command import ResultsFolder, is_config, is_word, read_config, read_options
+from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options
 from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import ConfigError
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 
@@ -36,9 +35,8 @@ class CompareOptions(Section):
     """The folder for all tables and figures."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+@entry_point
+def main(arguments: list[str]) -> None:
     if any(part.startswith("export=") for part in arguments):
         export(arguments)
     elif arguments and is_word(arguments[0]) and not is_config(arguments[0]):

@@ -21,20 +21,18 @@ problems in the layouts of evalchemy and MarinSkyRL:
     train.parquet                        all problems but these 5,000, to train on with rewards
 """
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from lab.command import find_config, is_config, read_options
+from lab.command import entry_point, find_config, is_config, read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import keys_of, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
-from lab.errors import ConfigError, RunError, exit_cleanly, in_one_line
+from lab.errors import ConfigError, RunError, in_one_line
 from lab.runs import put_in_place
 from lab.smallest_adder.config import AdderConfig
 
@@ -53,9 +51,8 @@ class ExportOptions(Section):
     """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is created if there is none."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+@entry_point
+def main(arguments: list[str]) -> None:
     words, options = read_options(ExportOptions, arguments, "lab export", __doc__ or "", "RUN FOLDER")
     if len(words) != 2:
         raise ConfigError("give a run and a new folder, such as: lab export checkpoints/smollm2_lora exported")
