@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from lab.config.schema import RunConfig
-from lab.numbers.statistics import Estimate, seeds_proportion, wilson
+from lab.drawing.lines import pooled
+from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import TASKS
 from lab.site.gather import Record
 from lab.site.series import SUMS, Series
@@ -66,8 +67,8 @@ def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
     for one in reversed(found):
         for label, lengths in _parts(one).items():
             name = ", ".join(filter(None, (one.label.removeprefix(record.name).strip(", "), label)))
-            if pooled := _pooled(cell for by_length in lengths for cell in by_length.values()):
-                parts[SUMS.get(name, name)] = pooled
+            if share := _pooled(cell for by_length in lengths for cell in by_length.values()):
+                parts[SUMS.get(name, name)] = share
     return parts
 
 
@@ -132,9 +133,8 @@ def _parts(one: Series) -> dict[str, list[dict[str, Any]]]:
 
 
 def _pooled(cells: Iterable[list[Any]]) -> Estimate | None:
-    found = [cell[0][0] for cell in cells if cell[0][0] and cell[0][0][3]]
-    asked = sum(n for *_, n in found)
-    return wilson(sum(round(value * n) for value, _, _, n in found), asked) if asked else None
+    found = [Estimate(*cell[0][0]) for cell in cells if cell[0][0] and cell[0][0][3]]
+    return pooled(found) if found else None
 
 
 def _mean(runs: Sequence[Scores]) -> Scores:
