@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from lab.command import read_config, read_options
+from lab.command import entry_point, read_config, read_options
 from lab.config.schema import Section
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import ConfigError
 
 if TYPE_CHECKING:
     from lab.smallest_adder.verdict import Verification
@@ -52,9 +52,8 @@ class LeaderboardOptions(Section):
     """Seconds that each trial may take."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+@entry_point
+def main(arguments: list[str]) -> None:
     commands = {"train": train, "verify": verify, "leaderboard": leaderboard}
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__, end="")
@@ -125,6 +124,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
 
 def show(verification: "Verification") -> None:
     """Prints the verdicts, the size, the accuracy and the confinement of a trial."""
+    from lab.smallest_adder.trace.confinement import lacks
     from lab.smallest_adder.verdict import PROVES
 
     words = {True: "passed", False: "FAILED", None: "-"}
@@ -145,15 +145,10 @@ def show(verification: "Verification") -> None:
     print(f"accuracy     {verification.right:,} of {verification.problems:,} (seed {verification.seed})")
     if verification.additions_per_second:
         print(f"speed        {verification.additions_per_second:,.0f} additions/s")
-    print(f"confinement  {', '.join(verification.confinement)}{_open(verification.confinement)}")
+    harms = "".join(f"; it could {harm}" for harm in lacks(verification.confinement))
+    print(f"confinement  {', '.join(verification.confinement)}{harms}")
     print(f"\n{PROVES}")
     print("qualified" if verification.qualified else "not qualified")
-
-
-def _open(confinement: Sequence[str]) -> str:
-    from lab.smallest_adder.trace.confinement import lacks
-
-    return "".join(f"; it could {harm}" for harm in lacks(confinement))
 
 
 if __name__ == "__main__":

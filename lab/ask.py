@@ -10,12 +10,12 @@ model continues any other text.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from lab.command import is_config, read_config, read_options
+from lab.command import entry_point, is_config, read_config, read_options
 from lab.config.schema import Section
-from lab.errors import ConfigError, LabError, TaskError, exit_cleanly
+from lab.errors import ConfigError, LabError, TaskError
 
 if TYPE_CHECKING:
     from lab.api import Model
@@ -31,9 +31,8 @@ class AskOptions(Section):
     """Show the digit that each head looks at while it writes the answer. For sums of two integers."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+@entry_point
+def main(arguments: list[str]) -> None:
     words, options = read_options(AskOptions, arguments, "lab ask", __doc__ or "", "MODEL [QUESTION]")
     if not 1 <= len(words) <= 2:
         raise ConfigError('give a model and a question, such as: lab ask smollm2-135m-instruct "12 + 34"')

@@ -11,7 +11,7 @@ stops. `python -m lab.COMMAND` does what `lab COMMAND` does.
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -41,10 +41,20 @@ COMMANDS = {
 _HERE = Path(__file__).parent
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
+def entry_point(main: Callable[[list[str]], None]) -> Callable[..., None]:
+    """Decorates a command's ``main``, which takes the words after the command: those of the command line if none are
+    given. It ends as `exit_cleanly` says."""
+
+    @exit_cleanly
+    def run(argv: Sequence[str] | None = None) -> None:
+        main(list(sys.argv[1:] if argv is None else argv))
+
+    return run
+
+
+@entry_point
+def main(arguments: list[str]) -> None:
     """The console script: the first word is a command, the rest are its arguments."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
         width = max(map(len, COMMANDS))
         print(__doc__, *(f"    {name:{width}}  {about}" for name, about in COMMANDS.items()), sep="\n")

@@ -14,10 +14,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.command import ResultsFolder, read_config, read_options
+from lab.command import ResultsFolder, entry_point, read_config, read_options
 from lab.config.cost import CostConfig
 from lab.config.schema import Section, chosen
-from lab.errors import exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.text.rule_following import check_rules
@@ -30,9 +29,8 @@ class FrontierOptions(Section):
     """Folder for tables and a figure."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+@entry_point
+def main(arguments: list[str]) -> None:
     if arguments and Path(arguments[0]).is_dir():
         frontier(arguments)
         return

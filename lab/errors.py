@@ -46,6 +46,11 @@ class DivergedError(LabError):
     """A training whose loss or gradient is no longer finite."""
 
 
+def in_one_line(error: BaseException) -> str:
+    """What a library says about an error, in one line, which is cut if it is long."""
+    return " ".join(str(error).split())[:160]
+
+
 def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
     """Decorate a command's ``main`` so that errors that the user can correct end it without a traceback.
 

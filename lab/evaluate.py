@@ -10,16 +10,15 @@ to answer.
     lab evaluate RUN [RUN ...] [out=FOLDER]                 compare runs with each other and with the paper
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import distributed
-from lab.command import ResultsFolder, is_config, is_word, read_config, read_options
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options
+from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import ConfigError
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 
@@ -36,16 +35,15 @@ class CompareOptions(Section):
     """The folder for all tables and figures."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+@entry_point
+def main(arguments: list[str]) -> None:
     if any(part.startswith("export=") for part in arguments):
         export(arguments)
     elif arguments and is_word(arguments[0]) and not is_config(arguments[0]):
         compare(arguments)
     else:
         config = read_config(EvaluateConfig, arguments, COMMAND, __doc__ or "")
-        config.check_run(FREE_ON_RESUMING)
+        config.check_run()
         check_inputs(config)
         evaluate(config)
 
@@ -80,7 +78,7 @@ def evaluate(config: EvaluateConfig) -> None:
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
     model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
-    with config.open_run(FREE_ON_RESUMING) as run:
+    with config.open_run() as run:
         run.record_environment(device=device)
         samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
         if not distributed.is_main():

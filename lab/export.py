@@ -21,20 +21,18 @@ problems in the layouts of evalchemy and MarinSkyRL:
     train.parquet                        all problems but these 5,000, to train on with rewards
 """
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from lab.command import find_config, is_config, read_options
+from lab.command import entry_point, find_config, is_config, read_options
 from lab.config.commands import command_of
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import keys_of, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
-from lab.errors import ConfigError, RunError, exit_cleanly
+from lab.errors import ConfigError, RunError, in_one_line
 from lab.runs import put_in_place
 from lab.smallest_adder.config import AdderConfig
 
@@ -53,9 +51,8 @@ class ExportOptions(Section):
     """A repository on the Hugging Face hub, owner/name, that gets the folder too. It is created if there is none."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+@entry_point
+def main(arguments: list[str]) -> None:
     words, options = read_options(ExportOptions, arguments, "lab export", __doc__ or "", "RUN FOLDER")
     if len(words) != 2:
         raise ConfigError("give a run and a new folder, such as: lab export checkpoints/smollm2_lora exported")
@@ -157,8 +154,8 @@ def _check_login() -> None:
     try:
         whoami()
     except Exception as error:  # the hub's client raises dozens of types
-        reason = " ".join(str(error).split())[:160]
-        raise ConfigError(f"push: the hub does not know you; run `hf auth login`, or set HF_TOKEN ({reason})") from None
+        told = f"push: the hub does not know you; run `hf auth login`, or set HF_TOKEN ({in_one_line(error)})"
+        raise ConfigError(told) from None
 
 
 def _push(folder: Path, name: str, kind: str) -> None:
@@ -168,9 +165,8 @@ def _push(folder: Path, name: str, kind: str) -> None:
         HfApi().create_repo(name, repo_type=kind, private=True, exist_ok=True)
         HfApi().upload_folder(repo_id=name, repo_type=kind, folder_path=folder)
     except Exception as error:  # the hub's client raises dozens of types
-        reason = " ".join(str(error).split())[:160]
         again = f"`hf upload {name} {folder} --repo-type {kind}` tries again"
-        raise RunError(f"push={name}: {reason}; {folder} is written, {again}") from None
+        raise RunError(f"push={name}: {in_one_line(error)}; {folder} is written, {again}") from None
     print(f"pushed to {name}")
 
 

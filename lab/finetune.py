@@ -7,15 +7,13 @@ continues it, and it ends with the same result.
 """
 
 import shutil
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lab import distributed
-from lab.command import read_config
+from lab.command import entry_point, read_config
 from lab.config.finetuning import FinetuneConfig
 from lab.config.schema import ModelConfig, chosen
-from lab.errors import exit_cleanly
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
 from lab.text.rule_following import check_rules
@@ -28,9 +26,8 @@ if TYPE_CHECKING:
     from lab.runs import Run
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+@entry_point
+def main(arguments: list[str]) -> None:
     config = read_config(FinetuneConfig, arguments, "lab finetune", __doc__ or "")
     config.check_run()
     check_name(config.model.name, "model.name")

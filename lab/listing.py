@@ -7,22 +7,20 @@ lab list runs [FOLDER ...]   the run directories in the folders and below them (
 lab list lm-eval             the folder of tasks for lm-evaluation-harness
 """
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from lab.command import shipped_configs
+from lab.command import entry_point, shipped_configs
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
 from lab.drawing.tables import Table
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import ConfigError
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    words = list(sys.argv[1:] if argv is None else argv)
+@entry_point
+def main(words: list[str]) -> None:
     if not words or words[0] in ("-h", "--help"):
         print(__doc__, end="")
     elif words[0] == "lm-eval":
@@ -75,12 +73,8 @@ def runs(folders: Sequence[str] = ()) -> Table:
     from lab.site.gather import gather
 
     records = gather([Path(folder) for folder in folders or ["checkpoints"]])
-    return Table(
-        "Runs",
-        ("name", "command", "status", "model"),
-        [(record.name, record.command, record.status, record.model) for record in records],
-        4,
-    )
+    rows = [(record.name, record.command, record.status, record.model) for record in records]
+    return Table("Runs", ("name", "command", "status", "model"), rows, 4)
 
 
 def opening(path: Path) -> str:
@@ -91,12 +85,7 @@ def opening(path: Path) -> str:
     return comment.split(". ")[0].rstrip(".")
 
 
-LISTINGS: dict[str, Callable[[Sequence[str]], Table]] = {
-    "tasks": tasks,
-    "models": models,
-    "configs": configs,
-    "runs": runs,
-}
+LISTINGS = {"tasks": tasks, "models": models, "configs": configs, "runs": runs}
 
 
 if __name__ == "__main__":

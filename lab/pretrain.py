@@ -7,16 +7,14 @@ the same result.
 """
 
 import shutil
-import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lab import distributed
-from lab.command import read_config
+from lab.command import entry_point, read_config
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import ModelConfig
-from lab.errors import exit_cleanly
 from lab.progress import quiet_libraries
 from lab.training.checkpoints import undamaged
 from lab.training.loggers import check_loggers
@@ -30,9 +28,8 @@ if TYPE_CHECKING:
     from lab.training.callbacks import Measure
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+@entry_point
+def main(arguments: list[str]) -> None:
     config = read_config(PretrainConfig, arguments, "lab pretrain", __doc__ or "")
     config.check_run()
     check_loggers(config.training.report_to)

@@ -15,11 +15,10 @@ and what it finds that is not there. It writes scores.csv and tables.md.
 """
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lab.command import read_config
-from lab.errors import LabError, ModelError, exit_cleanly
+from lab.command import entry_point, read_config
+from lab.errors import LabError, ModelError
 from lab.models.sources import check_name
 from lab.probing.config import BenchmarkConfig, ProbeConfig
 from lab.progress import quiet_libraries
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
     from lab.runs import Run
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+@entry_point
+def main(arguments: list[str]) -> None:
     if arguments[:1] == ["benchmark"]:
         # no config is needed: the shipped one measures everything
         given = arguments[1:]

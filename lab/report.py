@@ -8,16 +8,15 @@ damaged runs are listed as such. An existing site is replaced. With watch=30 it 
 a run is running, and open pages update themselves.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
 
-from lab.command import read_options
+from lab.command import entry_point, read_options
 from lab.config.schema import Section
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import ConfigError
 
 _NOTES = 5
 """How many notes of runs are printed."""
@@ -37,9 +36,8 @@ class ReportOptions(Section):
     new."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+@entry_point
+def main(arguments: list[str]) -> None:
     runs, options = read_options(ReportOptions, arguments, "lab report", __doc__ or "", "RUNS [RUNS ...]")
     if not runs:
         raise ConfigError("give run directories, or folders of them, such as: lab report checkpoints")

@@ -161,12 +161,9 @@ class Run:
             named = [f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in changed[:3]]
             more = f"; and {len(changed) - 3} more" if len(changed) > 3 else ""
             told = f"{self.path}: cannot resume with another config: {'; '.join(named)}{more}"
-            raise RunError(f"{told}; {self._why_not(changed)}another name keeps both, overwrite=true starts over")
-
-    def _why_not(self, changed: Collection[str]) -> str:
-        if "training.max_steps" not in changed:
-            return ""
-        return "the learning rate schedule depends on max_steps, so more steps are a different training; "
+            if "training.max_steps" in changed:
+                told += "; the learning rate schedule depends on max_steps, so more steps are a different training"
+            raise RunError(f"{told}; another name keeps both, overwrite=true starts over")
 
     def check_records(self) -> None:
         """Raises `RunError`, with file and line, if a file of records is damaged."""
@@ -189,6 +186,13 @@ class Run:
     def status(self) -> str:
         """``running``, ``finished`` or ``failed``. A run that was killed still says ``running``."""
         return self._read_text("status").strip()
+
+    def check_finished(self) -> None:
+        """Raises `RunError`, with what to do, unless the status is ``finished``."""
+        if not (self.path / "status").is_file():
+            raise RunError(f"{self.path}: not a finished run (no status file); a copy of one needs this file too")
+        if self.status != "finished":
+            raise RunError(f"{self.path}: not a finished run; its command with resume=true goes on with it")
 
     @property
     def config(self) -> str:
@@ -308,8 +312,11 @@ def _in_use(path: Path, resume: bool, overwrite: bool) -> bool:
         in_use = path.exists() and (not path.is_dir() or any(path.iterdir()))
     if in_use and not (resume or overwrite):
         raise RunError(f"{path}: is in use; give resume=true to continue it, overwrite=true to replace it")
-    if in_use and not ((path / "config.yaml").is_file() and (path / "status").is_file()):
-        raise RunError(f"{path}: is not a run directory (no config.yaml and status), so it is left alone")
+    missing = [name for name in ("config.yaml", "status") if not (path / name).is_file()]
+    if in_use and missing:
+        mend = "; a copy of a run needs its status file too, or a new one that says running"
+        what = f"{path}: is not a run directory (no {' and '.join(missing)}), so it is left alone"
+        raise RunError(what + (mend if missing == ["status"] else ""))
     return in_use
 
 

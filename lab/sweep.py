@@ -7,13 +7,12 @@ tried again. Writes table.md, results.csv, figures/ and a log of each run to <ou
 """
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.command import find_config, read_config
+from lab.command import entry_point, find_config, read_config
 from lab.config.loading import dump
-from lab.errors import RunError, exit_cleanly
+from lab.errors import RunError
 from lab.runs import Run
 from lab.sweeping.cells import Trial, trials
 from lab.sweeping.config import SweepConfig
@@ -24,9 +23,8 @@ _MAY_CHANGE = [key for key in SweepConfig.model_fields if key != "command"]
 """A continued sweep may have more seeds and cells, or another launcher: each run checks its own config."""
 
 
-@exit_cleanly
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if argv is None else argv
+@entry_point
+def main(arguments: list[str]) -> None:
     config = read_config(SweepConfig, arguments, "lab sweep", __doc__ or "")
     base = os.path.normpath(find_config(arguments[0]).parent / config.config)
     sweep(config.model_copy(update={"config": Path(base)}))

@@ -119,6 +119,16 @@ def test_a_stranger_s_folder_is_left_alone(path, option):
     assert tree(path) == before
 
 
+def test_a_copy_without_its_status_is_refused_with_what_mends_it(path):
+    with Run.open(path, CONFIG):
+        pass
+    (path / "status").unlink()
+    with pytest.raises(RunError, match=r"\(no status\), so it is left alone; a copy of a run needs its status file"):
+        Run.open(path, CONFIG, resume=True)
+    with pytest.raises(RunError, match=r"not a finished run \(no status file\); a copy of one needs this file too"):
+        Run(path).check_finished()
+
+
 @pytest.mark.parametrize("option", ["resume", "overwrite"])
 def test_a_stranger_s_file_is_left_alone(path, option):
     path.parent.mkdir()

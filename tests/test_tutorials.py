@@ -116,11 +116,8 @@ def test_a_probe_that_is_kept_is_an_instrument_of_the_command(tmp_path):
         "from lab.probing.positions import Sums\n",
         "from lab.probing.instruments.resting import resting\n",
     )
-    after(
-        house / "lab/probing/report/verdicts.py",
-        "LOOK_FOR: Mapping[str, str] = {\n",
-        '    "resting": "Heads that rest.",\n',
-    )
+    with (house / "lab/probing/report/look_for.yaml").open("a") as file:
+        file.write("resting: Heads that rest.\n")
     command = "lab probe probe_scratch name=rest subject=zoo/adds-4-digits 'instruments=[resting]' sums.per_length=8"
     Reader(tmp_path, house).run(Block("bash", "", command))
     assert "attention to the first token" in (tmp_path / "checkpoints" / "rest" / "tables.md").read_text()

@@ -84,7 +84,7 @@ def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("befor
         part = [row for row in rows if name in (row.range, "all")]
         found = tables.total(part)
         better = [row for row in part if row.gained]
-        worse = len(tables.changed_beyond_chance(part)) - len(better)
+        worse = sum(row.p < 0.05 for row in part) - len(better)
         good = sum(row.difference.second.value >= 0.9 for row in part)
         what = f"{name}, trained" if name in TRAINED else name
         numbers = (percent(found.first), percent(found.second), points(found.estimate))

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import TikTokenConverter
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.errors import ModelError
+from lab.errors import ModelError, in_one_line
 from lab.models.sources import Embedded, keep
 
 VOCABULARIES = {
@@ -61,9 +61,8 @@ def load_vocabulary(name: str) -> PreTrainedTokenizerBase:
     try:
         return PreTrainedTokenizerFast.from_pretrained(folder)
     except Exception as error:  # tokenizers raises plain Exception
-        reason = " ".join(str(error).split())[:160]
         raise ModelError(
-            f"vocabulary {name!r} cannot be loaded ({type(error).__name__}: {reason}); "
+            f"vocabulary {name!r} cannot be loaded ({type(error).__name__}: {in_one_line(error)}); "
             f"remove {folder} to fetch it again"
         ) from error
 

@@ -27,8 +27,7 @@ def collect(paths: Iterable[Path]) -> dict[str, dict[str, Part]]:
     for place, label in labels(map(Path.resolve, paths)).items():
         if not place.exists():
             raise RunError(f"{place}: there is no such run")
-        if not (place / "status").is_file() or Run(place).status != "finished":
-            raise RunError(f"{place}: not a finished run (its status file is missing, or says that it is not finished)")
+        Run(place).check_finished()
         parts = by_benchmark(_summary(place), label)
         if not parts:
             raise RunError(f"{place}: nothing to compare; only evaluations and trained models have figures")

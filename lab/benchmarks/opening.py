@@ -3,6 +3,7 @@ REPORTS.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from lab.benchmarks.nupa import figures as nupa_figures
 from lab.benchmarks.nupa import in_short as nupa_in_short
 from lab.benchmarks.nupa import tables as nupa_tables
 from lab.benchmarks.nupa.files import read_published
+from lab.benchmarks.nupa.published import PUBLISHED
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.own_questions import OwnQuestions
 from lab.benchmarks.sums import figures as sum_figures
@@ -38,7 +40,7 @@ def check_benchmark(config: BenchmarkConfig) -> None:
             if config.published:
                 read_published(config.published)
         case OwnQuestionsConfig():
-            own_questions.check_file(config.file)
+            own_questions.read_file(config.file)
 
 
 def open_benchmark(
@@ -94,7 +96,11 @@ class Report(NamedTuple):
 
 REPORTS = {
     "nupa": Report(
-        "NUPA", nupa_tables.all_tables, nupa_in_short.found, nupa_figures.all_figures, nupa_tables.beside_the_papers
+        "NUPA",
+        nupa_tables.all_tables,
+        nupa_in_short.found,
+        nupa_figures.all_figures,
+        partial(nupa_tables.all_tables, published=PUBLISHED),
     ),
     "lengths": Report("By length", length_tables.all_tables, length_tables.in_short, length_figures.all_figures),
     "two_integers": Report(

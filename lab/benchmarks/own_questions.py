@@ -41,7 +41,7 @@ class OwnQuestions(Benchmark[Asked]):
         Raises TaskError if the file cannot be used.
         """
         self.config = config
-        module = _module(config.file)
+        module = read_file(config.file)
         self.problems = _questions(config.file, module, seed)
         self.read: Callable[[str], str | None] = getattr(module, "read", str.strip)
 
@@ -69,11 +69,6 @@ class OwnQuestions(Benchmark[Asked]):
         )
 
 
-def check_file(path: Path) -> None:
-    """Raises TaskError if a file cannot be used. Does not call its `questions`."""
-    _module(path)
-
-
 def all_tables(summaries: Mapping[str, OwnSummary]) -> dict[str, Table]:
     """All tables, by file name; summaries are side by side, by label."""
     rows = [
@@ -87,7 +82,8 @@ def in_short(summary: OwnSummary) -> list[str]:
     return [f"right, % (95 % interval), n={summary.answered}: {percent(summary.exact_match) or 'none was answered'}"]
 
 
-def _module(path: Path) -> ModuleType:
+def read_file(path: Path) -> ModuleType:
+    """The file as a module. Raises TaskError if it cannot be used. Does not call its `questions`."""
     if not path.is_file() or path.suffix != ".py":
         raise TaskError(f"benchmark.file={path}: should be a Python file")
     specification = importlib.util.spec_from_file_location(path.stem, path)

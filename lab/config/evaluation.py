@@ -180,16 +180,13 @@ class SamplingConfig(Section):
     """Seed of sampling alone; the run's seed if not given."""
 
 
-FREE_ON_RESUMING = (
-    *("engine.base_url", "engine.api_key_env", "engine.concurrency", "engine.attempts"),
-    *("engine.timeout", "engine.longest_wait", "engine.patience"),
-)
-"""Keys that may change when a run is resumed: they say how an endpoint is reached, and no answer depends on them."""
-
-
 class EvaluateConfig(RunConfig):
     COMMAND = "evaluate"
     SMOKE = ("limit=4",)
+    FREE = (
+        *("engine.base_url", "engine.api_key_env", "engine.concurrency", "engine.attempts"),
+        *("engine.timeout", "engine.longest_wait", "engine.patience"),
+    )
 
     engine: Annotated[LocalEngineConfig | EndpointConfig | VllmConfig, Field(discriminator="kind")]
     benchmark: Annotated[BenchmarkConfig, Field(discriminator="kind")]

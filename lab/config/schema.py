@@ -1,6 +1,5 @@
 """The sections that several configs share. Does not import torch."""
 
-from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
@@ -39,6 +38,15 @@ LONGEST = 1000
 
 Rate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
 """A learning rate. The upper bound only catches typing errors."""
+
+
+def _below_one(betas: tuple[float, float]) -> tuple[float, float]:
+    if not all(0 <= beta < 1 for beta in betas):
+        raise ValueError("should be two numbers, each at least 0 and below 1")
+    return betas
+
+
+Betas: TypeAlias = Annotated[tuple[float, float], AfterValidator(_below_one)]
 
 
 class ModelConfig(Section):
@@ -159,7 +167,7 @@ class TrainingConfig(Section):
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_steps: int = Field(default=100, ge=0)
     weight_decay: float = Field(default=0.01, ge=0)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: Betas = (0.9, 0.999)
     """Adam's decay rates of the running means of the gradients and of their squares."""
     optimizer: Literal["adamw", "adamw_8bit"] = "adamw"
     log_every: int = Field(default=10, ge=1)
@@ -174,13 +182,6 @@ class TrainingConfig(Section):
     report_to: list[Literal["tensorboard", "trackio", "wandb"]] = []
     """Where losses go in addition to metrics.jsonl (lab/training/loggers.py): tensorboard writes into the run
     directory, trackio and wandb into their project number-lab."""
-
-    @field_validator("betas")
-    @classmethod
-    def _below_one(cls, betas: tuple[float, float]) -> tuple[float, float]:
-        if not all(0 <= beta < 1 for beta in betas):
-            raise ValueError("should be two numbers, each at least 0 and below 1")
-        return betas
 
     @model_validator(mode="after")
     def _whole_parts(self) -> Self:
@@ -217,6 +218,8 @@ class RunConfig(Section):
 
     COMMAND: ClassVar[str]
     """The command that this config belongs to; its runs record it."""
+    FREE: ClassVar[tuple[str, ...]] = ()
+    """Dotted keys that may differ from the run that is resumed, because no result depends on them."""
 
     name: FolderName
     """The run directory is <output>/<name>."""
@@ -233,28 +236,25 @@ class RunConfig(Section):
     def path(self) -> Path:
         return self.output / self.name
 
-    def check_run(self, free: Collection[str] = ()) -> None:
-        """Raises `RunError` if `open_run` would, or if the run to resume is damaged. Call it before loading a model.
-
-        `free`: dotted keys that may differ from the run that is resumed.
-        """
+    def check_run(self) -> None:
+        """Raises `RunError` if `open_run` would, or if the run to resume is damaged. Call it before loading a model."""
         taken_up = Run.check(self.path, self.resume, self.overwrite) and self.resume
         Run.check_writable(self.path if taken_up else self.path.parent)
         if taken_up:
-            self.run_status(free)
+            self.run_status()
             Run(self.path).check_records()
 
-    def open_run(self, free: Collection[str] = ()) -> Run:
+    def open_run(self) -> Run:
         """The run directory of this config, new or resumed; see `Run.open`, which raises `RunError`.
 
         A run of an earlier version gets the defaults of keys that were added later.
         """
         renew = partial(renewed, type(self))
-        run = Run.open(self.path, dump(self), self.resume, self.overwrite, free, renew)
+        run = Run.open(self.path, dump(self), self.resume, self.overwrite, self.FREE, renew)
         run.record_environment(command=self.COMMAND)
         return run
 
-    def run_status(self, free: Collection[str] = ()) -> str | None:
+    def run_status(self) -> str | None:
         """The status of the run in the directory of this config, or None if there is no run. Changes nothing.
 
         Raises `RunError` if the directory holds something else, such as a run of another config.
@@ -262,5 +262,5 @@ class RunConfig(Section):
         if not Run.check(self.path, resume=True):
             return None
         run = Run(self.path)
-        run.check_config(dump(self), free, partial(renewed, type(self)))
+        run.check_config(dump(self), self.FREE, partial(renewed, type(self)))
         return run.status

@@ -41,15 +41,13 @@ def pooled(estimates: Sequence[Estimate]) -> Estimate:
     return wilson(sum(round(part.value * part.n) for part in estimates), sum(part.n for part in estimates))
 
 
-def ranked(shares: Mapping[str, Estimate], named: int = _NAMED) -> str:
+def ranked(shares: Mapping[str, Estimate]) -> str:
     """Groups by their share in percent, the highest first: "max 75 (59-86), add 8 (3-22), 0 in 12 others".
 
-    Args:
-        shares: the share of each group, by name.
-        named: how many groups to name. Further ones are summed up by their highest and lowest share.
+    After a few groups that are named, the others are summed up by their highest and lowest share.
     """
     order = sorted(shares, key=lambda name: -shares[name].value)
-    above = [name for name in order if shares[name].value > 0][:named]
+    above = [name for name in order if shares[name].value > 0][:_NAMED]
     rest = order[len(above) :]
     parts = [f"{name} {percent(shares[name])}" for name in above]
     if len(rest) == 1:

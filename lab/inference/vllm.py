@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lab.config.evaluation import VllmConfig
-from lab.errors import ModelError
+from lab.errors import ModelError, in_one_line
 from lab.inference.engine import GREEDY, Completion, Request, Sampling, TokenizingEngine
 from lab.models.sources import locate
 from lab.models.swaps import recorded
@@ -59,7 +59,7 @@ def _said(file: Path) -> dict[str, Any]:
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except yaml.YAMLError as error:
-        raise ModelError(f"{file}: {' '.join(str(error).split())[:160]}") from None
+        raise ModelError(f"{file}: {in_one_line(error)}") from None
 
 
 class VllmEngine(TokenizingEngine):
@@ -83,8 +83,9 @@ class VllmEngine(TokenizingEngine):
                 **({"enable_lora": True, "max_lora_rank": room} if adapters else {}),
             )
         except Exception as error:  # the hub, CUDA and vLLM raise dozens of types
-            reason = " ".join(str(error).split())[:160]
-            raise ModelError(f"vLLM cannot load {config.model!r} ({type(error).__name__}: {reason})") from error
+            raise ModelError(
+                f"vLLM cannot load {config.model!r} ({type(error).__name__}: {in_one_line(error)})"
+            ) from error
         self._adapters = _request(adapters) if adapters else None
         self.format = recorded(adapters).format if adapters else self.format
         self.tokenizer = self._model.get_tokenizer()

@@ -10,7 +10,7 @@ from peft import PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
 from lab.config.finetuning import LoraConfig
-from lab.errors import ModelError
+from lab.errors import ModelError, in_one_line
 from lab.models.fused_lora import fuse, round_adapters
 from lab.models.swapped_llama import biases_places, embeds_places
 from lab.models.swaps import recorded, swap_of
@@ -66,7 +66,7 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
     try:
         tuned = PeftModel.from_pretrained(model, str(folder))
     except Exception as error:
-        raise ModelError(f"{folder}: not a loadable adapter: {' '.join(str(error).split())[:160]}") from error
+        raise ModelError(f"{folder}: not a loadable adapter: {in_one_line(error)}") from error
     fuse(tuned)
     return tuned
 

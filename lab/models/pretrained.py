@@ -15,7 +15,7 @@ from lab import distributed
 from lab.config.finetuning import TextPositionsConfig
 from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
-from lab.errors import ModelError
+from lab.errors import ModelError, in_one_line
 from lab.models.sources import EMBEDDED, locate
 from lab.models.swapped_llama import SwappedLlama
 
@@ -58,9 +58,8 @@ def load(
     except ModelError:
         raise
     except Exception as error:  # the hub client, the config parser and safetensors raise dozens of types
-        reason = " ".join(str(error).split())[:160]
         raise ModelError(
-            f"model {config.name!r} cannot be loaded ({type(error).__name__}: {reason}); "
+            f"model {config.name!r} cannot be loaded ({type(error).__name__}: {in_one_line(error)}); "
             + (f"remove {path} to fetch it again" if config.name in EMBEDDED else _ADVICE)
         ) from error
     if config.quantization == "nf4":

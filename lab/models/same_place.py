@@ -20,32 +20,22 @@ Shapes: B rows, Q queries (the last tokens of a row), K keys, T tokens, L layers
 0 has no bias.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
-from lab.text.places import OPERANDS, RowSpots, row_spots
+from lab.text.places import OPERANDS, RowSpots
 
 NUMBERS, NEIGHBOURS = OPERANDS, 1
 """How many numbers back the bias reaches, and how many places to each side."""
-KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
-"""The number of kinds of pairs, including kind 0."""
-
-
-def kinds(words: Sequence[str]) -> torch.Tensor:
-    """The kind of every pair of tokens, (T, T). It depends on the spot (lab/text/places.py) of the digit that would
-    follow the first token, and on the spot of the second token.
-
-    `words`: the tokens of a row, with one digit per word and "" for tokens to ignore.
-    """
-    return pairs(row_spots(words, len(words)), NEIGHBOURS)
 
 
 def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
-    """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T), or (B, Q, T) for several rows.
+    """The kinds of pairs of the last tokens of a row with all its tokens, (Q, T), or (B, Q, T) for several rows. A kind
+    depends on the spot (lab/text/places.py) of the digit that would follow the first token, and on the spot of the
+    second token.
 
     Args:
         spots: the spots of the row or of stacked rows. If the digit that would follow a token has no spot, all pairs of

@@ -33,24 +33,27 @@ class Estimate(NamedTuple):
         )
 
 
-def wilson(successes: int, n: int, z: float = 1.959964) -> Estimate:
-    """Score interval of a proportion (Wilson 1927), 95 % by default.
+_Z = 1.959964
+"""The quantile of the normal distribution for 95 %."""
+
+
+def wilson(successes: int, n: int) -> Estimate:
+    """Score interval of a proportion (Wilson 1927), 95 %.
 
     Args:
         successes: how many of the samples are right.
         n: how many samples there are.
-        z: the quantile of the normal distribution that sets the level of confidence.
 
     Raises ValueError unless 0 <= successes <= n and n > 0.
     """
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} of {n} is not a proportion")
-    return _score_interval(successes / n, n, z)
+    return _score_interval(successes / n, n)
 
 
-def _score_interval(p: float, n: int, z: float = 1.959964) -> Estimate:
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+def _score_interval(p: float, n: int) -> Estimate:
+    centre = (p + _Z * _Z / (2 * n)) / (1 + _Z * _Z / n)
+    half = _Z / (1 + _Z * _Z / n) * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n))
     # The bounds are exactly 0 and 1 at the ends; rounding must not push them past the estimate.
     return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), n)
 

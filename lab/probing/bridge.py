@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.schema import ModelConfig
-from lab.errors import ModelError
+from lab.errors import ModelError, in_one_line
 from lab.models import loading, sources
 from lab.models.scratch import NumberLlama
 from lab.models.swapped_llama import SwappedLlama
@@ -146,7 +146,7 @@ def bridge(
     try:
         opened = build_bridge_from_module(model, architecture=architecture, hf_config=model.config, tokenizer=tokenizer)
     except Exception as error:
-        raise ModelError(f"{name}: no bridge for {architecture}: {' '.join(str(error).split())[:160]}") from error
+        raise ModelError(f"{name}: no bridge for {architecture}: {in_one_line(error)}") from error
     subject = Subject(name, opened, writer)
     check(subject, examples, expected_BTV)
     return subject

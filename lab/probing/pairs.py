@@ -10,7 +10,7 @@ In pairs that share their digits, exchanging the whole answer looks like exchang
 the two apart (lab/probing/instruments/interchange.py). All draws depend only on (seed, length, column).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -52,23 +52,22 @@ def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
     if not 0 <= column < length - 1:
         raise TaskError(f"column {column} of {length} digits: a carry out of it should reach a column below {length}")
 
-    def candidates(generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        while True:
-            a_BK, b_BK = (_digits(generator, length) for _ in "ab")
-            total = generator.integers(0, 9, _BLOCK)
-            # digits of a pair with a given sum, uniform among all such pairs
-            a_BK[:, column] = generator.integers(0, total + 1)
-            b_BK[:, column] = total - a_BK[:, column]
-            source_a, source_b = a_BK.copy(), b_BK.copy()
-            source_a[:, column] = generator.integers(total + 1, 10)
-            source_b[:, column] = total + 10 - source_a[:, column]
-            yield np.stack([a_BK, b_BK]), np.stack([source_a, source_b])
+    def draw(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        a_BK, b_BK = (_digits(generator, length) for _ in "ab")
+        total = generator.integers(0, 9, _BLOCK)
+        # digits of a pair with a given sum, uniform among all such pairs
+        a_BK[:, column] = generator.integers(0, total + 1)
+        b_BK[:, column] = total - a_BK[:, column]
+        source_a, source_b = a_BK.copy(), b_BK.copy()
+        source_a[:, column] = generator.integers(total + 1, 10)
+        source_b[:, column] = total + 10 - source_a[:, column]
+        return np.stack([a_BK, b_BK]), np.stack([source_a, source_b])
 
     def fits(base: Columns, source: Columns) -> np.ndarray:
         changed = base.carry != source.carry
         return changed[:, column + 1] & (changed.sum(1) == 1)
 
-    return _drawn(candidates, fits, count, column + 1, ("carry-only", seed, length, column))
+    return _drawn(draw, fits, count, column + 1, ("carry-only", seed, length, column))
 
 
 def cross_digit(length: int, column: int, count: int, seed: int) -> Pairs:
@@ -79,16 +78,15 @@ def cross_digit(length: int, column: int, count: int, seed: int) -> Pairs:
     if not 0 < column < length:
         raise TaskError(f"column {column} of {length} digits: should be from 1 to {length - 1}")
 
-    def candidates(generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        while True:
-            base, source = (np.stack([_digits(generator, length) for _ in "ab"]) for _ in "bs")
-            yield base, source
+    def draw(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        base, source = (np.stack([_digits(generator, length) for _ in "ab"]) for _ in "bs")
+        return base, source
 
     def fits(base: Columns, source: Columns) -> np.ndarray:
         target = (base.a[:, column] + base.b[:, column] + source.carry[:, column]) % 10
         return (base.carry[:, column] != source.carry[:, column]) & (target != source.sum[:, column])
 
-    return _drawn(candidates, fits, count, column, ("cross-digit", seed, length, column))
+    return _drawn(draw, fits, count, column, ("cross-digit", seed, length, column))
 
 
 def _digits(generator: np.random.Generator, length: int) -> np.ndarray:
@@ -99,14 +97,16 @@ def _digits(generator: np.random.Generator, length: int) -> np.ndarray:
 
 
 def _drawn(
-    candidates: Callable[[np.random.Generator], Iterator[tuple[np.ndarray, np.ndarray]]],
+    draw: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]],
     fits: Callable[[Columns, Columns], np.ndarray],
     count: int,
     column: int,
     name: tuple[object, ...],
 ) -> Pairs:
+    generator = np.random.Generator(philox(*name))
     found: list[tuple[tuple[int, int], tuple[int, int]]] = []
-    for base, source in candidates(np.random.Generator(philox(*name))):
+    while len(found) < count:
+        base, source = draw(generator)
         pairs = list(zip(_numbers(base), _numbers(source), strict=True))
         ends = [len(str(sum(left))) == len(str(sum(right))) for left, right in pairs]
         pairs = [pair for pair, same in zip(pairs, ends, strict=True) if same]
@@ -114,8 +114,6 @@ def _drawn(
         width = max(len(str(sum(pair))) for pair in [*left, *right])
         ok = fits(Columns.of(left, width), Columns.of(right, width))
         found += [pair for pair, good in zip(pairs, ok, strict=True) if good]
-        if len(found) >= count:
-            break
     return Pairs([base for base, _ in found[:count]], [source for _, source in found[:count]], column)
 
 

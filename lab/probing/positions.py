@@ -223,11 +223,11 @@ class Sums:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def part(self, rows: slice) -> "Sums":
-        """Some of the sums, with the columns and the padding of the whole batch."""
+    def part(self, rows: slice | Sequence[int]) -> "Sums":
+        """Some of the sums, with the columns and the padding of the whole batch; a row may be given several times."""
+        numbers = self.numbers[rows] if isinstance(rows, slice) else tuple(self.numbers[row] for row in rows)
         tensors = {name: value[rows] for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
-        columns = Columns(*(array[rows] for array in self.columns))
-        return Sums(self.numbers[rows], columns, **tensors)
+        return Sums(numbers, Columns(*(array[rows] for array in self.columns)), **tensors)
 
     @property
     def has_digit_BK(self) -> torch.Tensor:

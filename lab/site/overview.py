@@ -10,15 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from lab.numbers.statistics import Estimate, seeds_proportion, wilson
+from lab.config.schema import RunConfig
+from lab.drawing.lines import pooled
+from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import TASKS
 from lab.site.gather import Record
 from lab.site.series import SUMS, Series
 
 Scores = Mapping[str, Estimate]
-
-_OF_ONE_RUN = ("name", "seed", "output", "resume", "overwrite")
-"""Keys of a config that may differ between the seeds of one setting."""
 
 MOSTLY = 0.5
 """A run masters a length if the whole interval of its exact match there is above this."""
@@ -68,16 +67,16 @@ def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
     for one in reversed(found):
         for label, lengths in _parts(one).items():
             name = ", ".join(filter(None, (one.label.removeprefix(record.name).strip(", "), label)))
-            if pooled := _pooled(cell for by_length in lengths for cell in by_length.values()):
-                parts[SUMS.get(name, name)] = pooled
+            if share := _pooled(cell for by_length in lengths for cell in by_length.values()):
+                parts[SUMS.get(name, name)] = share
     return parts
 
 
 def fold(rows: Sequence[Row]) -> list[Fold]:
-    """Folds rows whose configs differ only in the seed, or other keys of _OF_ONE_RUN, into one at the first's place."""
+    """Folds rows whose configs differ only in the seed, or other keys of `RunConfig`, into one at the first's place."""
     groups: dict[str, list[Row]] = {}
     for one in rows:
-        setting = {key: value for key, value in one.record.config.items() if key not in _OF_ONE_RUN}
+        setting = {key: value for key, value in one.record.config.items() if key not in RunConfig.model_fields}
         groups.setdefault(json.dumps([one.record.command, setting], default=str), []).append(one)
     folded = []
     for members in groups.values():
@@ -134,9 +133,8 @@ def _parts(one: Series) -> dict[str, list[dict[str, Any]]]:
 
 
 def _pooled(cells: Iterable[list[Any]]) -> Estimate | None:
-    found = [cell[0][0] for cell in cells if cell[0][0] and cell[0][0][3]]
-    asked = sum(n for *_, n in found)
-    return wilson(sum(round(value * n) for value, _, _, n in found), asked) if asked else None
+    found = [Estimate(*cell[0][0]) for cell in cells if cell[0][0] and cell[0][0][3]]
+    return pooled(found) if found else None
 
 
 def _mean(runs: Sequence[Scores]) -> Scores:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.benchmarks.cost import tables as cost
+from lab.benchmarks.length_curves.tables import METRIC_NAMES
 from lab.benchmarks.nupa.tables import RANGES
 from lab.benchmarks.results import CostSummary
 from lab.drawing.tables import Table, percent
 from lab.errors import RunError
-from lab.numbers.metrics import METRICS
 from lab.runs import Run, put_in_place
 from lab.site import experiments, overview, run_page, samples, series, training
 from lab.site.gather import Record
@@ -36,8 +36,6 @@ MARK = '<meta name="generator" content="the number lab">'
 
 SCRIPTS = ("data", "elements", "address", "saving", "text", "charts", "choosers", "performance", "heatmap", "errors")
 SCRIPTS += ("samples", "compare", "training", "runs", "refresh", "main")
-
-METRIC_NAMES = {"exact_match": "exact match", "digit_match": "digit match", "dlength": "dlength"}
 
 
 class Shown(NamedTuple):
@@ -121,7 +119,7 @@ def render(shown: Shown) -> str:
     )
     environment.filters |= {"plain": plain, "counted": counted, "percent": percent}
     constants = {
-        "metrics": [{"key": key, "name": METRIC_NAMES[key]} for key in METRICS],
+        "metrics": [{"key": key, "name": name} for key, name in METRIC_NAMES.items()],
         "ranges": RANGES,
         "outcomes": samples.OUTCOMES,
         "quantities": training.QUANTITIES,

@@ -41,15 +41,21 @@ def is_adder(folder: Path) -> bool:
 
 def open_adder(folder: Path) -> "AdderEngine":
     """The adder of a run in `folder`. Raises ModelError if the run has none (yet)."""
-    if not (folder / WEIGHTS).is_file():
-        raise ModelError(f"{folder}: this run has no model; it was interrupted, or an older version of the lab made it")
+    weights = read_weights(folder)
     try:
         config = AdderConfig.model_validate(yaml.safe_load((folder / "config.yaml").read_text()))
         model = build(config.model)
-        model.load_state_dict({name: weight.float() for name, weight in load_file(folder / WEIGHTS).items()})
+        model.load_state_dict({name: weight.float() for name, weight in weights.items()})
     except (ValueError, RuntimeError) as error:
         raise ModelError(f"{folder}: not a run of lab adder train: {str(error).splitlines()[0]}") from None
     return AdderEngine(model)
+
+
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The weights of a run in `folder`. Raises ModelError if it has none (yet)."""
+    if not (folder / WEIGHTS).is_file():
+        raise ModelError(f"{folder}: this run has no model; it was interrupted, or an older version of the lab made it")
+    return load_file(folder / WEIGHTS)
 
 
 class AdderEngine:

@@ -68,15 +68,13 @@ class Writing(NamedTuple):
             if len(found) > 2:
                 raise NotCopied(f"token {position} depends on {len(found)} digits; a token may copy at most two")
             places.append(tuple(sorted(found)))
-            key = _key(digits, places[-1])
             named = " and ".join(map(digit_name, places[-1])) or "no digit"
-            tables.append(dict(zip(key.tolist(), prompts[:, position].tolist(), strict=True)))
-            if any(
-                tables[-1][k] != token for k, token in zip(key.tolist(), prompts[:, position].tolist(), strict=True)
-            ):
+            table = _function(_key(digits, places[-1]).tolist(), prompts[:, position].tolist())
+            if table is None:
                 raise NotCopied(f"token {position} is not a function of {named} alone")
-            if places[-1] and len(set(tables[-1].values())) < len(tables[-1]):
+            if places[-1] and len(set(table.values())) < len(table):
                 raise NotCopied(f"token {position} does not determine {named}: it is made of them, and is not a copy")
+            tables.append(table)
         missing = set(range(2 * DIGITS)).difference(*places)
         if missing:
             raise NotCopied(f"no token depends on {digit_name(min(missing))}")
@@ -212,6 +210,12 @@ def _key(digits: np.ndarray, places: Sequence[int]) -> np.ndarray:
     return sum((digits[:, place] * 10**k for k, place in enumerate(places)), np.zeros(len(digits), dtype=np.int64))
 
 
+def _function(keys: Sequence[int], values: Sequence[int]) -> dict[int, int] | None:
+    """The value of each key, or None if some key has several."""
+    table = dict(zip(keys, values, strict=True))
+    return table if all(table[key] == value for key, value in zip(keys, values, strict=True)) else None
+
+
 def _stops(outputs: np.ndarray, decode: Decode, drawn: np.random.Generator) -> set[int]:
     """Tokens after which nothing changes the answer."""
     found = set()
@@ -250,7 +254,6 @@ def _table(
     digits = places_of([answer for _, answer in rows])[:, place].tolist()
     for position in positions:
         tokens = [row[position] if position is not None else 0 for row, _ in rows]
-        table = dict(zip(tokens, digits, strict=True))
-        if all(table[token] == digit for token, digit in zip(tokens, digits, strict=True)):
+        if (table := _function(tokens, digits)) is not None:
             return position, table
     raise NotCopied(f"decimal place {place} of the answer is not a function of one generated token")

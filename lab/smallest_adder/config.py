@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from lab.config.schema import Rate, RunConfig, Section
+from lab.config.schema import Betas, Rate, RunConfig, Section
 
 
 class GptAdderConfig(Section):
@@ -144,7 +144,7 @@ class AdderTrainingConfig(Section):
     learning_rate: Rate = 1e-2
     warmup_steps: int = Field(default=100, ge=0)
     weight_decay: float = Field(default=0.01, ge=0)
-    betas: tuple[float, float] = (0.9, 0.99)
+    betas: Betas = (0.9, 0.99)
     clip: float = Field(default=1.0, gt=0)
     """The largest norm of each seed's gradient; larger ones are scaled down to it."""
     grokfast: GrokfastConfig | None = None
@@ -158,12 +158,6 @@ class AdderTrainingConfig(Section):
     valid_problems: int = Field(default=2000, ge=1)
     enough: float = Field(default=1.0, gt=0, le=1)
     """Training ends when this share of the validation problems is right."""
-
-    @model_validator(mode="after")
-    def _betas_below_one(self) -> Self:
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("betas should be two numbers of at least 0 and below 1")
-        return self
 
 
 class AdderConfig(RunConfig):

@@ -82,24 +82,24 @@ def read_submission(path: Path) -> str:
 def category(source: str) -> str:
     """The category that a top-level CATEGORY = "trained" or a line "Category: trained" of the docstring states;
     "unstated" if neither does."""
-    tree = ast.parse(source)
-    said = [line.partition(":")[2] for line in (ast.get_docstring(tree) or "").splitlines() if _names_category(line)]
-    for node in tree.body:
+    said = _said(source, "category")
+    for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
             said += [str(node.value.value) for target in node.targets if ast.unparse(target) == "CATEGORY"]
     stated = said[-1].strip(" .").lower() if said else ""
     return stated if stated in CATEGORIES else "unstated"
 
 
-def _names_category(line: str) -> bool:
-    return line.strip().lower().startswith("category:")
-
-
 def seeds(source: str) -> int | None:
     """The number of seeds of which the best was taken, from a line "Seeds: 40" of the docstring; None without one."""
-    lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
-    said = [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith("seeds:")]
+    said = _said(source, "seeds")
     return int(said[-1]) if said and said[-1].isdecimal() and len(said[-1]) < 10 else None
+
+
+def _said(source: str, name: str) -> list[str]:
+    """What the lines "NAME: ..." of the docstring say."""
+    lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
+    return [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith(f"{name}:")]
 
 
 def exported(tree: ast.Module) -> set[str]:

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from lab.config.loading import dump
-from lab.errors import ModelError
 from lab.models.exporting import DTYPES, opened_as, published
 from lab.numbers.statistics import wilson
-from lab.smallest_adder.asking import WEIGHTS, open_adder
+from lab.smallest_adder.asking import WEIGHTS, open_adder, read_weights
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.problems import PUBLIC_SEED, problems
 
@@ -28,11 +27,9 @@ def export(run: Path, config: AdderConfig, made: Path, folder: Path, dtype: str)
 
     Raises ModelError if the run has no model.
     """
-    if not (run / WEIGHTS).is_file():
-        raise ModelError(f"{run}: this run has no model; it was interrupted, or an older version of the lab made it")
+    weights = {key: weight.to(DTYPES[dtype]) for key, weight in read_weights(run).items()}
     config = published(config, folder.name)
     (made / WEIGHTS).parent.mkdir()
-    weights = {key: weight.to(DTYPES[dtype]) for key, weight in load_file(run / WEIGHTS).items()}
     save_file(weights, made / WEIGHTS, {"format": "pt"})
     (made / WEIGHTS).chmod(0o644)  # safetensors lets only the owner read
     (made / "config.yaml").write_text(dump(config), encoding="utf-8")

@@ -41,11 +41,6 @@ def rows(a_BD: np.ndarray, b_BD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(row_parts, axis=1), answers_BA
 
 
-def digits_of(numbers: list[int]) -> np.ndarray:
-    """(B, D) of numbers of at most ten digits."""
-    return np.array(numbers, dtype=np.int64)[:, None] // 10 ** np.arange(PLACES) % 10
-
-
 def batch(split: str, seed: int, step: int, size: int, complements: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Rows and answers of problems.
 

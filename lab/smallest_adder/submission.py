@@ -6,6 +6,7 @@ so that it is read back bit for bit.
 
 import inspect
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from torch import nn
 
@@ -13,25 +14,11 @@ from lab.smallest_adder.models import GptAdder, ReducedAdder, TinyAdder
 from lab.smallest_adder.rows import ANSWERS, decode, encode
 
 SOURCES: dict[object, str] = {
-    part: inspect.getsource(part) for part in (GptAdder, TinyAdder, ReducedAdder, encode, decode)
+    part: inspect.getsource(part).rstrip() for part in (GptAdder, TinyAdder, ReducedAdder, encode, decode)
 }
 """The sources, read at import, so that they are those of the trained classes even if a file changes during training."""
 
-HEADER = '''"""{description}
-
-Written by `python -m lab.adder train`; the weights come from gradient descent, from random initial ones.
-"""
-
-import math
-
-import torch
-from torch import nn
-
-CATEGORY = "trained"
-VOCAB_SIZE = 10
-MAX_OUTPUT_LEN = {answers}
-
-'''
+TEMPLATE = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
 
 
 def submission(model: nn.Module, settings: Mapping[str, object], description: str) -> str:
@@ -42,26 +29,16 @@ def submission(model: nn.Module, settings: Mapping[str, object], description: st
     """
     arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     weights = {name: parameter.detach().tolist() for name, parameter in model.named_parameters()}
-    parts = [
-        HEADER.format(description=description, answers=ANSWERS),
-        SOURCES[type(model)],
-        "",
-        "WEIGHTS = {",
-        *(f'    "{name}": {_literal(value)},' for name, value in weights.items()),
-        "}",
-        "",
-        "",
-        "def build_model() -> nn.Module:",
-        f"    model = {type(model).__name__}({arguments})",
-        "    model.load_state_dict({name: torch.tensor(values) for name, values in WEIGHTS.items()})",
-        "    return model.eval()",
-        "",
-        "",
-        SOURCES[encode],
-        "",
-        SOURCES[decode],
-    ]
-    return "\n".join(parts).replace("\n\n\n\n", "\n\n\n")
+    return TEMPLATE.format(
+        description=description,
+        answers=ANSWERS,
+        model=SOURCES[type(model)],
+        name=type(model).__name__,
+        arguments=arguments,
+        weights="\n".join(f'    "{name}": {_literal(value)},' for name, value in weights.items()),
+        encode=SOURCES[encode],
+        decode=SOURCES[decode],
+    )
 
 
 def _literal(value: float | Sequence, depth: int = 4) -> str:

@@ -4,16 +4,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 
 from lab.numbers.statistics import Estimate, wilson
 from lab.smallest_adder.asking import WEIGHTS
+from lab.smallest_adder.codecs import digits_of
 from lab.smallest_adder.config import AdderConfig
 from lab.smallest_adder.groups import Batch, BatchedModel, Group, train_group
 from lab.smallest_adder.models import build
 from lab.smallest_adder.problems import PUBLIC_SEED, problems
-from lab.smallest_adder.rows import digits_of, rows
+from lab.smallest_adder.rows import PLACES, rows
 from lab.smallest_adder.submission import submission
 
 
@@ -33,7 +35,7 @@ def train_submission(
         print(f"{batched.parameters:,} parameters, {time.perf_counter() - start:.1f} s")
 
         pairs = problems(PUBLIC_SEED)
-        tested = Batch.of(rows(*(digits_of([pair[which] for pair in pairs]) for which in (0, 1))))
+        tested = Batch.of(rows(*np.split(digits_of(pairs), [PLACES], axis=1)))
         _, shares_S = batched.measure(group.best_P[None], tested)
         share = wilson(round(shares_S.item() * len(pairs)), len(pairs))
         best = {"parameters": batched.parameters, "exact_match": share._asdict(), **group.best}

@@ -73,10 +73,7 @@ class Trial:
 
     def changed(self, **how: Any) -> list[Program]:
         """The programs with numbers or values replaced. `how`: arguments of `Program`."""
-        return [Program(graph, tick=self._tick, **how) for graph in self.graphs]
-
-    def _tick(self) -> float:
-        return self.clock.left
+        return [Program(graph, tick=lambda: self.clock.left, **how) for graph in self.graphs]
 
     def accuracy(self, programs: Sequence[Program]) -> float:
         """The share of right answers of changed programs, on some practice problems that the model itself answers

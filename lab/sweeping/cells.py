@@ -45,7 +45,6 @@ class Trial:
     config: RunConfig
     command: tuple[str, ...]
     """The command that starts the run, or resumes it."""
-    free: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -54,7 +53,7 @@ class Trial:
     @property
     def finished(self) -> bool:
         """Whether its run directory is complete. Raises `RunError` if the directory contains something else."""
-        return self.config.run_status(self.free) == "finished"
+        return self.config.run_status() == "finished"
 
 
 def trials(sweep: SweepConfig) -> list[Trial]:
@@ -95,7 +94,7 @@ def _seeded(sweep: SweepConfig, cell: SweepCell) -> dict[int, Trial]:
         checked = checked or load(command.schema, sweep.config, [*changes, *own])
         config = checked.model_copy(update={"name": name, "seed": seed})
         words = (sys.executable, "-m", *command.words, str(sweep.config), *changes, *own)
-        found[seed] = Trial(cell, config, words, command.free)
+        found[seed] = Trial(cell, config, words)
         _ = found[seed].finished  # raises if the directory belongs to another run
     return found
 

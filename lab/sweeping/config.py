@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from lab.config.cost import CostConfig
-from lab.config.evaluation import FREE_ON_RESUMING, EvaluateConfig
+from lab.config.evaluation import EvaluateConfig
 from lab.config.finetuning import FinetuneConfig
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import FolderName, RunConfig, Section
@@ -25,22 +25,18 @@ class Command(NamedTuple):
     schema: type[RunConfig]
     words: tuple[str, ...]
     """What stands between ``python -m`` and the config."""
-    free: tuple[str, ...] = ()
-    """Keys that may change when a run is resumed."""
 
 
 COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
         "finetune": Command(FinetuneConfig, ("lab.finetune",)),
         "pretrain": Command(PretrainConfig, ("lab.pretrain",)),
-        "evaluate": Command(EvaluateConfig, ("lab.evaluate",), FREE_ON_RESUMING),
+        "evaluate": Command(EvaluateConfig, ("lab.evaluate",)),
         "cost": Command(CostConfig, ("lab.cost",)),
         "probe": Command(ProbeConfig, ("lab.probe",)),
         "adder": Command(AdderConfig, ("lab.adder", "train")),
     }
 )
-
-_NOT_OF_A_CELL = ("name", "seed", "output", "resume", "overwrite")
 
 
 class LocalLauncherConfig(Section):
@@ -148,7 +144,7 @@ class SweepConfig(Section):
             raise ValueError("grid or cells should name something to try")
         given = [*self.changes, *self.grid, *dict.fromkeys(key for cell in self.cells.values() for key in cell)]
         for key in given:
-            if key.split(".")[0] in _NOT_OF_A_CELL:
+            if key.split(".")[0] in RunConfig.model_fields:
                 raise ValueError(f"a cell cannot set {key}: the sweep itself names, seeds and resumes its runs")
         if both := self.grid.keys() & given[len(self.changes) + len(self.grid) :]:
             raise ValueError(f"{min(both)} is set by both grid and cells")

@@ -80,11 +80,11 @@ class LocalJob:
 
     def failure(self) -> str | None:
         status = self._process.poll()
-        if status is not None and self._device is not None:
-            self._devices.append(self._device)
-            self._device = None
         if status is None:
             return None
+        if self._device is not None:
+            self._devices.append(self._device)
+            self._device = None
         return ended(status)
 
     def stop(self) -> None:

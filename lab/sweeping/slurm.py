@@ -1,5 +1,7 @@
 """Runs of a sweep as SLURM jobs, through submitit, which writes the batch scripts and queries their states."""
 
+import math
+import time
 from pathlib import Path
 
 import psutil
@@ -49,36 +51,38 @@ class SlurmLauncher:
         optional |= {"slurm_partition": settings.partition, "slurm_account": settings.account}
         optional |= {"slurm_constraint": settings.constraint}
         self._executor.update_parameters(**{key: value for key, value in optional.items() if value})
-        self._before = {record["run"]: record["job"] for record in run.read("jobs")}
+        self._before = {record["run"]: record for record in run.read("jobs")}
 
     def start(self, trial: Trial) -> "SlurmJob":
-        before = self._before.pop(trial.name, None)
-        if before and (job := SlurmJob(self._job_class(self._executor.folder, before), taken_up=True)).goes_on():
-            return job
+        if before := self._before.pop(trial.name, None):
+            job = SlurmJob(self._job_class(self._executor.folder, before["job"]), before.get("time", math.inf))
+            if job.goes_on():
+                return job
         self._executor.update_parameters(name=trial.name)
         try:
             job = self._executor.submit(LoggedCommand(trial.command, log_of(self._run, trial.name).resolve()))
         except FailedJobError as error:
             raise RunError(f"{trial.name}: SLURM refused the job: {' '.join(str(error).split())[-300:]}") from None
-        self._run.append("jobs", [{"run": trial.name, "job": job.job_id}])
+        self._run.append("jobs", [{"run": trial.name, "job": job.job_id, "time": time.time()}])
         return SlurmJob(job)
 
 
 class SlurmJob:
     """A run as a SLURM job."""
 
-    def __init__(self, job: submitit.Job[int], taken_up: bool = False) -> None:
+    def __init__(self, job: submitit.Job[int], submitted: float | None = None) -> None:
         """
         Args:
             job: submitit's job.
-            taken_up: whether an earlier process submitted it.
+            submitted: the time at which an earlier process submitted it; None if this process did.
         """
-        self._job, self._taken_up = job, taken_up
+        self._job, self._submitted = job, submitted
 
     def goes_on(self) -> bool:
-        if self._taken_up and isinstance(self._job, submitit.LocalJob):
+        if self._submitted is not None and isinstance(self._job, submitit.LocalJob):
             # submitit knows about jobs on this machine only while the process that submitted them lives.
-            return not self._job.paths.result_pickle.exists() and _is_alive(int(self._job.job_id))
+            ended = self._job.paths.result_pickle.exists()
+            return not ended and _is_alive(int(self._job.job_id), self._submitted)
         return not self._job.done()
 
     def failure(self) -> str | None:
@@ -93,11 +97,13 @@ class SlurmJob:
         """Does nothing: the job goes on, so that it need not wait in the queue again."""
 
 
-def _is_alive(process: int) -> bool:
-    """Whether a process with this number is running. A dead process that its parent has not collected yet does not
-    count. If the number now belongs to another process, that one counts, unless this user may not inspect it.
+def _is_alive(number: int, by: float) -> bool:
+    """Whether the process of this number is running that had started by a certain time; a later one is another process,
+    which got the same number. A dead process that its parent has not collected yet does not count.
     """
     try:
-        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+        process = psutil.Process(number)
+        started = process.create_time()  # to within a second
+        return started <= by + 1 and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False

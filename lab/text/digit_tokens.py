@@ -18,6 +18,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import DigitTokensConfig
 from lab.errors import ModelError
+from lab.text import digit_groups
 
 _LONGEST = 200
 """How many decimals can be grouped from the point: the look-behind needs an alternative for each group."""
@@ -54,8 +55,7 @@ def swap_digits(tokenizer: PreTrainedTokenizerBase, config: DigitTokensConfig, h
     forbidden: list[int] = []
     if config.kind != "original":
         most = 1 if config.kind == "one_digit" else config.k
-        groups = [f"{n:0{length}d}" for length in range(1, most + 1) for n in range(10**length)]
-        for group in groups:
+        for group in digit_groups.vocabulary("left", most):
             if group not in vocabulary:
                 vocabulary[group] = size
                 new[size] = [vocabulary[digit] for digit in group]

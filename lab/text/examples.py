@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from lab.errors import ModelError
+from lab.errors import ModelError, in_one_line
 from lab.numbers.sampling import Problem
 
 if TYPE_CHECKING:  # transformers takes seconds to import, and text needs none of it
@@ -51,8 +51,9 @@ def encode_prompt(prompt: Prompt, tokenizer: "Tokenizer") -> list[int]:
     try:
         text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     except Exception as error:  # errors of jinja, and those that a template raises itself
-        reason = " ".join(str(error).split())[:160]
-        raise ModelError(f"the model's chat template: {reason}; use benchmark.setting=base, or a chat model") from error
+        raise ModelError(
+            f"the model's chat template: {in_one_line(error)}; use benchmark.setting=base, or a chat model"
+        ) from error
     return tokenizer.encode(str(text), add_special_tokens=False)
 
 

@@ -175,9 +175,7 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
             follows = len(numbers) >= operands
             following.append(_following(number, numbers) if follows else NO_SPOT)
             starts.append(number.tokens[0][0] if follows and number.tokens[0] else 0)
-    own, inside = np.zeros((len(words), 3), dtype=np.int64), np.zeros(len(words), dtype=bool)
-    own[: len(finished.own)], inside[: len(finished.inside)] = finished.own, finished.inside
-    _mark([*numbers, number], len(finished.numbers), own, inside)
+    _, own, inside = _marked([*numbers, number], len(words), finished)
     after, begun = np.array(following, dtype=np.int64).reshape(-1, 3), np.array(starts, dtype=np.int64)
     return RowSpots(after, own, begun, inside, np.arange(first, len(words)))
 
@@ -190,7 +188,7 @@ class _Finished(NamedTuple):
     inside: np.ndarray
 
 
-_NOTHING = _Finished((), np.zeros((0, 3), dtype=np.int64), np.zeros(0, dtype=bool))
+_NOTHING = _Finished((), np.zeros((0, 3)), np.zeros(0))
 
 
 def _unfinished(words: Sequence[str]) -> int:
@@ -208,9 +206,7 @@ def _finished(words: tuple[str, ...], ordinary: bool) -> _Finished:
     numbers, number = [], Number()
     for token, word in enumerate(words):
         number = _read(token, word, number, numbers, ordinary)
-    own, inside = np.zeros((len(words), 3), dtype=np.int64), np.zeros(len(words), dtype=bool)
-    _mark(numbers, 0, own, inside)
-    return _Finished(numbers, own, inside)
+    return _marked(numbers, len(words), _NOTHING)
 
 
 def _read(token: int, word: str, number: Number, numbers: list[Number], ordinary: bool) -> Number:
@@ -232,16 +228,18 @@ def _in_number(word: str) -> bool:
     return _is_digit(word) or word in _SEPARATORS
 
 
-def _mark(numbers: Sequence[Number], known: int, own: np.ndarray, inside: np.ndarray) -> None:
-    """Writes the spots of the digits of all numbers but the first `known` ones to `own`, and which tokens are part of
-    these numbers to `inside`."""
-    for count, number in enumerate(numbers[known:], known + 1):
+def _marked(numbers: Sequence[Number], length: int, known: _Finished) -> _Finished:
+    """The numbers of the first `length` tokens of a row, of which `known` has the first ones."""
+    own, inside = np.zeros((length, 3), dtype=np.int64), np.zeros(length, dtype=bool)
+    own[: len(known.own)], inside[: len(known.inside)] = known.own, known.inside
+    for count, number in enumerate(numbers[len(known.numbers) :], len(known.numbers) + 1):
         form, lowest = number.form, number.lowest or 0
         for part, tokens in enumerate(number.tokens):
             _, what, place = number.spot(count, form, lowest, part, 0)
             own[tokens, 0], own[tokens, 1], own[tokens, 2] = count, what, place + np.arange(len(tokens))
         tokens = [token for part in number.tokens for token in part]
         inside[min(tokens, default=0) : max(tokens, default=-1) + 1] = True
+    return _Finished(numbers, own, inside)
 
 
 def _following(number: Number, before: Sequence[Number]) -> Spot:

@@ -3,22 +3,14 @@
 import importlib
 import inspect
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-TRAINING = (
-    "ast", "bdb", "calendar", "cmd", "codecs", "concurrent.futures", "configparser", "contextlib", "copy",
-    "ctypes", "decimal", "doctest", "email.charset", "enum", "fileinput", "fractions", "ftplib", "getpass", "gettext",
-    "glob", "gzip", "heapq", "http.client", "imaplib", "io", "ipaddress", "locale", "logging", "lzma", "mailbox",
-    "multiprocessing.pool", "numbers", "optparse", "pdb", "pickle", "pickletools", "poplib", "pprint", "queue", "sched",
-    "selectors", "shelve", "smtplib", "socket", "socketserver", "ssl", "subprocess", "tarfile", "tempfile", "time",
-    "timeit", "tokenize", "trace", "traceback", "types", "typing", "unittest", "unittest.case",
-    "urllib.parse", "urllib.request",
-    "uuid", "warnings", "wave", "weakref", "webbrowser", "xml.dom.minidom", "xmlrpc.client",
-    "zipfile",
-)  # fmt: skip
-HELD_OUT = (
-    "argparse", "asyncio.events", "collections", "csv", "datetime", "difflib", "email.message", "functools", "inspect",
-    "json", "pathlib", "random", "re", "shutil", "statistics", "string", "textwrap", "threading", "unittest.mock",
-)  # fmt: skip
+import yaml
+
+_MODULES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+
+TRAINING: tuple[str, ...] = tuple(_MODULES["training"])
+HELD_OUT: tuple[str, ...] = tuple(_MODULES["held_out"])
 """TRAINING names the modules whose docstrings are used in training, HELD_OUT those that are only used for testing."""
 _SHORTEST = 200
 """Only docstrings with more characters than this are used, because shorter ones say little."""

@@ -23,7 +23,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from lab import distributed
 from lab.config.schema import TrainingConfig
-from lab.errors import DivergedError, RunError
+from lab.errors import DivergedError, RunError, in_one_line
 from lab.runs import Run
 from lab.text.examples import IGNORED
 from lab.training.callbacks import KeepSteps, MetricsFile, TrainingProgress, ValidateLastStep
@@ -273,8 +273,7 @@ def _as_run_error(what: str, folder: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
         free = shutil.disk_usage(folder).free
-        reason = " ".join(str(error).split())[:160]
         raise RunError(
-            f"{folder}: {what} cannot be written ({reason}; {free / 1e6:,.0f} MB are free there); "
+            f"{folder}: {what} cannot be written ({in_one_line(error)}; {free / 1e6:,.0f} MB are free there); "
             "resume=true continues from the last checkpoint that was written"
         ) from error

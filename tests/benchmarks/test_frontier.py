@@ -8,6 +8,7 @@ import yaml
 from lab.benchmarks.cost.frontier import GROUPS, Point, points, ways
 from lab.benchmarks.results import Reading, Sample
 from lab.cost import main
+from lab.errors import RunError
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
 
@@ -117,3 +118,8 @@ def test_runs_that_cannot_be_compared_are_one_clear_line(run, both, capsys, tmp_
     assert why in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_no_runs_at_all_are_one_clear_line():
+    with pytest.raises(RunError, match="no runs to compare"):
+        ways([])

@@ -15,8 +15,9 @@ def test_groups_are_named_from_the_highest_and_those_at_zero_are_counted():
 
 
 def test_more_groups_than_a_line_names_are_summed_up_by_their_span():
-    shares = {name: wilson(right, 10) for name, right in {"a": 9, "b": 8, "c": 7, "d": 5, "e": 0}.items()}
-    assert ranked(shares, named=2) == "a 90 (60-98), b 80 (49-94), 0 to 70 in 3 others"
+    rights = {"a": 10, "b": 10, "c": 9, "d": 8, "e": 7, "f": 5, "g": 0}
+    named = "a 100 (72-100), b 100 (72-100), c 90 (60-98), d 80 (49-94)"
+    assert ranked({name: wilson(right, 10) for name, right in rights.items()}) == f"{named}, 0 to 70 in 3 others"
 
 
 def test_a_single_group_that_is_left_is_named():

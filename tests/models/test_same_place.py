@@ -1,11 +1,21 @@
 """Kinds of digits: 1, 2, 3 in the last number, 4, 5, 6 in the one before; the place below, the same, the one above."""
 
+from collections.abc import Sequence
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import LlamaConfig
 
-from lab.models.same_place import KINDS, SamePlaceBias, SamePlaceLayer, kinds
+from lab.models.same_place import NEIGHBOURS, NUMBERS, SamePlaceBias, SamePlaceLayer, pairs
+from lab.text.places import row_spots
+
+KINDS = 1 + NUMBERS * (2 * NEIGHBOURS + 1)
+
+
+def kinds(words: Sequence[str]) -> torch.Tensor:
+    """The kind of every pair of tokens of a row."""
+    return pairs(row_spots(words, len(words)), NEIGHBOURS)
 
 
 def biased(text: str) -> dict[int, int]:

@@ -109,7 +109,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         ("adder_arc", ["model.hidden=3"], "gates=hinges needs hidden=2"),
         ("adder_tiny", ["group.halvings=[[2, 20]]"], "each with fewer seeds than before"),
         ("adder_tiny", ["group.halvings=[[3, 2]]"], "group.halvings should be at validations"),
-        ("adder_tiny", ["training.betas=[0.9, 1.0]"], "betas should be"),
+        ("adder_tiny", ["training.betas=[0.9, 1.0]"], "should be two numbers"),
     ],
 )
 def test_what_cannot_be_trained_is_one_line_and_nothing_is_written(tmp_path, capsys, config, overrides, message):

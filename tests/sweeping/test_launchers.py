@@ -13,7 +13,7 @@ from lab.runs import Run
 from lab.sweeping.config import LocalLauncherConfig, SlurmLauncherConfig
 from lab.sweeping.launchers import LocalLauncher, check_launcher
 from lab.sweeping.processes import last_lines, log_of
-from lab.sweeping.slurm import SlurmLauncher
+from lab.sweeping.slurm import SlurmLauncher, _is_alive
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,3 +114,17 @@ def test_a_job_that_slurm_refuses_is_one_line(run, tmp_path, monkeypatch):
     with pytest.raises(RunError, match=r"a: SLURM refused the job: .*invalid partition specified: gpo"):
         SlurmLauncher(settings, run).start(shell("true"))
     assert not run.read("jobs")
+
+
+def test_a_process_that_started_after_a_job_was_submitted_is_not_that_job():
+    began = time.time()
+    assert _is_alive(os.getpid(), by=began)
+    process = subprocess.Popen(["/bin/sleep", "100"])
+    try:
+        assert _is_alive(process.pid, by=time.time())
+        assert not _is_alive(process.pid, by=began - 10)
+    finally:
+        process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert not _is_alive(process.pid, by=time.time())  # dead, but not collected yet
+    process.wait()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lab.benchmarks.cost.tables import significant
-from lab.benchmarks.results import Sample, read_samples
+from lab.benchmarks.results import Sample, answered, read_samples
 from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
 from lab.drawing.tables import Table, number, percent
 from lab.errors import RunError
@@ -41,9 +41,12 @@ class Way(NamedTuple):
 def ways(paths: Iterable[Path]) -> list[Way]:
     """The ways to answer in these runs, restricted to the problems that all of them answered.
 
-    Raises RunError if a run is not finished or has no samples of NUPA, or if no problem is common to all.
+    Raises RunError if there are no runs, if a run is not finished or has no samples of NUPA, or if no problem is common
+    to all.
     """
     found = [way for path in dict.fromkeys(path.resolve() for path in paths) for way in _of_run(path)]
+    if not found:
+        raise RunError("no runs to compare: give the directories of finished runs")
     shared = set.intersection(*(set(way.samples) for way in found))
     if not shared:
         raise RunError(f"{', '.join(way.label for way in found)}: no problem was answered in all of them")
@@ -51,15 +54,15 @@ def ways(paths: Iterable[Path]) -> list[Way]:
 
 
 def _of_run(path: Path) -> list[Way]:
-    if not (path / "config.yaml").is_file() or Run(path).status != "finished":
-        raise RunError(f"{path}: not a finished run")
+    Run(path).check_finished()
     config = yaml.safe_load(Run(path).config)
     files = [name for name in ("samples", "samples_after") if (path / f"{name}.jsonl").is_file()]
     if "rule_following" in config:
         files = sorted(file.stem for file in path.glob("samples_*.jsonl"))
     found = []
     for name in files:
-        samples = {sample.problem: sample for sample in read_samples(Run(path), name) if _is_scored(sample)}
+        answers = answered(read_samples(Run(path), name))
+        samples = {sample.problem: sample for sample in answers if isinstance(sample.question, Problem)}
         if not samples:
             continue
         variant = name.removeprefix("samples_").replace("_", " ") if "rule_following" in config else ""
@@ -69,10 +72,6 @@ def _of_run(path: Path) -> list[Way]:
     if not found:
         raise RunError(f"{path}: no samples of NUPA that were answered")
     return found
-
-
-def _is_scored(sample: Sample) -> bool:
-    return isinstance(sample.question, Problem) and sample.answered
 
 
 def _detail(config: Mapping[str, Any], variant: str) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from lab.benchmarks.nupa.tables import Change, changed_beyond_chance, tasks, total
+from lab.benchmarks.nupa.tables import Change, tasks, total
 from lab.benchmarks.results import NupaSummary, grouped
 from lab.drawing.lines import pooled, ranked
 from lab.drawing.tables import percent, points, probability
@@ -54,7 +54,7 @@ def changed(rows: Sequence[Change]) -> list[str]:
     parts = [
         f"{name} {percent(total(of).first)} to {percent(total(of).second)}" for name, of in by_representation.items()
     ]
-    real = sorted(changed_beyond_chance(rows), key=lambda row: -abs(row.difference.estimate.value))
+    real = sorted((row for row in rows if row.p < 0.05), key=lambda row: -abs(row.difference.estimate.value))
     named = [f"{r.task} {r.representation} {r.range} {points(r.difference.estimate)}" for r in real[:_NAMED]]
     return [
         f"exact match, % (95 % interval), n={whole.n}: {percent(whole.first)} before, {percent(whole.second)} after; "

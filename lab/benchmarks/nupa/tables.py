@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from lab.benchmarks.nupa.published import PUBLISHED, Published
+from lab.benchmarks.nupa.published import Published
 from lab.benchmarks.nupa.summary import DOMAINS, RANGES
 from lab.benchmarks.results import Figures, NupaSummary, Sample, TaskSummary, grouped
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, number, percent, probability
@@ -127,23 +127,15 @@ def total(rows: Sequence[Change]) -> Difference:
     return Difference(*map(sum, zip(*(row.difference for row in rows), strict=True)))
 
 
-def changed_beyond_chance(rows: Sequence[Change]) -> list[Change]:
-    return [row for row in rows if row.p < 0.05]
-
-
 _CHANGE_COLUMNS = ("task", "representation", "range", "digits", "n", "before % (95 %)", "after % (95 %)", "p")
 
 
-def beside_the_papers(summaries: Mapping[str, NupaSummary]) -> dict[str, Table]:
-    """All tables, with the paper's own figures where they are legible.
-
-    These are shown beside the strict reading, which is how the released code reads answers.
-    """
-    return all_tables(summaries, PUBLISHED)
-
-
 def all_tables(summaries: Mapping[str, NupaSummary], published: Sequence[Published] = ()) -> dict[str, Table]:
-    """All tables, by file name; `published` rows are shown beside the strict reading."""
+    """All tables, by file name.
+
+    `published`: rows of the paper's own figures. They are shown beside the strict reading, which is how the released
+    code reads answers.
+    """
     by_name = {
         f"{metric}_{reading}": by_range(summaries, metric, reading, published if reading == "strict" else ())
         for metric in METRICS

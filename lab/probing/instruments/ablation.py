@@ -25,7 +25,7 @@ from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
 from lab.probing.instruments.patching import replacing
 from lab.probing.measured import Measured, nanmean
-from lab.probing.positions import NOWHERE, Sums, batches
+from lab.probing.positions import Sums, batches
 
 Replacement: TypeAlias = Literal["mean", "resample"]
 Where: TypeAlias = Literal["queries", "everywhere"]
@@ -94,7 +94,7 @@ def ablate(
         exact_G, digits_G = [], []
         for few in batches(len(groups), max(1, batch_size // len(part))):
             some = groups[few]
-            many = _repeated(part, len(some))
+            many = part.part([*range(len(part))] * len(some))  # one copy after another
             changed = many.read(subject.logits(many, replacing(some, instead, here_BT[None])))
             exact_G.append(changed.exact_B.unflatten(0, (len(some), -1)).float() - reading.exact_B.float())
             digits_G.append(changed.digits_BK.unflatten(0, (len(some), -1)) - reading.digits_BK)
@@ -145,7 +145,7 @@ def _queried(sums: Sums) -> torch.Tensor:
     """(B, T): whether a digit or the end is predicted there."""
     at_BQ = torch.cat([sums.query_at_BK, sums.end_at_B[:, None]], 1)
     tokens_T = torch.arange(sums.tokens_BT.shape[1])
-    return ((at_BQ[..., None] == tokens_T) & (at_BQ != NOWHERE)[..., None]).any(1)
+    return (at_BQ[..., None] == tokens_T).any(1)
 
 
 def _measured(
@@ -154,8 +154,8 @@ def _measured(
     width = digits_BGK.shape[-1]
     has_BK = ~np.isnan(intact_BK)
     longest = int(columns.chain[has_BK].max())
-    by_stratum, by_chain = (
-        np.stack([_mean_where(digits_BGK, kind_BK == kind) for kind in range(kinds)], -1)
+    by_stratum, by_chain = (  # the mean over the columns of a kind; nan for a sum without such columns
+        np.stack([nanmean(np.where(kind_BK[:, None] == kind, digits_BGK, np.nan)) for kind in range(kinds)], -1)
         for kind_BK, kinds in ((columns.stratum, len(STRATA)), (columns.chain, longest + 1))
     )
     group = {"group": names}
@@ -166,22 +166,6 @@ def _measured(
         Measured.mean("change of digits right", {**group, "chain": range(longest + 1)}, by_chain),
         Measured.share("digits right", {"column": range(width)}, intact_BK),
     )
-
-
-def _mean_where(digits_BGK: np.ndarray, wanted_BK: np.ndarray) -> np.ndarray:
-    """The mean over the wanted columns of each sum, (B, G); nan for a sum without such columns."""
-    return nanmean(np.where(wanted_BK[:, None], digits_BGK, np.nan))
-
-
-def _repeated(sums: Sums, times: int) -> Sums:
-    """The sums `times` times, one copy after another."""
-    tensors = {
-        name: value.repeat(times, *[1] * (value.ndim - 1))
-        for name, value in vars(sums).items()
-        if isinstance(value, torch.Tensor)
-    }
-    columns = Columns(*(np.tile(array, (times, 1)) for array in sums.columns))
-    return Sums(sums.numbers * times, columns, **tensors)
 
 
 def _check(subject: Subject, sums: Sums, groups: Sequence[Group]) -> None:

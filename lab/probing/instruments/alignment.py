@@ -77,10 +77,10 @@ class Aligned(NamedTuple):
 @torch.inference_mode()
 def alignment(subject: Subject, lengths: Lengths, indexing: Indexing = "place", batch_size: int = 32) -> Alignment:
     """The alignment of all heads, by length. A sum is one sample: the mean over its columns."""
-    found = {}
+    found, axes = {}, {**_heads(subject), "number": NUMBERS, "offset": OFFSETS}
     for length, sums in lengths.items():
         arrays = _samples(subject, sums, indexing, batch_size)
-        found[length] = [_measured(subject, name, nanmean(array)) for name, array in arrays.items()]
+        found[length] = [Measured.mean(f"alignment: {name}", axes, nanmean(array)) for name, array in arrays.items()]
     return Alignment(
         *(joined("length", dict(zip(found, parts, strict=True))) for parts in zip(*found.values(), strict=True))
     )
@@ -254,10 +254,6 @@ def _read(seen_LBKHT: torch.Tensor, target_BK: torch.Tensor, there_BK: torch.Ten
     """The attention to the targets (L, B, K, H); nan if there is no target."""
     index = target_BK.clamp(min=0)[None, :, :, None, None].expand(*seen_LBKHT.shape[:-1], 1)
     return torch.where(there_BK[None, :, :, None], seen_LBKHT.gather(-1, index)[..., 0], torch.nan)
-
-
-def _measured(subject: Subject, name: str, samples: np.ndarray) -> Measured:
-    return Measured.mean(f"alignment: {name}", {**_heads(subject), "number": NUMBERS, "offset": OFFSETS}, samples)
 
 
 def _heads(subject: Subject) -> dict[str, Sequence[int]]:

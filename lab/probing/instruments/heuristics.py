@@ -112,15 +112,24 @@ def heuristics(
     family_NF = np.array([[float(n.family == family and n.explained >= 0.5) for family in FAMILIES] for n in neurons])
     applies_BN = np.zeros((len(sums), len(neurons)), dtype=bool)
     applies_BN[there] = (holds_RB[best_N] & (explained_N >= 0.5)[:, None]).T
-    trial = _Trial(subject, sums, column, batch_size, neurons, activation_BN.mean(0))
+    mean_N, query_B1 = torch.from_numpy(activation_BN.mean(0)).float(), sums.query_at_BK[:, column, None]
+
+    def right(removed_BN: np.ndarray) -> np.ndarray:
+        """Whether the digit is right, (B,), if these neurons are set to their means, each at its sums."""
+
+        def hooks(rows: slice) -> list[Hook]:
+            return _hooks(neurons, torch.from_numpy(removed_BN[rows]), mean_N, query_B1[rows])
+
+        return said_digits(subject, sums, column, hooks, batch_size) == digits.sum[:, column]
+
     removals = (np.zeros_like(applies_BN), applies_BN, _others(applies_BN, seed))
     tested = np.flatnonzero(there)[half:]
-    right = np.stack([trial.right(removed_BN)[tested] for removed_BN in removals], axis=1)
+    right_BX = np.stack([right(removed_BN)[tested] for removed_BN in removals], axis=1)
     return Heuristics(
         neurons,
         Measured.share("neurons that a rule explains", {"sums": ["as they are", "shuffled"]}, fits_N2),
         Measured.share("neurons that a rule of a family explains", {"family": list(FAMILIES)}, family_NF),
-        Measured.share("right digits without neurons", {"removed": list(REMOVED)}, right),
+        Measured.share("right digits without neurons", {"removed": list(REMOVED)}, right_BX),
     )
 
 
@@ -179,27 +188,6 @@ def _others(applies_BN: np.ndarray, seed: int) -> np.ndarray:
         free = draw.permutation(np.flatnonzero(~applies_N))
         others_BN[row, free[: applies_N.sum()]] = True
     return others_BN
-
-
-class _Trial(NamedTuple):
-    """Asks for the digit of a column while some neurons are set to their means."""
-
-    subject: Subject
-    sums: Sums
-    column: int
-    batch_size: int
-    neurons: Sequence[Neuron]
-    mean_N: np.ndarray
-
-    def right(self, removed_BN: np.ndarray) -> np.ndarray:
-        """Whether the digit is right, (B,). `removed_BN`: which neurons are set to their means, at which sums."""
-        mean_N, query_B1 = torch.from_numpy(self.mean_N).float(), self.sums.query_at_BK[:, self.column, None]
-
-        def hooks(rows: slice) -> list[Hook]:
-            return _hooks(self.neurons, torch.from_numpy(removed_BN[rows]), mean_N, query_B1[rows])
-
-        said_B = said_digits(self.subject, self.sums, self.column, hooks, self.batch_size)
-        return said_B == self.sums.columns.sum[:, self.column]
 
 
 def _hooks(

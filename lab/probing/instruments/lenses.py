@@ -19,7 +19,7 @@ The control of both is the digit of another sum, which has nothing to do with th
 Shapes: B sums, K columns, D width of the model, V words, H heads, Z width of a head, C components, G places.
 """
 
-from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ import torch
 from lab.errors import ModelError
 from lab.probing.bridge import Subject
 from lab.probing.instruments.probes import read_queries
-from lab.probing.interventions import SITES, Site, take
+from lab.probing.interventions import SITES, take
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
@@ -47,21 +47,14 @@ class Lens(NamedTuple):
     """How many tokens are more likely."""
 
 
-def logit_lens(
-    subject: Subject,
-    sums: Sums,
-    *,
-    layers: Sequence[int] | None = None,
-    sites: Sequence[Site] = SITES,
-    batch_size: int = 64,
-) -> Lens:
+def logit_lens(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Lens:
     """Reads the answer's digits from the stream at each layer and site. At "post" of the last layer, these are the
     model's own predictions.
 
     Raises ModelError for a model that writes several digits a token.
     """
-    layers = range(subject.layers) if layers is None else layers
-    places: list[tuple[int, Site]] = [(layer, site) for layer in layers for site in sites]
+    layers = range(subject.layers)
+    places = list(product(layers, SITES))
     token_BKX, there_BKX = _digits(subject, sums)
     columns = range(sums.columns.sum.shape[1])
     shape = (len(sums), len(places), len(columns), len(DIGITS))
@@ -78,7 +71,7 @@ def logit_lens(
                 probability[rows, g] = (found_BKX - logits_BKV.logsumexp(-1, keepdim=True)).exp().cpu()
                 rank[rows, g] = likelier_BKX.cpu()
                 top[rows, g] = (logits_BKV.argmax(-1, keepdim=True) == token_BKX_here).cpu()
-    axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "digit": list(DIGITS)}
+    axes = {"layer": list(layers), "site": list(SITES), "column": list(columns), "digit": list(DIGITS)}
     there_B1KX = there_BKX[:, None]
     top, probability, rank = (
         np.where(there_B1KX, samples, np.nan).reshape(len(sums), *map(len, axes.values()))
@@ -138,7 +131,7 @@ def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.nda
         read_BKXHZ = torch.einsum("bkxd,hzd->bkxhz", scaled_BKXD, attention.W_O.float())
         heads_HBKX = torch.einsum("bkhz,bkxhz->hbkx", z_BKHZ, read_BKXHZ)
         parts += [*heads_HBKX, of(here[f"{block}.hook_mlp_out"])]
-        if (bias_D := _bias(attention)) is not None:
+        if (bias_D := getattr(attention, "b_O", None)) is not None:
             bias_BKX = bias_BKX + of(bias_D.float().expand_as(end_BKD))
     parts.append(bias_BKX)
     parts_BCKX = torch.stack(parts, dim=1)
@@ -165,13 +158,6 @@ def _frozen_norm(subject: Subject, end_BKD: torch.Tensor, wanted_BKXD: torch.Ten
     weight_D = norm.weight.float() + (1 if norm.uses_weight_offset else 0)
     scaled_BKXD = wanted_BKXD * (weight_D / scale_BK1)[:, :, None]
     return scaled_BKXD if norm.uses_rms_norm else scaled_BKXD - scaled_BKXD.mean(-1, keepdim=True)
-
-
-def _bias(attention: torch.nn.Module) -> torch.Tensor | None:
-    try:
-        return attention.b_O  # type: ignore[return-value]
-    except AttributeError:  # TransformerLens' way to say that there is none
-        return None
 
 
 def _check_sum(

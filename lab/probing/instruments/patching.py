@@ -154,8 +154,6 @@ def _change(
 
 
 def _hooks(touched: Component, change: interventions.Change) -> list[Hook]:
-    if touched.kind == "head":
-        return [interventions.heads(touched.layer, change)]
-    if touched.kind == "mlp":
-        return [(touched.hook_point, lambda added_BTD, hook: change(added_BTD))]
+    if touched.kind in ("head", "mlp"):
+        return [(touched.hook_point, lambda output, hook: change(output))]
     return interventions.residual(touched.layer, touched.kind, change)

@@ -74,17 +74,12 @@ class Paths(NamedTuple):
     gap: Measured
 
 
-def receivers(subject: Subject, inputs: Sequence[Input] = ("q", "k", "v", "mlp", "logits")) -> list[Receiver]:
-    """All receivers of a subject with these inputs."""
-    heads = {"q": subject.heads, "k": _groups(subject), "v": _groups(subject), "mlp": 1}
-    found = [
-        Receiver(name, layer, head)
-        for layer in range(subject.layers)
-        for name in inputs
-        if name != "logits"
-        for head in range(heads[name])
-    ]
-    return [*found, Receiver("logits", subject.layers - 1)] if "logits" in inputs else found
+def receivers(subject: Subject) -> list[Receiver]:
+    """All receivers of a subject."""
+    groups, layers = _groups(subject), range(subject.layers)
+    heads: dict[Input, int] = {"q": subject.heads, "k": groups, "v": groups, "mlp": 1}
+    found = [Receiver(name, layer, head) for layer in layers for name in heads for head in range(heads[name])]
+    return [*found, Receiver("logits", subject.layers - 1)]
 
 
 def patch_paths(

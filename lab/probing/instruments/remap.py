@@ -14,7 +14,7 @@ Shapes: B sums, T tokens.
 
 import inspect
 from collections.abc import Callable
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -24,22 +24,13 @@ from lab.models.position_ids import position_ids
 from lab.models.scratch import NumberLlama
 from lab.probing.bridge import Subject
 from lab.probing.instruments.alignment import Lengths
-from lab.probing.instruments.surgery import shares_right
-from lab.probing.measured import Measured
+from lab.probing.instruments.surgery import Accuracy, shares_right
 from lab.probing.positions import Sums
 
 
-class Remapped(NamedTuple):
-    """Axes: ids, length."""
-
-    exact: Measured
-    digits: Measured
-    """The share of right digits, each after the right ones before it; the mean over sums."""
-
-
 @torch.inference_mode()
-def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batch_size: int = 32) -> Remapped:
-    """Asks sums of each length with all kinds of ids.
+def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batch_size: int = 32) -> Accuracy:
+    """Asks sums of each length with all kinds of ids; axes (ids, length).
 
     Args:
         subject: the model.
@@ -63,7 +54,7 @@ def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batc
         return lambda sums: logits(subject, sums, way(sums))
 
     by_name = {name: asked(way) for name, way in ways.items()}
-    return Remapped(*shares_right("{} with other position ids", "ids", by_name, lengths, batch_size))
+    return shares_right("{} with other position ids", "ids", by_name, lengths, batch_size)
 
 
 def logits(subject: Subject, sums: Sums, ids_BT: torch.Tensor) -> torch.Tensor:

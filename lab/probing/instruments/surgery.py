@@ -44,8 +44,8 @@ class CarrySite(NamedTuple):
     subspace: Subspace
 
 
-class Recovery(NamedTuple):
-    """Axes: operation, length."""
+class Accuracy(NamedTuple):
+    """How well a subject adds in several ways: after operations, or with other position ids. Axes: way, length."""
 
     exact: Measured
     """The share of sums whose digits and end are all right."""
@@ -60,7 +60,7 @@ def surgery(
     aligned: Sequence[Aligned] = (),
     carry: CarrySite | None = None,
     batch_size: int = 32,
-) -> Recovery:
+) -> Accuracy:
     """Applies every operation that `aligned` and `carry` make possible, and its controls, at every length.
 
     Raises ModelError if a subspace does not fit the model, or if a layer has no other head for the control of
@@ -71,7 +71,7 @@ def surgery(
         return lambda sums: subject.logits(sums, operation(sums))
 
     ways = {name: changed(operation) for name, operation in operations(subject, aligned, carry).items()}
-    return Recovery(*shares_right("{} after surgery", "operation", ways, lengths, batch_size))
+    return shares_right("{} after surgery", "operation", ways, lengths, batch_size)
 
 
 @torch.inference_mode()
@@ -83,8 +83,8 @@ def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> list[Me
 
 def shares_right(
     name: str, axis: str, ways: Mapping[str, Callable[[Sums], torch.Tensor]], lengths: Lengths, batch_size: int
-) -> tuple[Measured, Measured]:
-    """The share of sums that are right, and the share of right digits, the mean over sums; axes (`axis`, length).
+) -> Accuracy:
+    """The share of sums that are right, and the share of right digits; axes (`axis`, length).
 
     Args:
         name: what is measured, with {} for "exact match" or "digits right".
@@ -100,7 +100,7 @@ def shares_right(
         digits_BX = torch.stack([one.digits_BK.nanmean(1) for one in read], 1).numpy()
         exact[length] = Measured.share(name.format("exact match"), {axis: list(ways)}, exact_BX)
         digits[length] = Measured.mean(name.format("digits right"), {axis: list(ways)}, digits_BX)
-    return joined("length", exact), joined("length", digits)
+    return Accuracy(joined("length", exact), joined("length", digits))
 
 
 def operations(subject: Subject, aligned: Sequence[Aligned], carry: CarrySite | None) -> dict[str, Operation]:

@@ -7,9 +7,12 @@ and one for its MLP. `lab.probing.report.assembly` puts the circuit together fro
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lab.probing.components import Component
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 ANSWER = "s_k"
 """The digit that is written."""
@@ -90,14 +93,14 @@ class Diagram(NamedTuple):
 
 def svg(circuit: Circuit) -> str:
     """The drawing, in the colours of the page around it; "" for a circuit without parts."""
+    return template("circuit.svg").render(diagram=diagram(circuit)) if circuit.parts else ""
+
+
+def template(name: str) -> "Template":
+    """The template in a file of this folder; it escapes what is put into it."""
     from jinja2 import Environment
 
-    if not circuit.parts:
-        return ""
-    template = Environment(autoescape=True).from_string(
-        files("lab.probing.report").joinpath("circuit.svg").read_text("utf-8")
-    )
-    return template.render(diagram=diagram(circuit))
+    return Environment(autoescape=True).from_string(files("lab.probing.report").joinpath(name).read_text("utf-8"))
 
 
 def diagram(circuit: Circuit) -> Diagram:

@@ -17,7 +17,7 @@ from lab.drawing.tables import Table
 from lab.probing.charts import figure, groups, table
 from lab.probing.measured import Measured
 from lab.probing.report.assembly import circuit
-from lab.probing.report.circuit import svg
+from lab.probing.report.circuit import svg, template
 
 _ROWS = 200
 """The largest number of rows of a table on the page; the whole array is in the run directory."""
@@ -57,7 +57,6 @@ class Section(NamedTuple):
 def page(title: str, facts: Sequence[str], sections: Sequence[Section], attention: Sequence[Attention]) -> str:
     """The page as one HTML file that contains everything it needs."""
     import circuitsvis
-    from jinja2 import Environment
     from plotly.offline import get_plotlyjs
 
     patterns = [
@@ -70,11 +69,8 @@ def page(title: str, facts: Sequence[str], sections: Sequence[Section], attentio
         for item in attention
     ]
     number = itertools.count()
-    template = Environment(autoescape=True).from_string(
-        files("lab.probing.report").joinpath("page.html").read_text("utf-8")
-    )
     drawing = files(circuitsvis).joinpath("dist/cdn/iife.js").read_text(encoding="utf-8") if attention else ""
-    return template.render(
+    return template("page.html").render(
         title=title,
         facts=facts,
         style=files("lab.drawing").joinpath("page.css").read_text(encoding="utf-8"),

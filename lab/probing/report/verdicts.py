@@ -1,8 +1,10 @@
 """What the instruments found, in sentences, and what to look for in their figures."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+import yaml
 
 from lab.probing.instruments import illusion
 from lab.probing.instruments.alignment import Alignment, aligned_heads
@@ -17,39 +19,8 @@ _THE = {"carry": "the carry", "straight line": "a straight line"}
 _LINES = 5
 """The largest number of lines in the summary at the end of a command."""
 
-LOOK_FOR: Mapping[str, str] = {
-    "competence": "Can the subject add at all? At lengths where it cannot, nothing below shows how it adds.",
-    "alignment": "A head that attends to one digit of a column has much attention at that offset, and little in the "
-    "controls: spread evenly over the number, and from the query of another column. Attention does not prove use.",
-    "destinations": "Where all of the attention goes. In models that fail, the share that leaks to digits that are not "
-    "needed grows with length.",
-    "ablation": "Components far below 0 are needed. A head that another head can replace is not.",
-    "patching": "1 produces the source's digit, 0 changes nothing. A part of the circuit has an effect in both "
-    "directions of the carry, unless a partner replaces it: see the pairs of heads.",
-    "attribution": "An estimate from gradients, which is as good as its rank correlation with exact patches.",
-    "path_patching": "Which sender passes the carry to which receiver. The senders of the control are outside of the "
-    "circuit, and their effects should be 0 everywhere.",
-    "edges": "Integrated gradients of every edge, then how much of the answer the best edges carry alone. If the "
-    "circuit was found, few edges reach 1.",
-    "head_contents": "Does a head hold the carry, or fetch the digits that make it? A carry is a step at 10, and at 9 "
-    "it follows the column below; a fetched digit explains the coordinate by itself, two of them make a straight line.",
-    "probes": "What can be read from the stream. It means something only above the same probe on the operands.",
-    "interchange": "Which subspace exchanges the carry. Compare its rate with those of random subspaces, the placebo "
-    "and the other neighbour. A high rate alone does not make a direction the carry.",
-    "illusion": "Is a direction the carry? What it exchanges must be read later, must be computed and not copied, and "
-    "must work better than the best of 20 random directions.",
-    "logit_lens": "The first layer after which a digit can be read from the stream.",
-    "logit_attribution": "Which component writes the digit.",
-    "fourier": "Compare the power at a period with that of a plain ramp, which has 63 % at the longest, and of random "
-    "vectors.",
-    "helix": "Are the ten digits written as a helix, and does the sum follow if the helix of one digit is replaced by "
-    "that of another? A polynomial of as many dimensions and the helix of permuted digits should change fewer sums.",
-    "heuristics": "Do neurons follow simple rules of the digits? More should match than with shuffled sums, and "
-    "removing those whose rules hold should lose more digits than removing as many others.",
-    "surgery": "What recovers at lengths outside of training if the model is given alignment, the carry, or both. The "
-    "wrong forms must not help.",
-    "remap": "What recovers with other position ids failed because of positions.",
-}
+LOOK_FOR: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("look_for.yaml").read_text(encoding="utf-8"))
+"""What to look for in the figures of each instrument."""
 
 
 def verdicts(name: str, measured: Sequence[Measured]) -> list[str]:

@@ -56,23 +56,11 @@ _SAME_AS = {"_unsafe_view": "reshape", "view": "reshape", "_reshape_alias": "res
             "new_empty": "new_zeros"}  # fmt: skip
 """Operations that are replaced: by ones that take any memory layout, or that do not show what was in memory before."""
 
-NUMBER_TYPES = {
-    name: getattr(torch, name)
-    for name in [
-        "float16",
-        "bfloat16",
-        "float32",
-        "float64",
-        "int8",
-        "uint8",
-        "int16",
-        "int32",
-        "int64",
-        "bool",
-        "complex64",
-        "complex128",
-    ]
-}
+_TYPES = (
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("int8", "uint8", "int16", "int32", "int64", "bool"),
+)
+NUMBER_TYPES = {name: getattr(torch, name) for name in _TYPES}
 
 
 def operation(name: str) -> tuple[str, Any, Kind]:

@@ -52,16 +52,14 @@ def parameters_matter(trial: Trial) -> str:
 
 def _replaced(trial: Trial, seed: int | None) -> dict[int, torch.Tensor]:
     graph = trial.graphs[-1]
-    counted = graph.counted
     generator = torch.Generator().manual_seed(seed or 0)
     found = dict(graph.storages)
-    for storage in counted:
+    for storage in graph.counted:
         whole = found[storage]
-        noise = (
-            torch.randn(len(whole), generator=generator)
-            if whole.is_floating_point()
-            else torch.randint(0, 10, (len(whole),), generator=generator)
-        )
+        if whole.is_floating_point():
+            noise = torch.randn(whole.shape, generator=generator)
+        else:
+            noise = torch.randint(0, 10, whole.shape, generator=generator)
         found[storage] = torch.zeros_like(whole) if seed is None else noise.to(whole.dtype)
     return found
 

@@ -21,7 +21,7 @@ def adder(request: pytest.FixtureRequest) -> KnownAdder:
 
 
 def test_the_digit_appears_where_the_last_mlp_writes_it(adder: KnownAdder):
-    found = logit_lens(adder, adder.sums(NUMBERS), sites=["mid", "post"], batch_size=25)
+    found = logit_lens(adder, adder.sums(NUMBERS), batch_size=25)
     for layer, site in ((0, "mid"), (0, "post"), (1, "mid")):
         assert (found.accuracy.at(layer=layer, site=site, digit="right").value[:3] < 0.35).all()
     end = {name: getattr(found, name).at(layer=1, site="post") for name in found._fields}
@@ -35,7 +35,7 @@ def test_the_digit_appears_where_the_last_mlp_writes_it(adder: KnownAdder):
 
 def test_the_lens_at_the_end_is_the_model_itself(adder: KnownAdder):
     sums = adder.sums(NUMBERS[:10])
-    found = logit_lens(adder, sums, layers=[1], sites=["post"]).probability.at(layer=1, site="post", digit="right")
+    found = logit_lens(adder, sums).probability.at(layer=1, site="post", digit="right")
     with torch.inference_mode():
         chosen_BT = adder.logits(sums).log_softmax(-1).exp().gather(2, sums.tokens_BT.roll(-1, 1)[:, :, None])[..., 0]
     probability_BK = chosen_BT.gather(1, sums.query_at_BK.clamp(min=0))

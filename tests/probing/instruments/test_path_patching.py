@@ -97,7 +97,7 @@ def test_if_only_the_logits_come_after_patching_the_path_is_patching_the_compone
 
 def test_under_grouped_query_attention_keys_and_values_are_those_of_groups():
     subject = random_model(2)
-    names = [str(receiver) for receiver in receivers(subject, ("q", "k"))]
+    names = [str(receiver) for receiver in receivers(subject)]
     assert names[:6] == ["L0H0.q", "L0H1.q", "L0H2.q", "L0H3.q", "L0H0.k", "L0H1.k"]
     with pytest.raises(
         ModelError, match=r"^random has no receiver L1H2\.v: .* 4 heads with queries .* and 2 with keys"

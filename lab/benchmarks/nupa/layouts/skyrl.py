@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from lab.benchmarks.nupa.layouts.evalchemy import Identity
-from lab.benchmarks.nupa.layouts.strata import SOURCE, Facts, Texts, digest, facts
-from lab.errors import TaskError
+from lab.benchmarks.nupa.layouts.strata import SOURCE, Facts, Origin, Texts, digest, facts
+from lab.errors import TaskError, in_one_line
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -29,15 +29,9 @@ class RewardSpec(TypedDict):
     """JSON with the answer and its format."""
 
 
-class ExtraInfo(TypedDict):
-    """The facts of a text without its prompt and its answer (`strata.Facts`), and its digest."""
-
-    task_name: str
-    operation: str
-    answer_format: str
-    digit: int
-    length_bucket: str
+class ExtraInfo(Origin):
     source_sha256: str
+    """The digest of the text."""
 
 
 class Row(TypedDict):
@@ -66,7 +60,7 @@ def rows(texts: Texts, held_out: Iterable[Identity], source: str = SOURCE) -> It
 
 def _row(said: Facts, sha256: str, source: str) -> Row:
     truth = {name: said[name] for name in ("answer", "answer_format")}
-    about = {name: said[name] for name in ExtraInfo.__annotations__ if name in said}
+    about = {name: said[name] for name in Origin.__annotations__}
     return {
         "data_source": source,
         "prompt": [{"role": "user", "content": said["prompt"]}],
@@ -97,7 +91,7 @@ def read(path: Path) -> list[Row]:
     try:
         table = read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise TaskError(f"{path}: {' '.join(str(error).split())[:160]}") from None
+        raise TaskError(f"{path}: {in_one_line(error)}") from None
     if missing := [name for name in _schema().names if name not in table.column_names]:
         raise TaskError(f"{path}: does not have MarinSkyRL's layout: it has no column {', '.join(missing)}")
     return cast(list[Row], table.to_pylist())

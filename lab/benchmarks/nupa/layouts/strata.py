@@ -21,8 +21,8 @@ Texts: TypeAlias = Mapping[str, Mapping[str, list[str]]]
 """{task: {digits: [text, ...]}}, in the order of the file."""
 
 
-class Facts(TypedDict):
-    """What both projects record about a text besides its identity."""
+class Origin(TypedDict):
+    """What both projects record about where a text is from."""
 
     task_name: str
     """Its published name, such as add_Integer_Integer_Integer."""
@@ -31,6 +31,11 @@ class Facts(TypedDict):
     digit: int
     """The digits of its stratum."""
     length_bucket: str
+
+
+class Facts(Origin):
+    """What both projects record about a text besides its identity."""
+
     prompt: str
     answer: str
 
