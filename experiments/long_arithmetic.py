@@ -57,7 +57,9 @@ def main(arguments: Sequence[str]) -> None:
     }
     (task,) = chosen(load_scratch(folders[0]).config.data.tasks)
     title = f"{task.key} with running totals: exact match (%), {count} problems a cell and seed ({len(shares)} seeds)"
-    rows = [(row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()]
+    rows: list[Sequence[str | Shown]] = [
+        (row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()
+    ]
     written = [words_written(task, size) for size in sizes]
     rows.append(("words written, uniform", *(f"{words:,}" for words in written)))
     results.show(Table(title, ("digits", *(f"{size} x {size}" for size in sizes)), rows, 1), name)

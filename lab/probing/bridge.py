@@ -26,7 +26,7 @@ from lab.models.swapped_llama import SwappedLlama
 from lab.models.swaps import swap_of
 from lab.probing.components import Component
 from lab.probing.positions import NotatedSums, Sums, SumWriter, TextSums
-from lab.text.rule_notation import RuleNotation
+from lab.text.notation import Notation
 
 Hook: TypeAlias = tuple[str, Callable[..., torch.Tensor]]
 """The name of a hook point, and a function that replaces its activation: change(activation, hook=point)."""
@@ -111,8 +111,9 @@ def open_model(name: str, template: str = "") -> Subject:
     folder = Path(sources.resolve(name))
     if loading.is_scratch(folder):
         run = loading.load_scratch(folder)
-        if isinstance(run.notation, RuleNotation):
-            raise ModelError(f"{name}: this model follows rules (data.style), and probing asks for direct answers")
+        if not isinstance(run.notation, Notation):
+            style = run.config.data.style
+            raise ModelError(f"{name}: trained with data.style={style}, but probing asks for direct answers")
         return bridge(name, run.model, NotatedSums(run.notation, run.tokenizer))
     model, tokenizer = loading.load(ModelConfig(name=name, dtype="float32"))
     return bridge(name, model, TextSums(tokenizer, template, swap_of(model).format), tokenizer)
