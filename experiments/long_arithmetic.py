@@ -1,10 +1,11 @@
 """How long products and sums of many terms may be for models that write running totals.
 
-    python experiments/long_arithmetic.py RUN[,RUN ...] [sizes=5,10,20,40] [problems=24] [name=long_arithmetic]
+    python experiments/long_arithmetic.py RUN[,RUN ...] [sizes=5,10,20,50] [problems=16,16,16,4] [name=long_arithmetic]
                                           [publish=true] [output=FOLDER]
 
 RUN is a run directory of `lab.pretrain` with data.style=running_totals, one a seed, all of one task. Size N is a
-product of two numbers of N digits, or a sum of N terms of N digits. Besides uniform digits there are hard ones: numbers
+product of two numbers of N digits, or a sum of N terms of N digits; `problems` is how many each stratum has at each
+size. Besides uniform digits there are hard ones: numbers
 of nearly all nines, numbers of nearly all zeros, and problems of another shape, which are long in one direction only.
 A problem is right if each word of all its totals is right, and so is its end; this is checked in one pass, which agrees
 with greedy generation. Prints exact match (95 %, the wider of Student's over the seeds and Wilson's over their
@@ -27,7 +28,7 @@ from shared.variants import with_settings
 from lab.config.schema import chosen
 from lab.drawing import figures
 from lab.drawing.tables import Shown, Table
-from lab.errors import exit_cleanly
+from lab.errors import ConfigError, exit_cleanly
 from lab.models.loading import load_scratch
 from lab.numbers.sampling import Problem, posed
 from lab.numbers.statistics import Estimate, seeds_proportion
@@ -47,40 +48,46 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given, runs = own_and_others(rest, "sizes", "problems", "name", "output")
-    sizes = [int(part) for part in given.get("sizes", "5,10,20,40").split(",")]
-    count, name = int(given.get("problems", 24)), given.get("name", "long_arithmetic")
+    sizes, counts = (
+        [int(part) for part in given.get(key, default).split(",")]
+        for key, default in (("sizes", "5,10,20,50"), ("problems", "16,16,16,4"))
+    )
+    if len(sizes) != len(counts):
+        raise ConfigError(f"{len(sizes)} sizes, but {len(counts)} numbers of problems: give one for each size")
+    asked, name = dict(zip(sizes, counts, strict=True)), given.get("name", "long_arithmetic")
     folders = [Path(folder) for part in runs for folder in part.split(",")]
-    shares = [answered(folder, sizes, count) for folder in folders]
+    shares = [answered(folder, asked) for folder in folders]
     found = {
-        stratum: [seeds_proportion([share[stratum, size] for share in shares], count) for size in sizes]
+        stratum: [seeds_proportion([share[stratum, size] for share in shares], count) for size, count in asked.items()]
         for stratum in STRATA
     }
     (task,) = chosen(load_scratch(folders[0]).config.data.tasks)
-    title = f"{task.key} with running totals: exact match (%), {count} problems a cell and seed ({len(shares)} seeds)"
-    rows: list[Sequence[str | Shown]] = [
+    title = f"{task.key} with running totals: exact match (%), {len(shares)} seeds"
+    rows: list[tuple[str | Shown, ...]] = [
         (row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()
     ]
+    rows.append(("problems a stratum and seed", *map(str, counts)))
     written = [words_written(task, size) for size in sizes]
     rows.append(("words written, uniform", *(f"{words:,}" for words in written)))
     results.show(Table(title, ("digits", *(f"{size} x {size}" for size in sizes)), rows, 1), name)
     draw(found, sizes, task, results.file(f"{name}.png"))
 
 
-def answered(folder: Path, sizes: Sequence[int], count: int) -> dict[tuple[str, int], float]:
-    """The share of right answers of a run by stratum and size."""
+def answered(folder: Path, asked: dict[int, int]) -> dict[tuple[str, int], float]:
+    """The share of right answers of a run by stratum and size. `asked`: the number of problems at each size."""
     run, kept = load_scratch(folder), Kept(folder / "long_arithmetic.json")
     (task,) = chosen(run.config.data.tasks)
-    run = with_settings(run, largest=4 * max(*sizes, 64))
+    run = with_settings(run, largest=4 * max(*asked, 64))
 
     def share(stratum: str, size: int) -> float:
-        problems = [problem_of(task, stratum, size, index) for index in range(count)]
-        return right_tokens(run, problems).count(None) / count
+        problems = [problem_of(task, stratum, size, index) for index in range(asked[size])]
+        return right_tokens(run, problems).count(None) / len(problems)
 
     return {
         (stratum, size): kept.once(
-            f"{stratum}, {size}, {count} problems", partial(share, stratum, size), "{:.3f}".format
+            f"{stratum}, {size}, {asked[size]} problems", partial(share, stratum, size), "{:.3f}".format
         )
-        for size in sizes
+        for size in asked
         for stratum in STRATA
     }
 

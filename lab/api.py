@@ -20,7 +20,7 @@ from lab.inference.opening import open_engine
 from lab.inference.plain import ScratchEngine
 from lab.models import loading, pretrained, sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed
-from lab.numbers.tasks import SUM, Task
+from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
 from lab.smallest_adder import asking
 from lab.text import formats
@@ -230,7 +230,7 @@ def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Proble
     >>> problems("add_integer", digits=3, n=2)[0].answer
     '259'
     """
-    found = task_named(task)
+    found = task_named(task, KNOWN)
     if digits < found.tested_lengths.start:
         shortest = f"{task} is tested from {found.tested_lengths.start} digits"
         warnings.warn(f"{shortest}; problems of {digits} may have been trained on", LabWarning, stacklevel=3)

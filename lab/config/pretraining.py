@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.config.schema import (
@@ -13,15 +13,16 @@ from lab.config.schema import (
     RulesConfig,
     RunConfig,
     Section,
-    Tasks,
+    TaskNames,
     TrainingConfig,
     Variation,
     chosen,
+    known,
     wrong,
 )
 from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import LONGEST_SHORT_FACTOR, SUM, Task, several, shorter_second
+from lab.numbers.tasks import KNOWN, LONGEST_SHORT_FACTOR, SUM, Task, several, shorter_second
 
 PositionKind = Literal["plain", "randomised", "abacus", "coupled", "grid"]
 
@@ -143,7 +144,8 @@ _PRODUCT = "multiply_easy_integer"
 
 
 class PretrainingDataConfig(Section):
-    tasks: Tasks = Field(default=["add_integer"])
+    tasks: Annotated[TaskNames, AfterValidator(lambda names: known(names, KNOWN))] = Field(default=["add_integer"])
+    """TaskNames of tasks in lab/numbers/tasks.py, sum_integers among them, or "all"."""
     lengths: tuple[int, int] = (1, 8)
     """The fewest and the most digits in training problems, both included."""
     factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)

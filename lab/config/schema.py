@@ -1,5 +1,6 @@
 """The sections that several configs share. Does not import torch."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
@@ -11,7 +12,7 @@ from lab import distributed
 from lab.config.loading import dump, renewed
 from lab.errors import ConfigError, TaskError
 from lab.numbers.sampling import Cell
-from lab.numbers.tasks import EASY, HARD, TASKS, Task, task
+from lab.numbers.tasks import EASY, HARD, KNOWN, TASKS, Task, task
 from lab.runs import Run
 
 
@@ -59,25 +60,29 @@ class ModelConfig(Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
 
-def _known(names: Literal["all"] | list[str]) -> Literal["all"] | list[str]:
+TaskNames: TypeAlias = Literal["all"] | list[str]
+
+
+def known(names: TaskNames, among: Mapping[str, Task]) -> TaskNames:
+    """The names, if each is that of one task among these. Raises ValueError if not."""
     if names == "all":
         return names
     if not names or len(set(names)) < len(names):
         raise ValueError("should name at least one task, and none twice")
     for name in names:
         try:
-            task(name)
+            task(name, among)
         except TaskError as error:
             raise ValueError(str(error)) from None
     return names
 
 
-Tasks: TypeAlias = Annotated[Literal["all"] | list[str], AfterValidator(_known)]
+Tasks: TypeAlias = Annotated[TaskNames, AfterValidator(lambda names: known(names, TASKS))]
 """Names of tasks in lab/numbers/tasks.py, or "all"."""
 
 
-def chosen(names: Tasks) -> list[Task]:
-    return list(TASKS.values()) if names == "all" else [task(name) for name in names]
+def chosen(names: TaskNames) -> list[Task]:
+    return list(TASKS.values()) if names == "all" else [task(name, KNOWN) for name in names]
 
 
 class Lengths(Section):
