@@ -118,7 +118,7 @@ def card(run: Path, config: FinetuneConfig | PretrainConfig, to: str, name: str)
         name: the name that opens the exported model.
     """
     first, trained, table = _tuned(config) if isinstance(config, FinetuneConfig) else _built(config, run)
-    lines = [f"# {first}", "", f"{trained} {_WRITTEN.get(config.format.reverse, '')}".rstrip()]
+    lines = [f"# {first}", "", f"{trained} {_WRITTEN.get(_order(config), '')}".rstrip()]
     opened = _OPENED[to].format(name=name, run=config.name, question=_question(config))
     lines += ["", f"```python\n{opened}\n```"]
     if (run / "table.md").is_file():
@@ -131,6 +131,7 @@ _WRITTEN = {
     "none": "Numbers are written as usual.",
     "total": "All numbers, in questions and in answers, are written ones digit first: 123 is 321.",
     "answer": "Numbers in questions are written as usual; answers come ones digit first: 579 is 975.",
+    "running_totals": "Before its answer, the model writes running totals, all with the ones digit first.",
 }
 _OPENED = {
     "adapter": 'import lab\n\nmodel = lab.load("{name}")',
@@ -138,6 +139,11 @@ _OPENED = {
     "gguf": 'from llama_cpp import Llama\n\nmodel = Llama("{name}/{run}.gguf")',
     "scratch": 'import lab\n\nmodel = lab.load("{name}")\nmodel.ask("{question}")',
 }
+
+
+def _order(config: FinetuneConfig | PretrainConfig) -> str:
+    """In which order digits are written, as a key of _WRITTEN."""
+    return config.data.style if config.data.style == "running_totals" else config.format.reverse
 
 
 def _question(config: FinetuneConfig | PretrainConfig) -> str:

@@ -98,3 +98,17 @@ def test_the_pretrained_adder_adds_in_words():
 def test_a_name_that_the_zoo_does_not_have_is_refused_with_those_that_it_has():
     with pytest.raises(ModelError, match=r"^zoo/adds-a-million: the zoo has .*zoo/adds-4-digits"):
         lab.load("zoo/adds-a-million")
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "answer"),
+    [
+        ("long-products", "12345678909 * 98765432109", str(12345678909 * 98765432109)),
+        ("long-sums", "+".join(["99999999999"] * 11), str(11 * 99999999999)),
+    ],
+)
+def test_models_that_write_running_totals_are_right_at_twice_the_digits_and_rows_of_their_training(
+    name, question, answer
+):
+    model = lab.load(f"zoo/{name}")
+    assert model.ask(question) == answer
