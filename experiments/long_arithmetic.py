@@ -1,16 +1,17 @@
 """How long products and sums of many terms may be for models that write running totals.
 
     python experiments/long_arithmetic.py RUN[,RUN ...] [sizes=5,10,20,50] [problems=16,16,16,4] [name=long_arithmetic]
-                                          [publish=true] [output=FOLDER]
+                                          [control=RUN] [publish=true] [output=FOLDER]
 
 RUN is a run directory of `lab.pretrain` with data.style=running_totals, one a seed, all of one task. Size N is a
 product of two numbers of N digits, or a sum of N terms of N digits; `problems` is how many each stratum has at each
-size. Besides uniform digits there are hard ones: numbers
-of nearly all nines, numbers of nearly all zeros, and problems of another shape, which are long in one direction only.
+size. Besides uniform digits there are hard strata: nearly all nines, nearly all zeros, and problems that are long in
+one direction only. `control` is a run without a window, which is asked at sizes up to 20 only.
+
 A problem is right if each word of all its totals is right, and so is its end; this is checked in one pass, which agrees
 with greedy generation. Prints exact match (95 %, the wider of Student's over the seeds and Wilson's over their
-problems) and the words that the model writes, writes both to NAME.md, and draws them. Measurements are kept beside each
-run and are not repeated.
+problems) and the number of words that the model writes, writes both to NAME.md, and draws the former. Measurements are
+kept beside each run and are not repeated.
 """
 
 import sys
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from statistics import mean
 
 from shared.arguments import own_and_others
 from shared.kept import Kept
@@ -39,6 +41,8 @@ from lab.text.running_totals import RunningTotals
 ROOT = Path(__file__).parents[1]
 SHORT = 5
 """Digits of the second factor of a product that is long in one direction, or terms of such a sum."""
+LONGEST_OF_CONTROL = 20
+"""Without a window, a pass cannot be cut into pieces."""
 FROM_PAPER = {"multiply_hard_integer": (15, "20 x 15"), SUM.key: (30, "30 x 30")}
 """The sizes to which Cho et al. 2024 (arXiv 2410.15787) extrapolate, as their abstract gives them."""
 
@@ -47,7 +51,7 @@ FROM_PAPER = {"multiply_hard_integer": (15, "20 x 15"), SUM.key: (30, "30 x 30")
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, runs = own_and_others(rest, "sizes", "problems", "name", "output")
+    given, runs = own_and_others(rest, "sizes", "problems", "name", "control", "output")
     sizes, counts = (
         [int(part) for part in given.get(key, default).split(",")]
         for key, default in (("sizes", "5,10,20,50"), ("problems", "16,16,16,4"))
@@ -61,16 +65,29 @@ def main(arguments: Sequence[str]) -> None:
         stratum: [seeds_proportion([share[stratum, size] for share in shares], count) for size, count in asked.items()]
         for stratum in STRATA
     }
+    found["all"] = pooled(shares, asked)
+    if "control" in given:
+        small = {size: count for size, count in asked.items() if size <= LONGEST_OF_CONTROL}
+        found["all, without the window"] = pooled([answered(Path(given["control"]), small)], small)
     (task,) = chosen(load_scratch(folders[0]).config.data.tasks)
     title = f"{task.key} with running totals: exact match (%), {len(shares)} seeds"
     rows: list[tuple[str | Shown, ...]] = [
-        (row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells)) for row, cells in found.items()
+        (row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells), *[""] * (len(sizes) - len(cells)))
+        for row, cells in found.items()
     ]
     rows.append(("problems a stratum and seed", *map(str, counts)))
     written = [words_written(task, size) for size in sizes]
     rows.append(("words written, uniform", *(f"{words:,}" for words in written)))
     results.show(Table(title, ("digits", *(f"{size} x {size}" for size in sizes)), rows, 1), name)
     draw(found, sizes, task, results.file(f"{name}.png"))
+
+
+def pooled(shares: Sequence[dict[tuple[str, int], float]], asked: dict[int, int]) -> list[Estimate]:
+    """Exact match over all strata, by size."""
+    return [
+        seeds_proportion([mean(share[stratum, size] for stratum in STRATA) for share in shares], count * len(STRATA))
+        for size, count in asked.items()
+    ]
 
 
 def answered(folder: Path, asked: dict[int, int]) -> dict[tuple[str, int], float]:
@@ -150,7 +167,7 @@ def draw(found: dict[str, list[Estimate]], sizes: Sequence[int], task: Task, pat
     with figures.figure_at(path, figsize=(4.6, 3.0)) as figure:
         axes = figure.subplots()
         for color, (stratum, estimates) in zip(figures.COLORS, found.items(), strict=False):
-            points = dict(zip(sizes, estimates, strict=True))
+            points = dict(zip(sizes, estimates, strict=False))
             figures.line_with_band(axes, points, color=color, label=stratum)
         size, label = FROM_PAPER.get(task.key, (0, ""))
         if size:
