@@ -3,15 +3,15 @@
     python experiments/long_arithmetic.py RUN[,RUN ...] [sizes=5,10,20,50] [problems=16,16,16,4] [name=long_arithmetic]
                                           [control=RUN] [publish=true] [output=FOLDER]
 
-RUN is a run directory of `lab.pretrain` with data.style=running_totals, one a seed, all of one task. Size N is a
-product of two numbers of N digits, or a sum of N terms of N digits; `problems` is how many each stratum has at each
-size. Besides uniform digits there are hard strata: nearly all nines, nearly all zeros, and problems that are long in
-one direction only. `control` is a run without a window, which is asked at sizes up to 20 only.
+RUN is a run directory of `lab.pretrain` with data.style=running_totals; give one for each seed, all of one task. Size N
+is a product of two numbers of N digits, or a sum of N terms of N digits; `problems` is how many each stratum has at
+each size. Besides uniform digits there are hard strata: mostly nines (four digits of five), mostly zeros, and problems
+that are long in one direction only. `control` is a run without a window, which is asked at sizes up to 20 only.
 
-A problem is right if each word of all its totals is right, and so is its end; this is checked in one pass, which agrees
-with greedy generation. Prints exact match (95 %, the wider of Student's over the seeds and Wilson's over their
-problems) and the number of words that the model writes, writes both to NAME.md, and draws the former. Measurements are
-kept beside each run and are not repeated.
+A problem is right if every word of its totals is right, and so is its end. One pass checks this and agrees with greedy
+generation. Prints exact match (95 %, the wider of Student's over the seeds and Wilson's over their problems) and the
+number of words that the model writes, writes both to NAME.md, and draws the former. Measurements are kept beside each
+run and are not repeated.
 """
 
 import sys
@@ -25,7 +25,6 @@ from shared.arguments import own_and_others
 from shared.kept import Kept
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
-from shared.variants import with_settings
 
 from lab.config.schema import chosen
 from lab.drawing import figures
@@ -42,9 +41,9 @@ ROOT = Path(__file__).parents[1]
 SHORT = 5
 """Digits of the second factor of a product that is long in one direction, or terms of such a sum."""
 LONGEST_OF_CONTROL = 20
-"""Without a window, a pass cannot be cut into pieces."""
+"""The largest size of the control: without a window, a pass cannot be cut into pieces."""
 FROM_PAPER = {"multiply_hard_integer": (15, "20 x 15"), SUM.key: (30, "30 x 30")}
-"""The sizes to which Cho et al. 2024 (arXiv 2410.15787) extrapolate, as their abstract gives them."""
+"""The sizes to which Cho et al. 2024 (arXiv 2410.15787) extrapolate."""
 
 
 @exit_cleanly
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     if len(sizes) != len(counts):
         raise ConfigError(f"{len(sizes)} sizes, but {len(counts)} numbers of problems: give one for each size")
-    asked, name = dict(zip(sizes, counts, strict=True)), given.get("name", "long_arithmetic")
+    asked, name = dict(sorted(zip(sizes, counts, strict=True))), given.get("name", "long_arithmetic")
     folders = [Path(folder) for part in runs for folder in part.split(",")]
     shares = [answered(folder, asked) for folder in folders]
     found = {
@@ -72,14 +71,14 @@ def main(arguments: Sequence[str]) -> None:
     (task,) = chosen(load_scratch(folders[0]).config.data.tasks)
     title = f"{task.key} with running totals: exact match (%), {len(shares)} seeds"
     rows: list[tuple[str | Shown, ...]] = [
-        (row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells), *[""] * (len(sizes) - len(cells)))
+        (row, *(Shown(one, "{:.1f} ({:.1f}-{:.1f})", 100) for one in cells), *[""] * (len(asked) - len(cells)))
         for row, cells in found.items()
     ]
-    rows.append(("problems a stratum and seed", *map(str, counts)))
-    written = [words_written(task, size) for size in sizes]
+    rows.append(("problems a stratum and seed", *map(str, asked.values())))
+    written = [words_written(task, size) for size in asked]
     rows.append(("words written, uniform", *(f"{words:,}" for words in written)))
-    results.show(Table(title, ("digits", *(f"{size} x {size}" for size in sizes)), rows, 1), name)
-    draw(found, sizes, task, results.file(f"{name}.png"))
+    results.show(Table(title, ("digits", *(f"{size} x {size}" for size in asked)), rows, 1), name)
+    draw(found, list(asked), task, results.file(f"{name}.png"))
 
 
 def pooled(shares: Sequence[dict[tuple[str, int], float]], asked: dict[int, int]) -> list[Estimate]:
@@ -94,7 +93,6 @@ def answered(folder: Path, asked: dict[int, int]) -> dict[tuple[str, int], float
     """The share of right answers of a run by stratum and size. `asked`: the number of problems at each size."""
     run, kept = load_scratch(folder), Kept(folder / "long_arithmetic.json")
     (task,) = chosen(run.config.data.tasks)
-    run = with_settings(run, largest=4 * max(*asked, 64))
 
     def share(stratum: str, size: int) -> float:
         problems = [problem_of(task, stratum, size, index) for index in range(asked[size])]

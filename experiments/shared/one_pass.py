@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lab.models.grid_places import EVERYWHERE
+from lab.models.grid_places import EVERYWHERE, rows_and_places
 from lab.models.loading import ScratchRun
 from lab.models.scratch import NumberLlama
 from lab.numbers.sampling import Problem
@@ -64,8 +64,8 @@ def pieces(model: NumberLlama, positions_T: torch.Tensor) -> Iterator[tuple[torc
     """The tokens of some pieces at a time (P, K), and which of them the piece is for; all others are what these see."""
     reach, grid = model.config.window * len(model.model.layers), model.config.grid
     size = _PLACES_OF_GRID if grid else _PLACES
-    at_DT = torch.stack([positions_T // grid, positions_T % grid]) if grid else positions_T[None]
-    everywhere_DT = (at_DT == EVERYWHERE) & bool(grid)
+    at_DT = rows_and_places(positions_T) if grid else positions_T[None]
+    everywhere_DT = (at_DT == EVERYWHERE) & grid
     piece_TD = at_DT.T // size
     kept, own = [], []
     for piece_D in piece_TD.unique(dim=0):

@@ -36,10 +36,11 @@ class PositionsConfig(Section):
     do the operator and "=" (Cho et al. 2024). grid: the row and the place of a digit in running totals
     (lab/models/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
-    """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around;
-    grid ids have this many rows and as many places."""
+    """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around.
+    It does not matter to plain and grid ids."""
     segments: bool = False
-    """Add a learned embedding that says which number a token belongs to: first, second, or answer."""
+    """Add a learned embedding that says which number a token belongs to: first, second, or answer; in running totals,
+    also a part or a total."""
     through_point: bool = False
     """Let abacus and coupled ids count on across a number's point, so that decimals and the digits of the integer part
     have different ids. Needs format.reverse=total and pad=all, which give the same place the same id in all three
@@ -156,7 +157,8 @@ class PretrainingDataConfig(Section):
     """notation: the answer alone follows the question (lab/text/notation.py). rule_following: the execution of the
     task's rule comes before the answer (lab/text/rule_notation.py); format.reverse is then none or integer, and other
     keys of format and tokenizer have no effect. running_totals: partial products and totals come before the answer
-    (lab/text/running_totals.py), all with the ones digit first; format and tokenizer have no effect."""
+    (lab/text/running_totals.py), all with the ones digit first, as format.reverse=integer should say; other keys of
+    format and tokenizer have no effect."""
     rules: RulesConfig = RulesConfig()
     """With style=rule_following: which rules are followed, and in what detail."""
     rule_shown: bool = False
@@ -191,8 +193,11 @@ class PretrainingDataConfig(Section):
     def _operands_of_sums(self) -> Self:
         if not 2 <= self.operands[0] <= self.operands[1]:
             raise ValueError(f"operands={list(self.operands)} should be [fewest, most], from 2 up")
-        if (SUM.key in [task.key for task in chosen(self.tasks)]) > (self.style == "running_totals"):
+        sums = SUM in chosen(self.tasks)
+        if sums and self.style != "running_totals":
             raise ValueError(f"{SUM.key} needs style=running_totals")
+        if not sums and self.operands != type(self).model_fields["operands"].default:
+            raise ValueError(f"operands needs {SUM.key} among data.tasks")
         return self
 
     @model_validator(mode="after")
@@ -311,8 +316,10 @@ class PretrainConfig(RunConfig):
             )
         kind = self.model.positions.kind
         totals = self.data.style == "running_totals"
-        if kind == "grid" and (not totals or self.data.packing > 1):
-            raise ValueError("model.positions.kind=grid needs data.style=running_totals and data.packing=1")
+        if kind == "grid" and not totals:
+            raise ValueError("model.positions.kind=grid needs data.style=running_totals")
+        if totals and self.data.packing > 1:
+            raise ValueError("data.style=running_totals needs data.packing=1")
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
         if self.model.positions.through_point:

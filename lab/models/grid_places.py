@@ -1,7 +1,7 @@
 """Position ids in two directions: the row of a number in a written calculation, and the place of a digit in the number.
 
-The numbers of running totals (lab/text/running_totals.py) stand in rows below each other. Row k holds what step k reads
-and writes: digit k of the second factor or term k of a sum, a part, and a total.
+The numbers of running totals (lab/text/running_totals.py) are arranged in rows, one below the other. Step k has row id
+k + 1: its digit of the second factor or its term, its part and its total.
 
     tokens   <begin>  7  4 <multiply_hard_integer>  3  2  = part  1  4  1 total  1  4  1 part  4  9  0 total  8  0  1
     row            *  *  *                       *  2  3  1    2  2  2  2     2  2  2  2    3  3  3  3     3  3  3  3
@@ -11,15 +11,14 @@ and writes: digit k of the second factor or term k of a sum, a part, and a total
     row            *              2  2  2  2              3  3  3              4  4  1     2  2  2  2     3  3  3  3
     place          *              *  2  3  4              *  2  3              *  2  1     1  2  3  4     1  2  3  4
 
-A token marked * is everywhere in that direction: it is at distance 0 from each token that looks at it. So each row of a
-product has all of the first factor nearby, digit by digit, and one digit of the second factor. A token that is
-everywhere itself sees only tokens that are everywhere, too. Distances then obey the triangle inequality, and with a
-window, what a layer computes does not depend on how many rows and places there are.
+* means everywhere: in that direction, the token is at distance 0 from every token that looks at it, so each row of a
+product sees the whole first factor and its own digit of the second. In that direction, the token itself is at distance
+0 from other such tokens alone, and very far from all others. This keeps the triangle inequality true, so that
+window x layers bounds what a token depends on, however many rows and places there are.
 
-The answer of a product runs along two sides of the table: digit k stands in row k, at the ones digit of that row's
-total, and after the last row at the further digits of the last total.
+The answer of a product follows two sides of the table: down the ones digits of the totals, then along the last total.
 
-An id holds both numbers: row x the number of ids + place, with 0 for everywhere.
+An id holds both numbers: row x 65,536 + place, with 0 for everywhere.
 
 Shapes: B rows of a batch, T tokens, Q queries, K keys, V words.
 """
@@ -30,21 +29,23 @@ from typing import Self
 
 import torch
 
-from lab.errors import ModelError
 from lab.numbers.tasks import SUM
 from lab.text.notation import EQUALS
 from lab.text.running_totals import PART, RESULT, TOTAL
 
 EVERYWHERE = 0
 _FIRST_ROW, _FIRST_PLACE = 2, 2
+"""Those of the first step and of the ones digit. 1 is the row of "=" and of "answer", and the place of other signs."""
+_ROW = 2**16
+"""The difference between the ids of two rows: more than a number has places."""
 _UNSEEN = 1_000_000
-"""The distance to keys that are somewhere from a query that is everywhere."""
+"""The distance from a query that is everywhere to a key that is not."""
 SEGMENTS = 6
 
 
 @dataclass(frozen=True)
 class GridFacts:
-    """The ids of the words that structure running totals; -1 for words that a vocabulary lacks."""
+    """The ids of the words that structure running totals; -1 for the operator of sums if a vocabulary lacks it."""
 
     equals: int
     plus: int
@@ -57,29 +58,28 @@ class GridFacts:
     @classmethod
     def of(cls, vocabulary: Sequence[str], digits_V: torch.Tensor) -> Self | None:
         """The facts of a vocabulary; None if it has no running totals."""
-        if TOTAL not in vocabulary:
+        if not {PART, TOTAL, RESULT} <= set(vocabulary):  # rules may have a variable of one of these names
             return None
         ids = {word: i for i, word in enumerate(vocabulary)}
         words = (EQUALS, f"<{SUM.key}>", PART, TOTAL, RESULT)
         return cls(*(ids.get(word, -1) for word in words), digits_V=digits_V)
 
 
-def grid_ids(ids_BT: torch.Tensor, facts: GridFacts, run_BT: torch.Tensor, largest: int) -> torch.Tensor:
+def grid_ids(ids_BT: torch.Tensor, facts: GridFacts, run_BT: torch.Tensor) -> torch.Tensor:
     """The ids (B, T) of tokens.
 
     Args:
         ids_BT: token ids; a row has one problem.
         facts: the facts of the vocabulary.
         run_BT: how many digits of its number stand before each token.
-        largest: the number of ids in each direction.
     """
     is_digit_BT = facts.digits_V.to(ids_BT.device)[ids_BT] > 0
     terms_BT, totals_BT = (ids_BT == facts.plus).cumsum(-1), (ids_BT == facts.total).cumsum(-1)
     equals_BT, parts_BT, result_BT = ((ids_BT == word).cumsum(-1) for word in (facts.equals, facts.part, facts.result))
     place_BT = torch.where(is_digit_BT, _FIRST_PLACE + run_BT, 1)
 
-    # the question: terms in rows of their own, or a first factor that is in every row and a second that is in each
-    # place; the first factor comes before any operator
+    # the question: each term of a sum has its own row; a first factor is in every row, a second factor at every place;
+    # the first factor comes before any operator
     after_operator_BT = _after_first_sign(ids_BT, facts, is_digit_BT)
     is_term_BT = terms_BT > 0
     is_second_BT = ~is_term_BT & after_operator_BT
@@ -97,12 +97,17 @@ def grid_ids(ids_BT: torch.Tensor, facts: GridFacts, run_BT: torch.Tensor, large
 
     asks_BT = equals_BT == 0
     row_BT, place_BT = torch.where(asks_BT, asked_row_BT, row_BT), torch.where(asks_BT, asked_place_BT, place_BT)
-    return row_BT.clamp(max=largest - 1) * largest + place_BT.clamp(max=largest - 1)
+    return row_BT * _ROW + place_BT
+
+
+def rows_and_places(positions: torch.Tensor) -> torch.Tensor:
+    """The row of each id and then its place, in a new first dimension of size 2."""
+    return torch.stack([positions // _ROW, positions % _ROW])
 
 
 def grid_segments(ids_BT: torch.Tensor, facts: GridFacts) -> torch.Tensor:
     """What kind of number each token belongs to, (B, T): 1 a first factor or a term, 2 a second factor, 3 a part, 4 a
-    total, 5 an answer; 0 before the first number."""
+    total, 5 an answer; 0 before the first number. <end> belongs to the number before it."""
     is_digit_BT = facts.digits_V.to(ids_BT.device)[ids_BT] > 0
     started_BT = (is_digit_BT | (ids_BT == facts.plus)).cumsum(-1) > 0
     second_BT = _after_first_sign(ids_BT, facts, is_digit_BT) & ((ids_BT == facts.plus).cumsum(-1) == 0)
@@ -112,27 +117,14 @@ def grid_segments(ids_BT: torch.Tensor, facts: GridFacts) -> torch.Tensor:
     return torch.where(results_BT > 0, 5, kind_BT)
 
 
-def ahead(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, largest: int) -> torch.Tensor:
+def ahead(positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
     """How far each key is ahead of each query in each direction, (2, B, Q, K): rows, then places.
 
     0 for a key that is everywhere; very far for other keys of a query that is everywhere.
     """
-    directions = []
-    for part in (torch.floor_divide, torch.remainder):
-        queries_BQ1, keys_B1K = part(positions_BQ, largest)[:, :, None], part(positions_BK, largest)[:, None]
-        steps_BQK = torch.where(queries_BQ1 == EVERYWHERE, _UNSEEN, keys_B1K - queries_BQ1)
-        directions.append(torch.where(keys_B1K == EVERYWHERE, 0, steps_BQK))
-    return torch.stack(directions)
-
-
-def check_room(digits: int, rows: int, largest: int) -> None:
-    """Raises ModelError if numbers of `digits` digits in `rows` rows need more than `largest` ids."""
-    needed = max(digits + _FIRST_PLACE, rows + _FIRST_ROW)
-    if needed > largest:
-        raise ModelError(
-            f"{rows} rows of up to {digits} digits do not fit into {largest} ids in each direction: "
-            f"model.positions.largest should be at least {needed}"
-        )
+    queries_2BQ1, keys_2B1K = rows_and_places(positions_BQ)[..., None], rows_and_places(positions_BK)[:, :, None]
+    steps_2BQK = torch.where(queries_2BQ1 == EVERYWHERE, _UNSEEN, keys_2B1K - queries_2BQ1)
+    return torch.where(keys_2B1K == EVERYWHERE, 0, steps_2BQK)
 
 
 def _after_first_sign(ids_BT: torch.Tensor, facts: GridFacts, is_digit_BT: torch.Tensor) -> torch.Tensor:

@@ -18,8 +18,8 @@ wrong on short numbers. `far_at_most` bounds how much all far keys together weig
 
 The biases depend on |i - j| (FIRE's also on i), and relative keys on i - j, so ids need not grow along the row, and
 coupled ids do not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of
-ids. For other ids it is None. Grid ids have two directions (`grid_places`), with `grid` ids in each: their distance is
-the larger one of the two, and relative keys have a vector for the steps in each direction.
+ids. For other ids it is None. Grid ids have two directions (`grid_places`): their distance is the larger one of the
+two, and relative keys have a vector for the steps in each direction.
 
 Shapes: B rows (or 1 for all), Q queries, K keys, T tokens, H heads, D width of a head or of the model.
 """
@@ -79,7 +79,7 @@ class LocalityBias(nn.Module):
         free: Sequence[bool] = (),
         far_copies: float = 1,
         far_at_most: int = 0,
-        grid: int | None = None,
+        grid: bool = False,
     ) -> None:
         """
         Args:
@@ -89,7 +89,7 @@ class LocalityBias(nn.Module):
             free: for each head, whether only its slope applies to it, and not the window and the rules for far keys.
             far_copies: during training, each far key counts as this many keys.
             far_at_most: all far keys of a query together count as at most this many keys; 0 for no bound.
-            grid: the number of ids in each direction, if there are two.
+            grid: whether ids have two directions.
         """
         super().__init__()
         self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
@@ -132,10 +132,10 @@ class RelativeKeys(nn.Module):
 
     reach = FAR
 
-    def __init__(self, layers: int, heads: int, width: int, circle: int | None = None, grid: int | None = None) -> None:
+    def __init__(self, layers: int, heads: int, width: int, circle: int | None = None, grid: bool = False) -> None:
         super().__init__()
         self.circle, self.grid = circle, grid
-        directions = 1 if grid is None else 2
+        directions = 2 if grid else 1
         self.keys = nn.Parameter(torch.empty(layers, heads, directions * (2 * self.reach + 1), width))
         self.reset()
 
@@ -145,8 +145,8 @@ class RelativeKeys(nn.Module):
     def forward(self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
         """The distance of each pair as a one-hot vector, (B, Q, K, C); with two directions, one such vector after the
         other."""
-        if self.grid is not None:
-            rows_BQK, places_BQK = grid_places.ahead(positions_BQ, positions_BK, self.grid)
+        if self.grid:
+            rows_BQK, places_BQK = grid_places.ahead(positions_BQ, positions_BK)
             return torch.cat([self._one_hot(rows_BQK), self._one_hot(places_BQK)], -1)
         ahead_BQK = positions_BK[:, None] - positions_BQ[:, :, None]
         if self.circle is not None:
@@ -244,10 +244,10 @@ def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None, circle
 
 
 def distances(
-    positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None, grid: int | None = None
+    positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None, grid: bool = False
 ) -> torch.Tensor:
     """|i - j|, the shorter way round the circle, or the larger distance of two directions; (B, Q, K)."""
-    if grid is not None:
-        return grid_places.ahead(positions_BQ, positions_BK, grid).abs().amax(0)
+    if grid:
+        return grid_places.ahead(positions_BQ, positions_BK).abs().amax(0)
     straight_BQK = (positions_BQ[:, :, None] - positions_BK[:, None]).abs()
     return straight_BQK if circle is None else torch.minimum(straight_BQK, circle - straight_BQK)

@@ -144,7 +144,7 @@ def position_ids(
         case "coupled":
             return coupled(ids_BT, facts, largest, drawn_BN)
         case "grid":
-            return grid_ids(ids_BT, _grid(facts), _written_before(ids_BT, facts), largest)
+            return grid_ids(ids_BT, _grid(facts), _written_before(ids_BT, facts))
 
 
 def draw(

@@ -66,9 +66,9 @@ class NumberLlamaConfig(LlamaConfig):
         return self.largest if self.position_kind == "coupled" else None
 
     @property
-    def grid(self) -> int | None:
-        """The number of ids in each of the two directions of grid ids; None for other ids."""
-        return self.largest if self.position_kind == "grid" else None
+    def grid(self) -> bool:
+        """Whether ids have two directions."""
+        return self.position_kind == "grid"
 
 
 class RowIds(NamedTuple):
@@ -321,6 +321,8 @@ class NumberLlama(LlamaForCausalLM):
 
         Raises ModelError for an encoding without this bound.
         """
+        if self.config.grid:
+            raise ModelError("far_at_most is for ids in one direction, not for positions.kind=grid")
         if self.config.encoding not in LOCAL_ENCODINGS:
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
         self.config.far_at_most = at_most

@@ -26,7 +26,7 @@ class Integers:
     @classmethod
     def parse(cls, text: str) -> "Integers":
         """Reads the numbers; spaces around "+" are allowed. Raises ValueError if `text` is not of this form."""
-        packed = "".join(text.split())
+        packed = re.sub(r"\s*\+\s*", "+", text.strip())
         if not cls.pattern.fullmatch(packed):
             raise ValueError(f"{text!r} is not of the form 12+345+6 ({cls.name})")
         return cls(tuple(map(int, packed.split("+"))))

@@ -18,9 +18,10 @@ SHORT_LENGTH = 3
 
 
 def unordered(a: str, b: str | None) -> tuple[str, str]:
-    """The operands in a fixed order; two problems of a task are the same if these agree."""
+    """The operands in a fixed order, and so are the terms of 12+3+45; two problems of a task are the same if these
+    agree."""
     if b is None:
-        return a, ""
+        return "+".join(sorted(a.split("+"))), ""
     return (a, b) if a <= b else (b, a)
 
 

@@ -87,8 +87,8 @@ def short_either(a: Number, b: Number, word: int) -> Operands:
 
 @functools.cache
 def several(fewest: int, most: int) -> Prepare:
-    """sum of integers: from `fewest` to `most` terms. One of them is the longer number of the raw pair; each other term
-    has from one to as many digits."""
+    """sum of integers: from `fewest` to `most` terms. One is the longer number of the raw pair; the others have between
+    one digit and as many as it has."""
 
     def prepare(a: Integer, b: Integer, word: int) -> Operands:
         digits, generator = length(a), philox("terms", a, b, word)
@@ -339,7 +339,7 @@ TASKS: dict[str, Task] = {task.key: task for task in _ROWS}
 SUM = Task("sum", cast(Representation, Integers), several(2, 10), lambda a, _: a.sum(), Integer, HARD)
 """The sum of several integers. It is no task of the paper's: only models from scratch are trained on it."""
 KNOWN: dict[str, Task] = {**TASKS, SUM.key: SUM}
-"""All tasks by name."""
+"""The 53 tasks and the sum of several integers, by name."""
 
 
 def task(key: str, among: Mapping[str, Task] = TASKS) -> Task:
@@ -348,5 +348,7 @@ def task(key: str, among: Mapping[str, Task] = TASKS) -> Task:
         return among[key]
     from difflib import get_close_matches
 
+    if key in KNOWN:
+        raise TaskError(f"{key}: only models from scratch have this task (lab pretrain)")
     near = get_close_matches(key, among, n=3, cutoff=0.5) or sorted(among)
     raise TaskError(f"no task {key!r}; did you mean {', '.join(near)}?")

@@ -15,7 +15,7 @@ from lab.benchmarks.nupa.tables import RANGES
 from lab.benchmarks.results import VERSION
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
-from lab.numbers.tasks import TASKS
+from lab.numbers.tasks import KNOWN
 from lab.site.gather import Record
 from lab.text.answers import READINGS
 
@@ -47,7 +47,7 @@ def task_rows() -> list[dict[str, Any]]:
             "representation": task.representation.name,
             "ranges": {name: [span[0], span[-1]] for name, span in task.difficulty.ranges.items()},
         }
-        for task in TASKS.values()
+        for task in KNOWN.values()
     ]
     return rows + [{"key": key, "name": name, "representation": "integer", "ranges": {}} for key, name in SUMS.items()]
 

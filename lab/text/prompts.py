@@ -6,6 +6,7 @@ hints without the space. The instruction of min is spelled as in the paper.
 
 import re
 
+from lab.errors import TaskError
 from lab.numbers.sampling import Problem, posed
 from lab.numbers.tasks import TASKS, Task
 
@@ -63,7 +64,10 @@ def prompt(problem: Problem) -> str:
 
 
 def around_operands(problem: Problem) -> tuple[str, str, str]:
-    """The text before the first number, between the two numbers, and after the second."""
+    """The text before the first number, between the two numbers, and after the second. Raises TaskError for a task that
+    NUPA does not have."""
+    if problem[:2] not in _PIECES:
+        raise TaskError(f"{problem.task}_{problem.representation}: only models from scratch have this task")
     return _PIECES[problem[:2]]
 
 

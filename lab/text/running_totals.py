@@ -2,17 +2,17 @@
 
     <begin> 7 4 <multiply_hard_integer> 3 2 = part 1 4 1 total 1 4 1 part 4 9 0 total 8 0 1 answer 1 8 0 1 <end>
 
-This is 47 x 23 = 1081. All numbers are written with the ones digit first. For each digit of the second factor, from the
-ones digit on, `part` is the first factor times this digit. `total` is the part plus the previous total without its ones
-digit: 47 x 3 = 141; 47 x 2 = 94, and 94 + 14 = 108. So the ones digits of the totals, and all of the last total, make
-the answer. Parts and totals have one digit more than the first factor.
+This is 47 x 23 = 1081. All numbers are written with the ones digit first. For each digit of the second factor, starting
+with the ones digit, `part` is the first factor times that digit. `total` is this part plus the previous total with its
+ones digit dropped: 47 x 3 = 141; 47 x 2 = 94, and 94 + 14 = 108. The ones digit of each total, followed by the other
+digits of the last one, make up the answer. Parts and totals have one digit more than the first factor.
 
     <begin> <sum_integers> 5 2 1 <sum_integers> 7 9 <sum_integers> 3 = total 5 2 1 total 2 2 2 total 5 2 2 <end>
 
 This is 125 + 97 + 3 = 225. Each total adds one term to the previous one; the last total is the answer.
 
-Such scratchpads are those of Nye et al. 2021 (arXiv 2112.00114); Cho et al. 2024 (arXiv 2410.15787) train on products
-and sums with position ids for both rows and places. Here, lab/models/grid_places.py gives these ids.
+The scratchpads follow Nye et al. 2021 (arXiv 2112.00114). Cho et al. 2024 (arXiv 2410.15787) trained on such products
+and sums with position ids for rows and places; here, lab/models/grid_places.py computes these ids.
 """
 
 from collections.abc import Sequence
@@ -69,10 +69,13 @@ class RunningTotals:
         return _product(problem.a, problem.b or "", problem.answer)
 
     def read(self, words: Sequence[str], representation: Representation) -> str | None:
-        """The number after the last word that is no digit, without leading zeros; None if there is no such number."""
+        """The number after the last word that is no digit, without leading zeros.
+
+        None if there is none, or if that word is not `answer`, or `total` in a sum.
+        """
         signs = [place for place, word in enumerate(words) if word not in DIGITS]
         number = "".join(reversed(words[signs[-1] + 1 :])) if signs else ""
-        if not number or words[signs[-1]] not in (TOTAL, RESULT):
+        if not number or words[signs[-1]] != (RESULT if PART in words else TOTAL):
             return None
         return number.lstrip("0") or "0"
 

@@ -3,18 +3,22 @@
 import pytest
 import torch
 
+from lab.config.notation import FormatConfig
 from lab.config.pretraining import PositionsConfig, ScratchConfig
+from lab.config.schema import RulesConfig
 from lab.errors import ModelError
-from lab.models import scratch
-from lab.models.grid_places import ahead, check_room
+from lab.models import grid_places, scratch
+from lab.models.grid_places import ahead
 from lab.models.position_encodings import distances
 from lab.models.position_ids import TokenFacts, position_ids, segments
+from lab.numbers.sampling import Cell
 from lab.numbers.tasks import SUM, TASKS
+from lab.text.rule_notation import RuleNotation
 from lab.text.running_totals import RunningTotals
 
 NOTATION = RunningTotals([TASKS["multiply_hard_integer"], SUM])
 FACTS = TokenFacts.of(NOTATION.vocabulary)
-IDS = 64
+ROW = 2**16
 PRODUCT = "<begin> 7 4 <multiply_hard_integer> 3 2 = part 1 4 1 total 1 4 1 part 4 9 0 total 8 0 1 answer 1 8 0 1 <end>"
 LONG_SUM = (
     "<begin> <sum_integers> 5 2 1 <sum_integers> 7 9 <sum_integers> 3 = total 5 2 1 total 2 2 2 total 5 2 2 <end>"
@@ -27,8 +31,8 @@ def encoded(text: str) -> torch.Tensor:
 
 
 def rows_and_places(text: str) -> tuple[list[int], list[int]]:
-    ids = position_ids("grid", IDS, encoded(text), FACTS)[0]
-    return (ids // IDS).tolist(), (ids % IDS).tolist()
+    rows, places = grid_places.rows_and_places(position_ids("grid", 9, encoded(text), FACTS)[0])
+    return rows.tolist(), places.tolist()
 
 
 def test_the_rows_of_a_product_are_its_steps_and_its_answer_runs_along_the_sides_of_the_table():
@@ -69,31 +73,31 @@ def test_segments_tell_the_kinds_of_numbers_apart():
 @pytest.mark.parametrize("text", [PRODUCT, LONG_SUM])
 def test_ids_and_segments_do_not_depend_on_later_words_or_on_padding(text):
     ids = encoded(text)
-    whole, kinds = position_ids("grid", IDS, ids, FACTS), segments(ids, FACTS)
+    whole, kinds = position_ids("grid", 9, ids, FACTS), segments(ids, FACTS)
     for end in range(1, ids.shape[1]):
-        assert torch.equal(position_ids("grid", IDS, ids[:, :end], FACTS), whole[:, :end])
+        assert torch.equal(position_ids("grid", 9, ids[:, :end], FACTS), whole[:, :end])
         assert torch.equal(segments(ids[:, :end], FACTS), kinds[:, :end])
     padded = torch.cat([torch.full((1, 3), FACTS.pad), ids], 1)
-    assert torch.equal(position_ids("grid", IDS, padded, FACTS)[:, 3:], whole)
+    assert torch.equal(position_ids("grid", 9, padded, FACTS)[:, 3:], whole)
     assert torch.equal(segments(padded, FACTS)[:, 3:], kinds)
 
 
 def test_a_key_that_is_everywhere_is_at_distance_zero_and_a_query_that_is_everywhere_sees_only_such_keys():
-    at = {"begin": 0, "a": 0 * IDS + 3, "b": 2 * IDS, "part": 2 * IDS + 3, "total": 4 * IDS + 2}
+    at = {"begin": 0, "a": 0 * ROW + 3, "b": 2 * ROW, "part": 2 * ROW + 3, "total": 4 * ROW + 2}
     ids = torch.tensor([[*at.values()]])
-    between = dict(zip(at, distances(ids, ids, None, IDS)[0], strict=True))
+    between = dict(zip(at, distances(ids, ids, None, True)[0], strict=True))
     seen = {name: [key for key, far in zip(at, row, strict=True) if far <= 2] for name, row in between.items()}
     assert seen["part"] == ["begin", "a", "b", "part", "total"]
     assert seen["total"] == ["begin", "a", "b", "part", "total"]
     assert seen["a"] == ["begin", "a"]
     assert seen["b"] == ["begin", "b"]
     assert seen["begin"] == ["begin"]
-    assert ahead(ids, ids, IDS)[:, 0, 3].tolist() == [[0, 0, 0, 0, 2], [0, 0, 0, 0, -1]]
+    assert ahead(ids, ids)[:, 0, 3].tolist() == [[0, 0, 0, 0, 2], [0, 0, 0, 0, -1]]
 
 
 def test_distances_obey_the_triangle_inequality_so_that_a_window_bounds_what_layers_see_together():
-    ids = torch.tensor([[row * IDS + place for row in range(4) for place in range(4)]])
-    between = distances(ids, ids, None, IDS)[0]
+    ids = torch.tensor([[row * ROW + place for row in range(4) for place in range(4)]])
+    between = distances(ids, ids, None, True)[0]
     assert torch.all(between[:, None] <= between[:, :, None] + between[None])
 
 
@@ -114,10 +118,19 @@ def test_with_a_window_a_layer_stack_does_not_see_a_far_row():
     assert not changed[totals[3] :].any()
 
 
-def test_too_many_rows_or_places_and_a_vocabulary_without_totals_are_refused_in_one_line():
-    check_room(60, 10, IDS)
-    for digits, rows in ((63, 10), (10, 63)):
-        with pytest.raises(ModelError, match="largest should be at least 65"):
-            check_room(digits, rows, IDS)
+def test_a_vocabulary_without_totals_is_refused_in_one_line():
     with pytest.raises(ModelError, match=r"needs data\.style=running_totals"):
-        position_ids("grid", IDS, torch.tensor([[1]]), TokenFacts.of(["<pad>", "<begin>", "<end>", "=", "1"]))
+        position_ids("grid", 9, torch.tensor([[1]]), TokenFacts.of(["<pad>", "<begin>", "<end>", "=", "1"]))
+
+
+def test_rules_that_have_a_variable_named_total_are_not_taken_for_running_totals():
+    rules = RuleNotation(RulesConfig(unit=1), FormatConfig(reverse="integer"), [Cell(TASKS["add_integer"], 3)], False)
+    assert "total" in rules.vocabulary
+    assert TokenFacts.of(rules.vocabulary).grid is None
+
+
+def test_rows_and_places_do_not_run_into_each_other_in_long_numbers():
+    digits = " ".join("1" * 3000)
+    rows, places = rows_and_places(f"<begin> <sum_integers> {digits} <sum_integers> {digits} = total {digits}")
+    assert max(places) == 3001
+    assert set(rows) == {0, 1, 2, 3}

@@ -112,3 +112,10 @@ def test_models_that_write_running_totals_are_right_at_twice_the_digits_and_rows
 ):
     model = lab.load(f"zoo/{name}")
     assert model.ask(question) == answer
+
+
+def test_a_model_of_running_totals_has_ids_for_any_number_of_digits_and_no_task_of_nupa(tmp_path, capsys):
+    assert lab.load("zoo/long-sums").ask("9" * 260 + "+1") == str(10**260)
+    with pytest.raises(SystemExit):
+        evaluate(["nupa_smollm2", "engine.model.name=zoo/long-sums", f"output={tmp_path}", "name=sums"])
+    assert "this model knows no task of NUPA" in capsys.readouterr().err

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from lab.errors import TaskError
 from lab.numbers.representations import Float, Integer
 from lab.numbers.sampling import Cell, Problem, block
-from lab.numbers.tasks import EASY, HARD, TASKS, task
+from lab.numbers.several import Integers
+from lab.numbers.splits import split_of, unordered
+from lab.numbers.tasks import EASY, HARD, SUM, TASKS, task
 from lab.text.prompts import prompt
 
 GOLDEN = [json.loads(line) for line in (Path(__file__).parents[1] / "golden" / "nupa_examples.jsonl").open()]
@@ -167,3 +169,17 @@ def test_a_number_that_fits_no_representation_is_refused():
         TASKS["to_float_fraction"].solve(TASKS["to_float_fraction"].representation.parse("1/3"), None)
     with pytest.raises(ValueError, match="below 1"):
         TASKS["to_scient_float"].solve(Float.parse("0.5"), None)
+
+
+def test_the_sum_of_several_integers_is_no_task_of_nupa_and_its_terms_have_no_order():
+    with pytest.raises(TaskError, match="only models from scratch have this task"):
+        task("sum_integers")
+    asked = block(Cell(SUM, 3), "train", 0, 0)[0]
+    with pytest.raises(TaskError, match="sum_integers: only models from scratch"):
+        prompt(asked)
+    turned = "+".join(reversed(asked.a.split("+")))
+    assert split_of("integers", turned, None, 3, SUM.tested_lengths) == "train"
+    assert unordered("45+3+12", None) == unordered("12+3+45", None)
+    with pytest.raises(ValueError, match=r"not of the form 12\+345\+6"):
+        Integers.parse("1 2+3")
+    assert Integers.parse("12 + 3").sum() == Integer(15)

@@ -17,7 +17,7 @@ from lab.drawing.tables import Table, number, percent
 from lab.errors import RunError
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_ratio, wilson
-from lab.numbers.tasks import EASY, TASKS
+from lab.numbers.tasks import EASY, KNOWN
 from lab.runs import Run
 
 GROUPS = ("trained lengths", "beyond")
@@ -76,6 +76,8 @@ def _of_run(path: Path) -> list[Way]:
 
 def _detail(config: Mapping[str, Any], variant: str) -> str:
     asked = config.get("benchmark") or config.get("data") or {}
+    if asked.get("style") == "running_totals":
+        return "running totals"
     followed = "rule_following" in (asked.get("setting"), asked.get("style")) or variant.startswith("rule following")
     rules = asked.get("rules") or config.get("rules") or {}
     return rules.get("detail", "full") if followed else "direct"
@@ -107,7 +109,7 @@ def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str
 
 
 def _group(way: Way, sample: Sample) -> str:
-    task = TASKS[sample.task]
+    task = KNOWN[sample.task]
     bounds = way.trained.get("easy" if task.difficulty is EASY else "hard")
     inside = bounds and bounds[0] <= sample.length <= bounds[1]
     return GROUPS[0] if inside else GROUPS[1] if bounds else "all lengths"
@@ -135,7 +137,7 @@ def points(found: Sequence[Way]) -> list[Point]:
             for task in (ALL_TASKS, sample.task):
                 groups.setdefault((task, _group(way, sample)), []).append(sample)
         rows += [_point(task, group, way, samples) for (task, group), samples in groups.items()]
-    tasks = [ALL_TASKS, *TASKS]
+    tasks = [ALL_TASKS, *KNOWN]
     return sorted(rows, key=lambda row: (tasks.index(row.task), row.lengths != GROUPS[0]))
 
 

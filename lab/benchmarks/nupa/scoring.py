@@ -16,6 +16,7 @@ from lab.errors import TaskError
 from lab.inference.engine import Completion, Engine, Request
 from lab.numbers.metrics import score
 from lab.numbers.sampling import Problem, task_of
+from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import classify
 from lab.text import formats
 from lab.text.answers import READINGS
@@ -62,7 +63,9 @@ class Nupa(Benchmark[Problem]):
 
         Raises TaskError if the notation cannot write one of the tasks, or if the config asks in another setting.
         """
-        known = [task.key for task in notation.tasks]
+        known = [task.key for task in notation.tasks if task.key in TASKS]
+        if not known:
+            raise TaskError("this model knows no task of NUPA: use lab ask, or lab.evaluate in Python")
         if {task.key for task in chosen(config.tasks)} - {*known}:
             raise TaskError(f"this model knows only {', '.join(known)}: use benchmark.tasks=[{','.join(known)}]")
         if config.setting != "base" or config.shots:
