@@ -4,7 +4,8 @@ With `model.window`, a token sees at each layer only the tokens whose position i
 What the last layer computes for a token therefore depends only on tokens within a distance of window x layers. All
 other tokens can be dropped before the token is computed, and the logits stay those of the whole row. In a trace whose
 lines have the ids of their places (lab/models/trace_places.py), the tokens that remain are the few lines around the
-current one and the digits of the operands at these places.
+current one and the digits of the operands at these places; in running totals (lab/models/grid_places.py), a few rows
+and places.
 
 There is no cache: for each new token, the tokens that are still seen are read again. `read` counts them.
 
