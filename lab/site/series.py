@@ -15,7 +15,7 @@ from lab.benchmarks.nupa.tables import RANGES
 from lab.benchmarks.results import VERSION
 from lab.errors import RunError
 from lab.numbers.metrics import METRICS
-from lab.numbers.tasks import KNOWN
+from lab.numbers.tasks import SUM, TASKS
 from lab.site.gather import Record
 from lab.text.answers import READINGS
 
@@ -47,9 +47,10 @@ def task_rows() -> list[dict[str, Any]]:
             "representation": task.representation.name,
             "ranges": {name: [span[0], span[-1]] for name, span in task.difficulty.ranges.items()},
         }
-        for task in KNOWN.values()
+        for task in TASKS.values()
     ]
-    return rows + [{"key": key, "name": name, "representation": "integer", "ranges": {}} for key, name in SUMS.items()]
+    others = {**SUMS, SUM.key: "sum of integers"}
+    return rows + [{"key": key, "name": name, "representation": "integer", "ranges": {}} for key, name in others.items()]
 
 
 def of_record(record: Record) -> list[Series]:
