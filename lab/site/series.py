@@ -50,7 +50,9 @@ def task_rows() -> list[dict[str, Any]]:
         for task in TASKS.values()
     ]
     others = {**SUMS, SUM.key: "sum of integers"}
-    return rows + [{"key": key, "name": name, "representation": "integer", "ranges": {}} for key, name in others.items()]
+    return rows + [
+        {"key": key, "name": name, "representation": "integer", "ranges": {}} for key, name in others.items()
+    ]
 
 
 def of_record(record: Record) -> list[Series]:
