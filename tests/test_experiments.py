@@ -1,6 +1,7 @@
 import ast
 import importlib.util
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -235,3 +236,18 @@ def test_rules_that_are_held_out_are_one_edited_line_from_a_trained_one_and_no_t
             assert right not in {unseen_rules.answered(known, item.a, item.b) for known in seen}
             assert {*item.prompt(), *item.completion()} <= words
             assert item.completion()[-1 - len(right) : -1] == [*right[::-1]]
+
+
+def test_running_totals_are_checked_by_stratum_and_size_and_what_was_measured_is_kept(tmp_path, capsys):
+    run = tmp_path / "sums"
+    shutil.copytree(ROOT / "checkpoints" / "zoo" / "long-sums", run)
+    main = script("long_arithmetic").main
+    main([str(run), "sizes=6,3", "problems=1,2", f"output={tmp_path}", "name=sums"])
+    table = (tmp_path / "results" / "sums.md").read_text()
+    assert "| digits | 3 x 3 | 6 x 6 |" in table
+    assert "| all | 100.0 (72.2-100.0) | 100.0 (56.6-100.0) |" in table
+    assert (tmp_path / "results" / "sums.png").stat().st_size > 5_000
+    assert json.loads((run / "long_arithmetic.json").read_text())["mostly nines, 6, 1 problems"] == 1
+    with pytest.raises(SystemExit):
+        main([str(run), "sizes=3,6", "problems=1", f"output={tmp_path}"])
+    assert "2 sizes, but 1 numbers of problems" in capsys.readouterr().err
