@@ -32,7 +32,7 @@ from lab.config.pretraining import PretrainConfig
 from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.models import pretrained, scratch
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 from lab.numbers.statistics import Estimate, wilson
 from lab.progress import quiet_libraries
 from lab.text.notation import BEGIN, END, EQUALS, PAD

@@ -109,7 +109,7 @@ _THEN = {
     "merged": 'lab ask {folder} "12 + 34"; vllm serve {folder}; transformers opens it with from_pretrained("{folder}")',
     "gguf": "llama-cli -m {folder}/*.gguf",
     "adapter": 'lab ask {folder} "12 + 34"',
-    "scratch": "lab ask {folder}; lab probe probe_scratch subject={folder}",
+    "scratch": "lab ask {folder}",
     "adder": 'lab ask {folder} "12 + 34"',
 }
 """What opens each form of a model."""

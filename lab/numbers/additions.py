@@ -16,8 +16,9 @@ from collections.abc import Callable
 import numpy as np
 
 from lab.errors import TaskError
+from lab.numbers.philox import philox
 from lab.numbers.representations import Float
-from lab.numbers.sampling import Problem, philox, task_of
+from lab.numbers.sampling import Problem, task_of
 from lab.numbers.splits import split_of
 
 _RATES = 2**16

@@ -17,7 +17,7 @@ import numpy as np
 
 from lab.errors import TaskError
 from lab.numbers.columns import Columns
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 
 _BLOCK = 512
 """Candidates drawn at a time."""

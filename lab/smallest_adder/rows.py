@@ -10,7 +10,7 @@ Shapes: B problems, D decimal places (10), T tokens of a row (34), A digits of a
 
 import numpy as np
 
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 
 PLACES = 10
 ANSWERS = 11

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

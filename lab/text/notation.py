@@ -22,8 +22,9 @@ from operator import add
 
 from lab.config.notation import FormatConfig, TokenizerConfig
 from lab.errors import TaskError
+from lab.numbers.philox import philox
 from lab.numbers.representations import Float, Fraction, Integer, Representation, Scientific, split_parts
-from lab.numbers.sampling import Problem, philox
+from lab.numbers.sampling import Problem
 from lab.numbers.tasks import Task
 from lab.text.digit_groups import groups, vocabulary
 

@@ -9,7 +9,8 @@ from typing import Literal
 
 import yaml
 
-from lab.numbers.sampling import Problem, philox
+from lab.numbers.philox import philox
+from lab.numbers.sampling import Problem
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
 from lab.text.wording import Wording

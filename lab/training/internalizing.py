@@ -12,7 +12,7 @@ import itertools
 import math
 
 from lab.config.pretraining import InternalizeConfig
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 
 _SHARPNESS = 4
 """The parameter lambda of removal smoothing in section 3 of the paper."""

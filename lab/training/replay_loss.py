@@ -14,7 +14,7 @@ import torch
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import ReplayConfig
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 from lab.text.examples import IGNORED
 from lab.training.documentation import TRAINING, documentation
 from lab.training.losses import AnswerLoss, divergence

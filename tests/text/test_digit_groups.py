@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 from lab.text.digit_groups import groups, vocabulary
 
 KINDS = ("aligned", "left", "mixed", "random")

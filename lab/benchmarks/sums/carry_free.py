@@ -19,7 +19,7 @@ from lab.benchmarks.sums.final_number import last_box
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import CarryFreeConfig
 from lab.inference.engine import Completion, Request
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 from lab.numbers.taxonomy import unit_step
 
 PROMPTS = {

@@ -20,7 +20,7 @@ from lab.benchmarks.sums.final_number import final_number, marked
 from lab.benchmarks.sums.scoring import as_integer, ask, counts, distinct, scored, summary
 from lab.config.evaluation import TwoIntegersConfig
 from lab.inference.engine import Completion, Request
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 from lab.numbers.taxonomy import INTEGER, TAGS
 
 SHORTEST, LONGEST = 2, 30

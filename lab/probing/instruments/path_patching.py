@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError
-from lab.numbers.sampling import philox
+from lab.numbers.philox import philox
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject, check_components
 from lab.probing.components import Component
