@@ -146,7 +146,7 @@ _PRODUCT = "multiply_easy_integer"
 
 class PretrainingDataConfig(Section):
     tasks: Annotated[TaskNames, AfterValidator(lambda names: known(names, KNOWN))] = Field(default=["add_integer"])
-    """TaskNames of tasks in lab/numbers/tasks.py, sum_integers among them, or "all"."""
+    """Names of tasks in lab/numbers/tasks.py, or "all" for the 53 of NUPA; sum_integers is one more."""
     lengths: tuple[int, int] = (1, 8)
     """The fewest and the most digits in training problems, both included."""
     factor_digits: int = Field(default=LONGEST_SHORT_FACTOR, ge=1, le=LONGEST_SHORT_FACTOR)

@@ -25,7 +25,7 @@ Shapes: B rows of a batch, T tokens, Q queries, K keys, V words.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 
@@ -73,29 +73,24 @@ def grid_ids(ids_BT: torch.Tensor, facts: GridFacts, run_BT: torch.Tensor) -> to
         facts: the facts of the vocabulary.
         run_BT: how many digits of its number stand before each token.
     """
-    is_digit_BT = facts.digits_V.to(ids_BT.device)[ids_BT] > 0
-    terms_BT, totals_BT = (ids_BT == facts.plus).cumsum(-1), (ids_BT == facts.total).cumsum(-1)
-    equals_BT, parts_BT, result_BT = ((ids_BT == word).cumsum(-1) for word in (facts.equals, facts.part, facts.result))
-    place_BT = torch.where(is_digit_BT, _FIRST_PLACE + run_BT, 1)
+    seen = _seen(ids_BT, facts)
+    place_BT = torch.where(seen.is_digit, _FIRST_PLACE + run_BT, 1)
 
-    # the question: each term of a sum has its own row; a first factor is in every row, a second factor at every place;
-    # the first factor comes before any operator
-    after_operator_BT = _after_first_sign(ids_BT, facts, is_digit_BT)
-    is_term_BT = terms_BT > 0
-    is_second_BT = ~is_term_BT & after_operator_BT
-    asked_row_BT = torch.where(is_term_BT, terms_BT + 1, torch.where(is_second_BT, _FIRST_ROW + run_BT, EVERYWHERE))
-    asked_place_BT = torch.where(is_digit_BT & ~is_second_BT, place_BT, EVERYWHERE)
-    asked_row_BT = torch.where(is_digit_BT | is_term_BT, asked_row_BT, EVERYWHERE)
+    # the question: each term of a sum has its own row; a first factor is in every row, a second factor at every place
+    is_term_BT, is_second_BT = seen.terms > 0, seen.is_second
+    asked_row_BT = torch.where(is_second_BT, _FIRST_ROW + run_BT, EVERYWHERE)
+    asked_row_BT = torch.where(is_term_BT, seen.terms + 1, torch.where(seen.is_digit, asked_row_BT, EVERYWHERE))
+    asked_place_BT = torch.where(seen.is_digit & ~is_second_BT, place_BT, EVERYWHERE)
 
     # the steps
-    row_BT = 1 + totals_BT + (parts_BT > totals_BT)
-    beyond_BT = (run_BT - (totals_BT - 1)).clamp(min=0)
-    answer_row_BT = torch.where(is_digit_BT, _FIRST_ROW + run_BT - beyond_BT, 1)
-    answer_place_BT = _FIRST_PLACE + torch.where(is_digit_BT, beyond_BT, 0)
-    row_BT = torch.where(result_BT > 0, answer_row_BT, row_BT)
-    place_BT = torch.where(result_BT > 0, answer_place_BT, place_BT)
+    row_BT = 1 + seen.totals + (seen.parts > seen.totals)
+    beyond_BT = (run_BT - (seen.totals - 1)).clamp(min=0)
+    answer_row_BT = torch.where(seen.is_digit, _FIRST_ROW + run_BT - beyond_BT, 1)
+    answer_place_BT = _FIRST_PLACE + torch.where(seen.is_digit, beyond_BT, 0)
+    row_BT = torch.where(seen.results > 0, answer_row_BT, row_BT)
+    place_BT = torch.where(seen.results > 0, answer_place_BT, place_BT)
 
-    asks_BT = equals_BT == 0
+    asks_BT = (ids_BT == facts.equals).cumsum(-1) == 0
     row_BT, place_BT = torch.where(asks_BT, asked_row_BT, row_BT), torch.where(asks_BT, asked_place_BT, place_BT)
     return row_BT * _ROW + place_BT
 
@@ -108,13 +103,11 @@ def rows_and_places(positions: torch.Tensor) -> torch.Tensor:
 def grid_segments(ids_BT: torch.Tensor, facts: GridFacts) -> torch.Tensor:
     """What kind of number each token belongs to, (B, T): 1 a first factor or a term, 2 a second factor, 3 a part, 4 a
     total, 5 an answer; 0 before the first number. <end> belongs to the number before it."""
-    is_digit_BT = facts.digits_V.to(ids_BT.device)[ids_BT] > 0
-    started_BT = (is_digit_BT | (ids_BT == facts.plus)).cumsum(-1) > 0
-    second_BT = _after_first_sign(ids_BT, facts, is_digit_BT) & ((ids_BT == facts.plus).cumsum(-1) == 0)
-    kind_BT = started_BT.long() + second_BT
-    parts_BT, totals_BT, results_BT = ((ids_BT == word).cumsum(-1) for word in (facts.part, facts.total, facts.result))
-    kind_BT = torch.where(totals_BT + parts_BT > 0, torch.where(parts_BT > totals_BT, 3, 4), kind_BT)
-    return torch.where(results_BT > 0, 5, kind_BT)
+    seen = _seen(ids_BT, facts)
+    started_BT = (seen.is_digit.cumsum(-1) + seen.terms) > 0
+    kind_BT = started_BT.long() + seen.is_second
+    kind_BT = torch.where(seen.totals + seen.parts > 0, torch.where(seen.parts > seen.totals, 3, 4), kind_BT)
+    return torch.where(seen.results > 0, 5, kind_BT)
 
 
 def ahead(positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tensor:
@@ -127,6 +120,21 @@ def ahead(positions_BQ: torch.Tensor, positions_BK: torch.Tensor) -> torch.Tenso
     return torch.where(keys_2B1K == EVERYWHERE, 0, steps_2BQK)
 
 
-def _after_first_sign(ids_BT: torch.Tensor, facts: GridFacts, is_digit_BT: torch.Tensor) -> torch.Tensor:
-    """Whether a digit comes before each token, and a sign between the two; or the token is that sign."""
-    return (~is_digit_BT & (is_digit_BT.cumsum(-1) > 0)).cumsum(-1) > 0
+class _Seen(NamedTuple):
+    """What each token is, and how many of each sign a row has had up to it; all are (B, T)."""
+
+    is_digit: torch.Tensor
+    is_second: torch.Tensor
+    """Whether a token of a product comes after the first factor, or is the sign that ends it."""
+    terms: torch.Tensor
+    parts: torch.Tensor
+    totals: torch.Tensor
+    results: torch.Tensor
+
+
+def _seen(ids_BT: torch.Tensor, facts: GridFacts) -> _Seen:
+    is_digit_BT = facts.digits_V.to(ids_BT.device)[ids_BT] > 0
+    signs = facts.plus, facts.part, facts.total, facts.result
+    terms_BT, *steps = ((ids_BT == sign).cumsum(-1) for sign in signs)
+    after_digits_BT = (~is_digit_BT & (is_digit_BT.cumsum(-1) > 0)).cumsum(-1) > 0
+    return _Seen(is_digit_BT, after_digits_BT & (terms_BT == 0), terms_BT, *steps)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from lab.errors import TaskError
 from lab.numbers.representations import Representation
-from lab.numbers.sampling import Problem
+from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import SUM, Task
 from lab.text.notation import BEGIN, END, EQUALS, PAD
 
@@ -41,17 +41,13 @@ class RunningTotals:
             if task.key not in (*PRODUCTS, SUM.key):
                 known = ", ".join((*PRODUCTS, SUM.key))
                 raise TaskError(f"data.style=running_totals: {task.key} has no running totals; these have: {known}")
-        self._tasks = {(task.name, task.representation.name): task for task in tasks}
-
-    @property
-    def tasks(self) -> list[Task]:
+        self.tasks = list(tasks)
         """The tasks that it can write."""
-        return list(self._tasks.values())
 
     @property
     def vocabulary(self) -> list[str]:
         """Special words, operators, the words before numbers, digits."""
-        operators = [f"<{task.key}>" for task in self._tasks.values()]
+        operators = [f"<{task.key}>" for task in self.tasks]
         return [PAD, BEGIN, END, EQUALS, *operators, PART, TOTAL, RESULT, *DIGITS]
 
     def question(self, problem: Problem, luck: int | None = None) -> list[str]:
@@ -80,10 +76,10 @@ class RunningTotals:
         return number.lstrip("0") or "0"
 
     def _task(self, problem: Problem) -> Task:
-        task = self._tasks.get((problem.task, problem.representation))
-        if task is None:
-            known = ", ".join(task.key for task in self._tasks.values())
-            raise TaskError(f"running totals of {known} only, not of {problem.task}_{problem.representation}")
+        task = task_of(problem)
+        if task not in self.tasks:
+            known = ", ".join(own.key for own in self.tasks)
+            raise TaskError(f"running totals of {known} only, not of {task.key}")
         return task
 
 
