@@ -45,21 +45,25 @@ from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.answers import READINGS
+from lab.text.documentation import HELD_OUT as DOCUMENTED
+from lab.text.documentation import documentation
 from lab.text.formats import TextFormat
 from lab.text.templates import FRESH, HELD_OUT, VALIDATION, worded
-from lab.training.documentation import HELD_OUT as DOCUMENTED
-from lab.training.documentation import documentation
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
 REVERSED = "format.reverse=total"
 PLAIN = "positions={kind: original}"
+NEAREST = "positions.locality.words=nearest"
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
 ROWS = {
     "graft, ordinary order": [],
     "plain, ordinary order": [PLAIN],
     "graft, more sums": MORE,
     "graft, three digits": [*MORE, "data.lengths={hard: [1, 3], easy: [1, 3]}"],
+    "graft, passages": ["data.passages=0.5"],
+    "graft, nearest word": [NEAREST],
+    "graft, nearest word and passages": [NEAREST, "data.passages=0.5"],
     "graft, no words": ["positions.locality.words=none"],
     "graft, all words": ["positions.locality.words=all"],
     "graft, far digits seen": ["positions.locality={words: all, far: seen}"],

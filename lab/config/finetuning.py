@@ -58,13 +58,14 @@ class LocalityConfig(Section):
     operands: int = Field(default=2, ge=1, le=2)
     """How many numbers come before an answer. A token with fewer numbers before it sees itself, and words as `words`
     allows, but no other digits, not even those of its own number."""
-    words: Literal["all", "last", "none"] = "all"
+    words: Literal["all", "last", "nearest", "none"] = "all"
     """Which words digits see. all: all words before them. last: the digits of an answer see only the last word before
     the answer, which has seen all others, and the first token of the text. What the answer itself reads of the
-    question's wording then goes through one token. none: no digit sees any word but the first token of the text. The
-    wording then reaches an answer through its first digit, which the last word before it writes; through the first
-    token of the text, which is a word of the question if the tokenizer adds no token of its own; and through the number
-    of words between digits, which position ids count. This suits models of a single task."""
+    question's wording then goes through one token. nearest: the digits of every number, not only of an answer, see
+    only the last word before their number and the first token of the text. none: no digit sees any word but the first
+    token of the text. The wording then reaches an answer through its first digit, which the last word before it writes;
+    through the first token of the text, which is a word of the question if the tokenizer adds no token of its own; and
+    through the number of words between digits, which position ids count. This suits models of a single task."""
     layers: tuple[int, int] | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"
@@ -150,6 +151,9 @@ class DataConfig(Section):
     templates: Literal["benchmark", "many"] = "benchmark"
     """How training problems are asked. benchmark: in NUPA's words. many: in words that are drawn for each problem, from
     NUPA's and from those of lab/text/templates.py. Validation and test always use NUPA's words."""
+    passages: float = Field(default=0, ge=0, le=1)
+    """Share of training problems that follow a passage of ordinary text (lab/text/passages.py). Validation and test
+    ask without one."""
     curriculum: int = Field(default=1, ge=1)
     """Number of equal stages in which the lengths grow to the longest; 1 trains on all lengths from the first step."""
 
@@ -291,6 +295,8 @@ class FinetuneConfig(RunConfig):
         if self.data.variation != Variation() and not (direct and {*tasks} & {*VARIED}):
             what = f"data.variation needs direct answers and one of {', '.join(VARIED)} among data.tasks"
             raise ValueError(f"{what}: use such a task and data.style=direct, or leave data.variation out")
+        if self.data.passages and not direct:
+            raise ValueError("data.passages needs direct answers: leave it out, or use data.style=direct")
         if self.data.templates == "many" and not (direct and tasks == ["add_integer"]):
             raise ValueError("data.templates=many needs data.tasks=[add_integer] and data.style=direct")
         if (self.training.alignment.first or self.training.alignment.second) and not (

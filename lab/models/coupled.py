@@ -54,12 +54,15 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.T
     at_K, at_Q1 = torch.arange(kinds_QK.shape[-1]), torch.from_numpy(spots.at)[..., None]
     starts_Q1, digits_K = torch.from_numpy(spots.starts)[..., None], torch.from_numpy(spots.own)[..., 1] > 0
     digits_Q1 = digits_K.gather(-1, at_Q1[..., 0])[..., None]
-    separators_Q1 = (starts_Q1 > 0) & ~digits_Q1
+    numbers_Q1 = starts_Q1 > 0
+    answers_Q1 = numbers_Q1 & (torch.from_numpy(spots.following)[..., :1] > 0)
+    separators_Q1 = answers_Q1 & ~digits_Q1
     seen_QK = (at_K == at_Q1) | (separators_Q1 & (at_K == at_Q1 - 1))
     unseen_QK = digits_K[..., None, :].expand(kinds_QK.shape)
     words_QK = ~torch.from_numpy(spots.inside)[..., None, :] & (at_K > 0)
-    if words != "all":
-        unseen_QK = unseen_QK | (words_QK & (at_K < starts_Q1 - 1))
+    if words in ("last", "nearest"):
+        limited_Q1 = numbers_Q1 if words == "nearest" else answers_Q1
+        unseen_QK = unseen_QK | (words_QK & limited_Q1 & (at_K < starts_Q1 - 1))
     if words == "none":
-        unseen_QK = unseen_QK | (words_QK & (digits_Q1 | (starts_Q1 > 0)))
+        unseen_QK = unseen_QK | (words_QK & (digits_Q1 | answers_Q1))
     return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)

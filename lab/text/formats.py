@@ -22,7 +22,9 @@ from lab.text.answers import Reading
 from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
 from lab.text.number_search import NumberSearch
+from lab.text.passages import AfterPassage
 from lab.text.prompts import around_operands
+from lab.text.templates import ManyTemplates
 from lab.text.wording import RuleFollowing, Wording
 
 _HINT, _HINT_BACKWARDS = r"<\d+\.\d+>", r">\d+\.\d+<"
@@ -85,6 +87,12 @@ def tuned(config: FormatConfig, data: DataConfig) -> Wording:
     Raises TaskError as `TextFormat` does.
     """
     return RuleFollowing(data.rules) if data.rules_followed else written(config, chosen(data.tasks))
+
+
+def taught(wording: Wording, data: DataConfig) -> Wording:
+    """The wording of training problems: that of the test, perhaps in other words and after a passage of text."""
+    asked = ManyTemplates(wording) if data.templates == "many" else wording
+    return AfterPassage(asked, data.passages) if data.passages else asked
 
 
 def writable(config: FormatConfig) -> list[Task]:

@@ -129,7 +129,7 @@ class RowSpots(NamedTuple):
     own: np.ndarray
     """For each token of the row, the spot of its digit; NO_SPOT if it is not a digit."""
     starts: np.ndarray
-    """For each of the last tokens, the index of the token with which its answer starts; 0 outside of answers."""
+    """For each of the last tokens, the index of the token with which its number starts; 0 outside of numbers."""
     inside: np.ndarray
     """For each token of the row, whether it is part of a number: a digit, or a separator between digits."""
     at: np.ndarray
@@ -172,9 +172,8 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
     for token in range(len(finished.inside), len(words)):
         number = _read(token, words[token], number, numbers, ordinary)
         if token >= first:
-            follows = len(numbers) >= operands
-            following.append(_following(number, numbers) if follows else NO_SPOT)
-            starts.append(number.tokens[0][0] if follows and number.tokens[0] else 0)
+            following.append(_following(number, numbers) if len(numbers) >= operands else NO_SPOT)
+            starts.append(number.tokens[0][0] if number.tokens[0] else 0)
     _, own, inside = _marked([*numbers, number], len(words), finished)
     after, begun = np.array(following, dtype=np.int64).reshape(-1, 3), np.array(starts, dtype=np.int64)
     return RowSpots(after, own, begun, inside, np.arange(first, len(words)))

@@ -5,7 +5,6 @@ reversed, so templates work with every format of integers.
 """
 
 from pathlib import Path
-from typing import Literal
 
 import yaml
 
@@ -49,13 +48,3 @@ class ManyTemplates(Wording):
         item = self.wording.example(problem, luck)
         choice = len(TRAINING) if luck is None else philox("template", luck).random_raw() % (len(TRAINING) + 1)
         return item if choice == len(TRAINING) else worded(TRAINING[choice], item)
-
-
-def taught(wording: Wording, templates: Literal["benchmark", "many"]) -> Wording:
-    """The wording of training problems.
-
-    Args:
-        wording: how numbers are written.
-        templates: benchmark for the words of `wording` alone, many to draw from the training templates too.
-    """
-    return ManyTemplates(wording) if templates == "many" else wording

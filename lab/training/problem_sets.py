@@ -18,7 +18,7 @@ from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
 from lab.text.examples import Example, encode, tokens_needed
-from lab.text.templates import taught
+from lab.text.formats import taught
 from lab.text.wording import Wording
 
 
@@ -86,8 +86,8 @@ class Rows(NamedTuple):
 
 
 def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTrainedTokenizerBase) -> TrainingSets:
-    """The training and validation problems of a config. Validation problems have no curriculum, no variation, and no
-    templates besides `wording`.
+    """The training and validation problems of a config. Validation problems have no curriculum, no variation, no
+    templates besides `wording`, and no passages.
 
     Args:
         config: which problems, how many, and whether they are asked in many ways.
@@ -101,7 +101,7 @@ def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTraine
     samples, some = config.training.max_steps * config.training.batch_size, config.training.valid_problems
     selection = Selection.of(config)
     valid = Selection(validated(selection.cells, config.seed), config.seed)
-    rows = Rows(tokenizer, taught(wording, config.data.templates), config.training.alignment != AlignmentConfig())
+    rows = Rows(tokenizer, taught(wording, config.data), config.training.alignment != AlignmentConfig())
     return TrainingSets(
         problem_set(selection, "train", samples, rows, config.training.batch_size),
         problem_set(valid, "valid", some, rows._replace(wording=wording), some),

@@ -2,7 +2,7 @@
 
 With each batch, a passage of text goes through the network with the adapters and without them. The divergence between
 the two predictions of the next token is added to the loss (learning without forgetting, Li and Hoiem 2016, arXiv
-1606.09282). Passages come from `lab.training.documentation`. The index of the batch's first problem decides which
+1606.09282). Passages come from `lab.text.documentation`. The index of the batch's first problem decides which
 passage is drawn, so a resumed run draws the same ones.
 
 Shapes: T tokens of a passage, V words of the vocabulary.
@@ -15,8 +15,8 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import ReplayConfig
 from lab.numbers.philox import philox
+from lab.text.documentation import TRAINING, documentation
 from lab.text.examples import IGNORED
-from lab.training.documentation import TRAINING, documentation
 from lab.training.losses import AnswerLoss, divergence
 
 

@@ -13,7 +13,6 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump
 from lab.text import formats
-from lab.text.templates import taught
 from lab.training.problem_sets import Selection, draw
 
 
@@ -24,7 +23,7 @@ def write(config: FinetuneConfig, folder: Path, name: str) -> int:
     ModelError if the tokenizer, which is needed to count tokens, is not available.
     """
     batch_size = config.training.batch_size
-    wording = taught(formats.tuned(config.format, config.data), config.data.templates)
+    wording = formats.taught(formats.tuned(config.format, config.data), config.data)
     tokenizer = _tokenizer(config) if wording.window else None
     samples = config.training.max_steps * batch_size
     drawn = draw(Selection.of(config), "train", samples, tokenizer, wording, batch_size)

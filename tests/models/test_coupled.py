@@ -69,6 +69,16 @@ def test_an_answer_sees_the_last_word_before_it_and_the_first_of_the_text():
     assert seen("add 12.34 to 5.8: it is =4", 0, True, words="last") == "a......3.......8........=4"
 
 
+def test_every_number_sees_the_last_word_before_it_and_the_first_of_the_text():
+    assert seen("add =4321", 0, words="nearest") == "a...=...1"
+    assert seen("add =4321 to", 0, words="nearest") == "add =.... to"
+    assert seen("add 4321 to @98: it is", 0, words="nearest") == "add 4... to @9.: it is"
+    assert seen("add 4321 to @98", 0, words="nearest") == "a...........@.8"
+    assert seen("add 4321 to 98: it is =3", 0, words="nearest") == "a....3.......8........=3"
+    assert seen("add 4321 to 98: it is =3, so", 0, words="nearest") == "add .... to 9.: it is =3, so"
+    assert seen("4321 + 98", 0, words="nearest") == "...... .8"
+
+
 def test_the_point_of_an_answer_sees_the_digit_before_it():
     """6.5 + 5.75 = 12.25: the digit 2 after the point depends on whether the tenths, 5 + 7, carried."""
     assert seen("5.6 + 57.5 = 52.", 0) == "..6 + ...5 = .2."

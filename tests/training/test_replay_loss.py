@@ -4,8 +4,8 @@ import torch
 from lab.config.finetuning import LoraConfig, ReplayConfig
 from lab.config.schema import ModelConfig
 from lab.models import adapters, pretrained
+from lab.text.documentation import HELD_OUT, TRAINING, documentation
 from lab.training.collation import PrefixTreeCollator
-from lab.training.documentation import HELD_OUT, TRAINING, documentation
 from lab.training.losses import tree_loss
 from lab.training.replay_loss import ReplayLoss, change
 

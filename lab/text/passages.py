@@ -1,0 +1,50 @@
+"""Problems that follow a passage of ordinary text, as a question in a document does.
+
+    Return the dictionary's keys as a list. The order is
+    What is 4321 plus 98? The answer is 4419
+
+Without such text in training, a model is only asked at the very beginning of a text, and what stands before a question
+in the test is new to it.
+"""
+
+from lab.numbers.philox import philox
+from lab.numbers.sampling import Problem
+from lab.text.documentation import TRAINING, documentation
+from lab.text.examples import Example
+from lab.text.wording import Wording
+
+LONGEST = 200
+"""The largest number of characters in a passage."""
+BREAKS = (" ", "\n", "\n\n")
+"""What may separate a passage from the problem after it."""
+
+
+class AfterPassage(Wording):
+    """Writes problems as another wording does, and puts passages of docstrings before some of them.
+
+    `luck` decides which problems follow a passage, and which passage it is; without luck, none does.
+    """
+
+    def __init__(self, wording: Wording, share: float) -> None:
+        """Wraps a wording.
+
+        Args:
+            wording: how the problem itself is written.
+            share: the probability of a passage.
+        """
+        super().__init__()
+        self.wording, self.share, self.text = wording, share, documentation(TRAINING)
+
+    def example(self, problem: Problem, luck: int | None = None) -> Example:
+        item = self.wording.example(problem, luck)
+        return item if luck is None else Example(self._passage(luck) + item.prompt, item.completion, problem)
+
+    def _passage(self, luck: int) -> str:
+        """A passage that ends in a break, or the empty string."""
+        chance, start, length, end = map(int, philox("text before a problem", luck).random_raw(4))
+        if chance >= self.share * 2**64:
+            return ""
+        start %= len(self.text) - LONGEST
+        passage = self.text[start : start + 1 + length % LONGEST]
+        _, _, whole_words = passage.partition(" ")  # the first word may have lost its beginning
+        return whole_words.strip() + BREAKS[end % len(BREAKS)]
