@@ -1,11 +1,11 @@
 """A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
 
-    python experiments/graft.py ["rows=graft, ordinary order"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
+    python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
                                 [output=checkpoints] [words=held_out] [bound=16] [measure=true] [perplexity=true]
                                 [together=12000] [table=graft] [publish=true] [key=value ...]
 
-Trains configs/smollm2_graft.yaml, and the same config without the graft on equally many samples (plain), one seed after
-the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
+Trains configs/smollm2_graft.yaml with the changes of each row (see ROWS), one seed after the other; other arguments go
+to `lab.finetune`. Then asks every tuned model for sums of each stratum
 (lab/numbers/additions.py) and length, greedily, by the lab's own engine, in the held-out words of lab/text/templates.py
 in turn (words=validation: in those with which designs are compared; words=fresh: in those that test words=none).
 digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. The first
@@ -54,27 +54,34 @@ ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_graft.yaml"
 REVERSED = "format.reverse=total"
 PLAIN = "positions={kind: original}"
+NO_PASSAGES = "data.passages=0"
 NEAREST = "positions.locality.words=nearest"
+EARLIER = [NO_PASSAGES, "data.variation.nines=0.1", "training={batch_size: 16, micro_batch_size: 16}"]
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
 ROWS = {
-    "graft, ordinary order": [],
-    "plain, ordinary order": [PLAIN],
-    "graft, more sums": MORE,
-    "graft, three digits": [*MORE, "data.lengths={hard: [1, 3], easy: [1, 3]}"],
-    "graft, passages": ["data.passages=0.5"],
+    "graft": [],
+    "graft, no passages": [NO_PASSAGES],
     "graft, nearest word": [NEAREST],
-    "graft, nearest word and passages": [NEAREST, "data.passages=0.5"],
-    "graft, no words": ["positions.locality.words=none"],
-    "graft, all words": ["positions.locality.words=all"],
-    "graft, far digits seen": ["positions.locality={words: all, far: seen}"],
-    "graft, reversed": [REVERSED],
-    "plain, reversed": [REVERSED, PLAIN],
+    "graft, nearest word, no passages": [NEAREST, NO_PASSAGES],
+    "graft, three digits": [NEAREST, "data.lengths={hard: [1, 3], easy: [1, 3]}"],
+    "graft, fewer sums": EARLIER,
+    "graft, more sums": [*EARLIER, *MORE],
+    "graft, no words": [*EARLIER, "positions.locality.words=none"],
+    "graft, all words": [*EARLIER, "positions.locality.words=all"],
+    "graft, far digits seen": [*EARLIER, "positions.locality={words: all, far: seen}"],
+    "graft, reversed": [*EARLIER, REVERSED],
+    "plain": [*EARLIER, PLAIN],
+    "plain, reversed": [*EARLIER, REVERSED, PLAIN],
 }
-"""The changes to the config for each row. An answer sees the words of its question through the last one before it, or
-all of them, or digits see no words. "More sums" are 30,720 instead of 6,400, a quarter of them with nines; "three
-digits" are as many sums of at most three. Questions are as people write them, or with all numbers ones digit first; the
-answer is always ones digit first. If far digits are seen, `bound` limits their weight, only in the test: all of them
-together weigh at most as much as `bound` of them (`positions.locality.far_at_most`)."""
+"""The changes to the config for each row. Half of the 12,800 sums follow a passage of text, or none does ("no
+passages"). An answer sees the words of its question through the last one before it; with "nearest word", so do the
+numbers of the question. "Three digits" is trained on sums of at most three digits.
+
+The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with nines; "more sums" are 30,720, a quarter
+of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are
+seen, and `bound` limits their weight, only in the test, so that all of them together weigh at most as much as `bound`
+of them (`positions.locality.far_at_most`); the numbers of the question, too, are written ones digit first; there is no
+graft ("plain")."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 PASSAGES, PASSAGE = 64, 256
@@ -92,7 +99,7 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *OWN)
-    rows = given.get("rows", "graft, ordinary order;plain, ordinary order").split(";")
+    rows = given.get("rows", "graft;plain").split(";")
     seeds = [int(part) for part in given.get("seeds", "0").split(",")]
     problems, output = given.get("problems", "96"), Path(given.get("output", "checkpoints"))
     asked = (f"{part}x{problems}".split("x")[:2] for part in given.get("digits", DIGITS).split(","))
@@ -116,7 +123,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> FinetuneConfig:
-    name = f"graft_{row.replace(', ', '-').replace(' ', '-')}_{seed}"
+    name = f"{row.replace(', ', '-').replace(' ', '-')}_{seed}"
     changes = [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}", "resume=true"]
     return load(FinetuneConfig, CONFIG, changes)
 

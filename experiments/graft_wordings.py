@@ -1,6 +1,6 @@
 """Which part of a question decides how safely a tuned model adds long numbers: the words before the sum or those after?
 
-    python experiments/graft_wordings.py [run=checkpoints/graft_graft-ordinary-order_0] [digits=100] [problems=3]
+    python experiments/graft_wordings.py [run=checkpoints/graft_0] [digits=100] [problems=3]
                                          [wordings=0,1,2,3,4,5,6,7,8,9,10,11] [table=graft_wordings] [publish=true]
 
 Cuts held-out wordings (lab/text/templates.py) after their second number, and joins every beginning to every ending. For
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "run", "digits", "problems", "wordings", "table")
-    run = given.get("run", "checkpoints/graft_graft-ordinary-order_0")
+    run = given.get("run", "checkpoints/graft_0")
     digits, problems = int(given.get("digits", 100)), int(given.get("problems", 3))
     model, tokenizer = loading.load(ModelConfig(name=run))
     sums = [addition(ASKED[index % len(ASKED)], digits, DRAWN, index) for index in range(problems)]
