@@ -306,7 +306,7 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes.set_xticks(places, labels=map(str, places), minor=False)
         axes.minorticks_off()
         axes.set(xlabel="digits of the longer number", ylabel="exact match")
-        axes.set_title("Sums in prose, SmolLM2-135M tuned on 1-8 digits")
+        axes.set_title("Sums in prose, SmolLM2-135M tuned on short sums")
         axes.legend(loc="center right")
 
 
