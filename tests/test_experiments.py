@@ -10,7 +10,10 @@ import pytest
 from lab.benchmarks.results import Reading, Sample
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
+from lab.probing.components import Component
+from lab.probing.pairs import carry_only
 from tests.forked import start_logged
+from tests.probing.known_adders import native_adder
 
 ROOT = Path(__file__).parents[1]
 SMALL = ["model.size=0.2M", "training.max_steps=2", "training.batch_size=4", "training.micro_batch_size=4"]
@@ -236,6 +239,20 @@ def test_rules_that_are_held_out_are_one_edited_line_from_a_trained_one_and_no_t
             assert right not in {unseen_rules.answered(known, item.a, item.b) for known in seen}
             assert {*item.prompt(), *item.completion()} <= words
             assert item.completion()[-1 - len(right) : -1] == [*right[::-1]]
+
+
+def test_the_heads_that_bring_a_carry_are_found_in_an_adder_whose_circuit_is_known():
+    heads, adder = script("graft_heads"), native_adder()
+    ranked = heads.strongest([heads.discovery(adder, carry_only(3, column, 16, seed=1)) for column in (0, 1)])
+    known = [str(Component("head", layer, head)) for layer, head in adder.known.carry_heads]
+    assert {*ranked[: len(known)]} == {*known}
+    carrying, idle = (
+        tuple(Component("head", layer, head) for layer, head in group)
+        for group in (adder.known.carry_heads, adder.known.idle_heads)
+    )
+    found = heads.tested(adder, carry_only(3, 0, 16, seed=2), carrying, idle)
+    assert heads.smaller(found["together"]).value == pytest.approx(1, abs=0.01)
+    assert heads.smaller(found["controls"]).value == pytest.approx(0, abs=0.01)
 
 
 def test_running_totals_are_checked_by_stratum_and_size_and_what_was_measured_is_kept(tmp_path, capsys):
