@@ -1,14 +1,13 @@
-"""A pretrained model tuned on sums of 1-8 digits: how many digits does it add, in words that it was never asked in?
+"""A pretrained model tuned on sums of 1-8 digits: how long may numbers be, in words that it was never asked in?
 
     python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
-                                [output=checkpoints] [words=held_out] [bound=16] [measure=true] [perplexity=true]
+                                [output=checkpoints] [words=held_out] [bound=0] [measure=true] [perplexity=true]
                                 [together=12000] [table=graft] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml with the changes of each row (see ROWS), one seed after the other; other arguments go
-to `lab.finetune`. Then asks every tuned model for sums of each stratum
-(lab/numbers/additions.py) and length, greedily, by the lab's own engine, in the held-out words of lab/text/templates.py
-in turn (words=validation: in those with which designs are compared; words=fresh: in those that test words=none).
-digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. The first
+to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py) and length, greedily,
+by the lab's own engine, in the held-out words of lab/text/templates.py in turn (words=validation: in those with which
+designs are compared; words=fresh: in those of which no mistake has suggested a design). digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. The first
 numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also measures the
 perplexity of docstrings of Python's library. Measurements are kept beside each model and are not repeated;
 measure=false neither trains nor asks, and shows what is known (perplexity=false leaves the perplexity out). Shows exact
@@ -75,7 +74,8 @@ ROWS = {
 }
 """The changes to the config for each row. Half of the 12,800 sums follow a passage of text, or none does ("no
 passages"). An answer sees the words of its question through the last one before it; with "nearest word", so do the
-numbers of the question. "Three digits" is trained on sums of at most three digits.
+numbers of the question. "Three digits" is trained on sums of at most three
+digits, with "nearest word".
 
 The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with nines; "more sums" are 30,720, a quarter
 of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are

@@ -7,27 +7,35 @@ can be patched from a sum that differs in the carry into k alone (lab/probing/co
 
     discovery    for the columns 1 and 2 of sums of three digits, attributions rank all heads on 24 pairs, and the 24
                  largest are patched
-    test         on other pairs, the six heads with the largest mean effect are patched one by one and together, and so
-                 are six other heads of the same layers: in column 1 of three digits, and in the middle of long numbers
-    looks        the attention that each of the six pays to the digits of places k and k-1, on the test pairs
+    test         on other pairs, the six heads with the largest mean effect are patched one by one and together, and six
+                 other heads of the same layers together: in column 1 of three digits, and in the middle of long numbers
+    looks        the attention that each of the six pays to the digits of places k and k-1, on the test pairs: after
+                 tuning, and before it, with adapters that do nothing
+    bias         how much more a head is biased to the digits of one place, k or k-1, than to those of the other places
+                 that it sees (lab/models/same_place.py): the heads with the largest such bias
 
-Leaves a table. Measurements are kept beside each run and are not repeated.
+Leaves two tables and a figure. Measurements are kept beside each run and are not repeated, whatever
+the numbers of pairs.
 """
 
+import shutil
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from shared.arguments import own_and_others
 from shared.heads import random_groups
 from shared.kept import Kept
 from shared.publishing import Results, take_results
 from shared.sums import drawn, shown
 
+from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
@@ -55,7 +63,9 @@ def main(arguments: Sequence[str]) -> None:
     count, fewer = int(given.get("pairs", 48)), int(given.get("long_pairs", 24))
     digits = int(given.get("long", 40))
     found: dict[str, dict[str, Any]] = {}
-    for run in [Path(run) for part in runs for run in part.split(",")]:
+    folders = [Path(run) for part in runs for run in part.split(",")]
+    show_biases(np.stack([biases(run) for run in folders]), results)
+    for run in folders:
         found[run.name] = measured(run, {SHORT: (1, count), digits: (digits // 2, fewer)})
         show(found, results)
 
@@ -75,7 +85,18 @@ def measured(run: Path, asked: dict[int, tuple[int, int]]) -> dict[str, Any]:
         pairs = carry_only(length, column - 1, count, seed=2)
         kept.once(f"test {length}", partial(tested, subject, pairs, heads, others))
         kept.once(f"looks {length}", partial(looks, subject, pairs, heads))
+    pairs = carry_only(SHORT, 0, asked[SHORT][1], seed=2)
+    kept.once("looks before tuning", lambda: looks(before_tuning(run), pairs, heads))
     return kept.known
+
+
+def before_tuning(run: Path) -> Subject:
+    """The model with the graft, but with adapters that change nothing, and without the learned bias to places."""
+    with TemporaryDirectory() as folder:
+        copied = Path(shutil.copytree(run, folder, dirs_exist_ok=True))
+        weights = load_file(file := copied / "model" / "adapter_model.safetensors")
+        save_file({name: weight * ("lora_A" in name) for name, weight in weights.items()}, file)
+        return open_model(folder, PROMPT)
 
 
 def discovery(subject: Subject, pairs: Pairs) -> dict[str, float]:
@@ -145,15 +166,65 @@ def show(found: dict[str, dict[str, Any]], results: Results) -> None:
     lines: list[tuple[Entry, ...]] = []
     for run, known in found.items():
         for name in known[f"test {SHORT}"]:
+            seen = [known[f"looks {SHORT}"].get(name), known["looks before tuning"].get(name)]
             cells = [shown(smaller(known[f"test {length}"][name])) for length in lengths]
-            look = known[f"looks {SHORT}"].get(name)
-            most = max(look, key=lambda place: look[place]) if look else ""
-            lines.append((run, name, *cells, f"{most} {100 * look[most]:.0f} %" if look else ""))
+            lines.append((run, name, *cells, *(looked(look, part) for look in seen for part in ("k-1", "k"))))
         able = [percent(wilson(*known[f"right {length}"])) for length in lengths]
-        lines.append((run, "sums that are right", *able, ""))
+        lines.append((run, "sums that are right", *able, *[""] * 4))
     title = "The share of a carry that heads bring to the token that writes a digit, % (95 %), the smaller of both ways"
-    columns = ("run", "heads", *(f"{length} digits" for length in lengths), f"looks most at ({SHORT} digits)")
-    results.show(Table(title, columns, lines, 2), "graft_heads")
+    looks = (f"{when}attention to place {part}" for when in ("", "before tuning: ") for part in ("k-1", "k"))
+    results.show(
+        Table(title, ("run", "heads", *(f"{length} digits" for length in lengths), *looks), lines, 2), "graft_heads"
+    )
+
+
+def looked(look: dict[str, float] | None, place: str) -> str:
+    """The attention to the digits of a place of both numbers; empty for groups of heads."""
+    return f"{100 * (look[f'a_{place}'] + look[f'b_{place}']):.0f} %" if look else ""
+
+
+def biases(run: Path) -> np.ndarray:
+    """The bias of each head to the digits of places k-1, k and k+1, the mean of both numbers: (layers, heads, 3)."""
+    weights = load_file(run / "model" / "adapter_model.safetensors")
+    (bias_LHK,) = (weight.float() for name, weight in weights.items() if name.endswith("same_place.bias"))
+    return bias_LHK.unflatten(2, (2, 3)).mean(2).numpy()
+
+
+def show_biases(bias_RLHP: np.ndarray, results: Results) -> None:
+    """A table and a figure of the heads that prefer a place most, and how alike the runs are."""
+    runs, _, heads, _ = bias_RLHP.shape
+    strongest: dict[str, dict[str, np.ndarray]] = {}
+    for place, part in (("k-1", 0), ("k", 1)):
+        more_RN = (bias_RLHP[..., part] - np.delete(bias_RLHP, part, -1).mean(-1)).reshape(runs, -1)
+        first = np.argsort(-more_RN.mean(0))[:TESTED]
+        strongest[place] = {f"L{one // heads}H{one % heads}": more_RN[:, one] for one in map(int, first)}
+    title = "How much more a head is biased to the digits of a place than to those of other places, in logits, by run"
+    if runs > 1:
+        title += f"; all biases of two runs correlate by {alike(bias_RLHP)}, with heads shuffled in each layer by "
+        order_RLH = np.random.default_rng(0).random(bias_RLHP.shape[:3]).argsort(2)
+        title += alike(np.take_along_axis(bias_RLHP, order_RLH[..., None], 2))
+    lines = [
+        (place, head, *(f"{one:.1f}" for one in more_R))
+        for place, preferring in strongest.items()
+        for head, more_R in preferring.items()
+    ]
+    results.show(Table(title, ("place", "head", *map(str, range(runs))), lines, 2), "graft_heads_bias")
+    with figures.figure_at(results.file("graft_heads.png"), (6.4, 2.8)) as figure:
+        panels = figure.subplots(1, len(strongest), sharex=True)
+        for axes, (place, preferring) in zip(panels, strongest.items(), strict=True):
+            for row, more_R in enumerate(preferring.values()):
+                axes.plot(more_R, [row] * runs, "o", color=figures.COLORS[0], alpha=0.6)
+            axes.set_yticks(range(len(preferring)), list(preferring))
+            axes.invert_yaxis()
+            axes.set(xlabel="bias above other places (logits)", title=f"digits of place {place}")
+        figures.headed(figure, f"The heads that prefer a place most; a dot for each of {runs} trainings")
+
+
+def alike(bias_RLHP: np.ndarray) -> str:
+    """The least and the largest correlation of the biases of two runs."""
+    runs = len(bias_RLHP)
+    found = np.corrcoef(bias_RLHP.reshape(runs, -1))[np.triu_indices(runs, 1)]
+    return f"{found.min():.2f} to {found.max():.2f}"
 
 
 def smaller(ways: Sequence[Sequence[float]]) -> Estimate:

@@ -51,7 +51,7 @@ class TextTokenizerConfig(Section):
 
 
 class LocalityConfig(Section):
-    """Which digits a token may attend to with positions.kind=coupled (lab/models/coupled.py)."""
+    """Which digits and words a token may attend to with positions.kind=coupled (lab/models/coupled.py)."""
 
     window: int = Field(default=1, ge=0)
     """How many places are visible on each side of the place that is written next."""

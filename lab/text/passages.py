@@ -3,8 +3,7 @@
     Return the dictionary's keys as a list. The order is
     What is 4321 plus 98? The answer is 4419
 
-Without such text in training, a model is only asked at the very beginning of a text, and what stands before a question
-in the test is new to it.
+Without them, each question of the training begins its text, and any text before a later question is new to the model.
 """
 
 from lab.numbers.philox import philox
@@ -40,7 +39,7 @@ class AfterPassage(Wording):
         return item if luck is None else Example(self._passage(luck) + item.prompt, item.completion, problem)
 
     def _passage(self, luck: int) -> str:
-        """A passage that ends in a break, or the empty string."""
+        """A passage and a break (of the passage, nothing may be left but its break), or the empty string."""
         chance, start, length, end = map(int, philox("text before a problem", luck).random_raw(4))
         if chance >= self.share * 2**64:
             return ""

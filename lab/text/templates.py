@@ -23,8 +23,8 @@ VALIDATION: tuple[str, ...] = tuple(_SETS["validation"])
 HELD_OUT: tuple[str, ...] = tuple(_SETS["held_out"])
 """Templates that no training problem uses, and on which no design was chosen."""
 FRESH: tuple[str, ...] = tuple(_SETS["fresh"])
-"""Further templates of that kind. They were written after the errors in HELD_OUT had suggested
-`positions.locality.words=none`."""
+"""Further templates of that kind. They were written after the errors in HELD_OUT had suggested other designs, and no
+design was chosen on them, either."""
 
 
 def worded(template: str, item: Example) -> Example:
