@@ -7,12 +7,12 @@
 Trains configs/smollm2_graft.yaml with the changes of each row (see ROWS), one seed after the other; other arguments go
 to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py) and length, greedily,
 by the lab's own engine, in the held-out words of lab/text/templates.py in turn (words=validation: in those with which
-designs are compared; words=fresh: in those of which no mistake has suggested a design). digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. The first
-numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also measures the
-perplexity of docstrings of Python's library. Measurements are kept beside each model and are not repeated;
-measure=false neither trains nor asks, and shows what is known (perplexity=false leaves the perplexity out). Shows exact
-match (95 %, the wider of Student's over seeds and Wilson's over problems) by stratum and by wording; leaves tables and
-a figure.
+designs are compared; words=fresh: in those of which no mistake has suggested a design). digits=100x48 means 48 sums of
+100 digits in each stratum; without a number, `problems` sums are asked. The first numbers of a batch have at most
+`together` digits in all (a GPU has room for ten times as many). Also measures the perplexity of docstrings of Python's
+library. Measurements are kept beside each model and are not repeated; measure=false neither trains nor asks, and shows
+what is known (perplexity=false leaves the perplexity out). Shows exact match (95 %, the wider of Student's over seeds
+and Wilson's over problems) by stratum and by wording; leaves tables and a figure.
 """
 
 import math
