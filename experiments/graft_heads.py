@@ -11,10 +11,12 @@ can be patched from a sum that differs in the carry into k alone (lab/probing/co
                  other heads of the same layers together: in column 1 of three digits, and in the middle of long numbers
     looks        the attention that each of the six pays to the digits of places k and k-1, on the test pairs: after
                  tuning, and before it, with adapters that do nothing
+    contents     whether the first of the six holds the carry or the digits that make it, on other sums of three digits
+                 (lab/probing/instruments/head_contents.py), and what its carry direction alone brings
     bias         how much more a head is biased to the digits of one place, k or k-1, than to those of the other places
                  that it sees (lab/models/same_place.py): the heads with the largest such bias
 
-Leaves two tables and a figure. Measurements are kept beside each run and are not repeated, whatever
+Leaves three tables and a figure. Measurements are kept beside each run and are not repeated, whatever
 the numbers of pairs.
 """
 
@@ -41,7 +43,7 @@ from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import WAYS, Contrast
-from lab.probing.instruments import attribution, patching
+from lab.probing.instruments import attribution, head_contents, patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import take
 from lab.probing.pairs import Pairs, carry_only
@@ -53,6 +55,8 @@ SHORT = 3
 """Digits of the sums on which heads are discovered."""
 DISCOVERY, SCREENED, TESTED = 24, 24, 6
 LOOKED_AT = ("a_k", "b_k", "a_k-1", "b_k-1")
+READ = 400
+"""Sums on which the direction of a head is learned, and others on which its contents are read."""
 HERE = "q_k"
 
 
@@ -68,6 +72,7 @@ def main(arguments: Sequence[str]) -> None:
     for run in folders:
         found[run.name] = measured(run, {SHORT: (1, count), digits: (digits // 2, fewer)})
         show(found, results)
+        show_contents(found, results)
 
 
 def measured(run: Path, asked: dict[int, tuple[int, int]]) -> dict[str, Any]:
@@ -87,6 +92,7 @@ def measured(run: Path, asked: dict[int, tuple[int, int]]) -> dict[str, Any]:
         kept.once(f"looks {length}", partial(looks, subject, pairs, heads))
     pairs = carry_only(SHORT, 0, asked[SHORT][1], seed=2)
     kept.once("looks before tuning", lambda: looks(before_tuning(run), pairs, heads))
+    kept.once("contents", partial(contents, subject, pairs, heads[0]))
     return kept.known
 
 
@@ -135,13 +141,7 @@ def tested(
     groups = {**{str(head): (head,) for head in heads}, "together": heads, "controls": others}
     patches = {name: Patch(group, HERE) for name, group in groups.items()}
     effect = patching.patch(subject, pairs, list(patches.values()), "effect", {"patch": list(patches)}, 96).effect
-    return {
-        name: [
-            [float(one.value), float(one.low), float(one.high), int(one.n)]
-            for one in (effect.at(patch=name, carry=way) for way in WAYS)
-        ]
-        for name in patches
-    }
+    return {name: [estimate(effect.at(patch=name, carry=way)) for way in WAYS] for name in patches}
 
 
 @torch.inference_mode()
@@ -161,6 +161,26 @@ def looks(subject: Subject, pairs: Pairs, heads: Sequence[Component]) -> dict[st
     return found
 
 
+def contents(subject: Subject, pairs: Pairs, head: Component) -> dict[str, Any]:
+    """What explains the head's coordinate along its carry direction at q_1, and the effect of exchanging its parts."""
+    train, test = (drawn(subject, SHORT, first, READ) for first in (0, READ))
+    seen = head_contents.contents(subject, [head], [1], train, test)
+    effect = head_contents.exchange(subject, pairs, {head: seen.directions[head, 1]}).effect
+    explained = seen.explained.at(head=str(head), column=1)
+    return {
+        "head": str(head),
+        "explained": {reading: estimate(explained.at(reading=reading)) for reading in head_contents.READINGS},
+        "brings": {
+            part: [estimate(effect.at(head=str(head), part=part, carry=way)) for way in WAYS]
+            for part in head_contents.PARTS
+        },
+    }
+
+
+def estimate(one: Any) -> list[float]:
+    return [float(one.value), float(one.low), float(one.high), int(one.n)]
+
+
 def show(found: dict[str, dict[str, Any]], results: Results) -> None:
     lengths = [int(name.split()[1]) for name in next(iter(found.values())) if name.startswith("test")]
     lines: list[tuple[Entry, ...]] = []
@@ -176,6 +196,20 @@ def show(found: dict[str, dict[str, Any]], results: Results) -> None:
     results.show(
         Table(title, ("run", "heads", *(f"{length} digits" for length in lengths), *looks), lines, 2), "graft_heads"
     )
+
+
+def show_contents(found: dict[str, dict[str, Any]], results: Results) -> None:
+    lines: list[tuple[Entry, ...]] = []
+    for run, known in found.items():
+        of = known["contents"]
+        explained = [shown(Estimate(*of["explained"][reading])) for reading in head_contents.READINGS]
+        brings = [shown(smaller(of["brings"][part])) for part in head_contents.PARTS]
+        lines.append((run, of["head"], *explained, *brings))
+    title = (
+        "What explains the carry coordinate of the first head, % of its variance, and what its parts bring of a carry"
+    )
+    columns = ("run", "head", *head_contents.READINGS, *head_contents.PARTS)
+    results.show(Table(title, columns, lines, 2), "graft_heads_contents")
 
 
 def looked(look: dict[str, float] | None, place: str) -> str:
