@@ -74,8 +74,7 @@ ROWS = {
 }
 """The changes to the config for each row. Half of the 12,800 sums follow a passage of text, or none does ("no
 passages"). An answer sees the words of its question through the last one before it; with "nearest word", so do the
-numbers of the question. "Three digits" is trained on sums of at most three
-digits, with "nearest word".
+numbers of the question. "Three digits" is trained on sums of at most three digits, with "nearest word".
 
 The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with nines; "more sums" are 30,720, a quarter
 of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are

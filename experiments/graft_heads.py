@@ -16,13 +16,13 @@ can be patched from a sum that differs in the carry into k alone (lab/probing/co
     bias         how much more a head is biased to the digits of one place, k or k-1, than to those of the other places
                  that it sees (lab/models/same_place.py): the heads with the largest such bias
 
-Leaves three tables and a figure. Measurements are kept beside each run and are not repeated, whatever
-the numbers of pairs.
+Leaves three tables and a figure. Measurements are kept beside each run and are not repeated, whatever the numbers of
+pairs.
 """
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,10 +32,10 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from shared.arguments import own_and_others
-from shared.heads import random_groups
+from shared.heads import random_groups, strongest
 from shared.kept import Kept
 from shared.publishing import Results, take_results
-from shared.sums import drawn, shown
+from shared.sums import drawn, estimate, shown
 
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
@@ -46,6 +46,7 @@ from lab.probing.contrast import WAYS, Contrast
 from lab.probing.instruments import attribution, head_contents, patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import take
+from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, carry_only
 from lab.progress import quiet_libraries
 
@@ -83,14 +84,15 @@ def measured(run: Path, asked: dict[int, tuple[int, int]]) -> dict[str, Any]:
         kept.once(f"discovery {column}", partial(discovery, subject, carry_only(SHORT, column - 1, DISCOVERY, seed=1)))
         for column in range(1, SHORT)
     ]
-    heads = tuple(Component.named(name) for name in strongest(ranked))
+    heads = tuple(Component.named(name) for name in strongest(ranked, TESTED))
     (others,) = random_groups(subject, heads, 1, seed=0)
     for length, (column, count) in asked.items():
         kept.once(f"right {length}", partial(right, subject, length, count))
         pairs = carry_only(length, column - 1, count, seed=2)
         kept.once(f"test {length}", partial(tested, subject, pairs, heads, others))
         kept.once(f"looks {length}", partial(looks, subject, pairs, heads))
-    pairs = carry_only(SHORT, 0, asked[SHORT][1], seed=2)
+    column, count = asked[SHORT]
+    pairs = carry_only(SHORT, column - 1, count, seed=2)
     kept.once("looks before tuning", lambda: looks(before_tuning(run), pairs, heads))
     kept.once("contents", partial(contents, subject, pairs, heads[0]))
     return kept.known
@@ -110,20 +112,14 @@ def discovery(subject: Subject, pairs: Pairs) -> dict[str, float]:
     guessed_BN = attribution.attributions(Contrast(subject, pairs), (HERE,))[:, : subject.layers * subject.heads]
     first = np.argsort(-np.abs(guessed_BN).mean(0))[:SCREENED]
     heads = [Component("head", int(one) // subject.heads, int(one) % subject.heads) for one in first]
-    return dict(zip(map(str, heads), effects(subject, pairs, [(head,) for head in heads]).mean(0), strict=True))
+    found = effects(subject, pairs, {str(head): (head,) for head in heads})
+    return {str(head): float(found.at(patch=str(head)).value.mean()) for head in heads}
 
 
-def effects(subject: Subject, pairs: Pairs, groups: Sequence[tuple[Component, ...]]) -> np.ndarray:
-    """The effect of each group, patched together at q_k, for both directions of the carry: (2, groups)."""
-    patches = [Patch(group, HERE) for group in groups]
-    axes = {"patch": [str(patch) for patch in patches]}
-    return patching.patch(subject, pairs, patches, "effect", axes, 96).effect.value.astype(float)
-
-
-def strongest(ranked: Sequence[dict[str, float]]) -> list[str]:
-    """The heads with the largest mean effect over the columns; heads that were not patched in a column count as 0."""
-    names = {name for found in ranked for name in found}
-    return sorted(names, key=lambda name: -sum(found.get(name, 0.0) for found in ranked))[:TESTED]
+def effects(subject: Subject, pairs: Pairs, groups: Mapping[str, tuple[Component, ...]]) -> Measured:
+    """The effect of each group, patched together at q_k; axes (carry, patch)."""
+    patches = [Patch(group, HERE) for group in groups.values()]
+    return patching.patch(subject, pairs, patches, "effect", {"patch": list(groups)}, 96).effect
 
 
 def right(subject: Subject, length: int, count: int) -> list[int]:
@@ -139,9 +135,8 @@ def tested(
     """The effects of the heads, of all of them together, and of their controls: value, low, high and n for each
     direction of the carry."""
     groups = {**{str(head): (head,) for head in heads}, "together": heads, "controls": others}
-    patches = {name: Patch(group, HERE) for name, group in groups.items()}
-    effect = patching.patch(subject, pairs, list(patches.values()), "effect", {"patch": list(patches)}, 96).effect
-    return {name: [estimate(effect.at(patch=name, carry=way)) for way in WAYS] for name in patches}
+    effect = effects(subject, pairs, groups)
+    return {name: [estimate(effect.at(patch=name, carry=way)) for way in WAYS] for name in groups}
 
 
 @torch.inference_mode()
@@ -175,10 +170,6 @@ def contents(subject: Subject, pairs: Pairs, head: Component) -> dict[str, Any]:
             for part in head_contents.PARTS
         },
     }
-
-
-def estimate(one: Any) -> list[float]:
-    return [float(one.value), float(one.low), float(one.high), int(one.n)]
 
 
 def show(found: dict[str, dict[str, Any]], results: Results) -> None:
@@ -227,11 +218,11 @@ def biases(run: Path) -> np.ndarray:
 def show_biases(bias_RLHP: np.ndarray, results: Results) -> None:
     """A table and a figure of the heads that prefer a place most, and how alike the runs are."""
     runs, _, heads, _ = bias_RLHP.shape
-    strongest: dict[str, dict[str, np.ndarray]] = {}
+    found: dict[str, dict[str, np.ndarray]] = {}
     for place, part in (("k-1", 0), ("k", 1)):
         more_RN = (bias_RLHP[..., part] - np.delete(bias_RLHP, part, -1).mean(-1)).reshape(runs, -1)
         first = np.argsort(-more_RN.mean(0))[:TESTED]
-        strongest[place] = {f"L{one // heads}H{one % heads}": more_RN[:, one] for one in map(int, first)}
+        found[place] = {f"L{one // heads}H{one % heads}": more_RN[:, one] for one in map(int, first)}
     title = "How much more a head is biased to the digits of a place than to those of other places, in logits, by run"
     if runs > 1:
         title += f"; all biases of two runs correlate by {alike(bias_RLHP)}, with heads shuffled in each layer by "
@@ -239,13 +230,13 @@ def show_biases(bias_RLHP: np.ndarray, results: Results) -> None:
         title += alike(np.take_along_axis(bias_RLHP, order_RLH[..., None], 2))
     lines = [
         (place, head, *(f"{one:.1f}" for one in more_R))
-        for place, preferring in strongest.items()
+        for place, preferring in found.items()
         for head, more_R in preferring.items()
     ]
     results.show(Table(title, ("place", "head", *map(str, range(runs))), lines, 2), "graft_heads_bias")
     with figures.figure_at(results.file("graft_heads.png"), (6.4, 2.8)) as figure:
-        panels = figure.subplots(1, len(strongest), sharex=True)
-        for axes, (place, preferring) in zip(panels, strongest.items(), strict=True):
+        panels = figure.subplots(1, len(found), sharex=True)
+        for axes, (place, preferring) in zip(panels, found.items(), strict=True):
             for row, more_R in enumerate(preferring.values()):
                 axes.plot(more_R, [row] * runs, "o", color=figures.COLORS[0], alpha=0.6)
             axes.set_yticks(range(len(preferring)), list(preferring))

@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 import torch
 from shared.arguments import own_and_others
+from shared.heads import strongest
 from shared.heads import told as digits_told
 from shared.kept import Kept
 from shared.publishing import Results, take_results
-from shared.sums import drawn, shown
+from shared.sums import drawn, estimate, shown, value
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
@@ -43,7 +44,6 @@ from lab.probing.contrast import EVERYWHERE, WAYS
 from lab.probing.instruments import attribution, head_contents, patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import said_digits
-from lab.probing.measured import Measured
 from lab.probing.pairs import carry_only
 from lab.probing.positions import batches
 from lab.progress import quiet_libraries
@@ -85,7 +85,7 @@ def measured(run: Path, prompt: str, places: Sequence[tuple[int, int]], pairs: i
     once("competence", lambda: competence(subject))
     once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt])))
     ranked = [once(f"discovery {at[0]} {at[1]}", lambda at=at: discovery(subject, *at)) for at in places]
-    heads = [Component.named(name) for name in strongest(ranked)]
+    heads = [Component.named(name) for name in strongest(ranked, TESTED)]
     others = controls(subject, heads)
     for length, column in places:
         once(f"test {length} {column}", lambda at=(length, column): tested(subject, *at, [*heads, *others], pairs))
@@ -111,13 +111,6 @@ def discovery(subject: Subject, length: int, column: int) -> dict[str, float]:
     effects = np.nan_to_num(exact.value).max(0)
     named = zip((name.removesuffix(f" {EVERYWHERE}") for name in exact.axes["patch"]), effects, strict=True)
     return {name: float(effect) for name, effect in named if "H" in name}
-
-
-def strongest(ranked: Sequence[dict[str, float]]) -> list[str]:
-    """The heads with the largest mean effect over all lengths and columns; heads that were not patched count as 0."""
-    names = {name for effects in ranked for name in effects}
-    total = {name: sum(effects.get(name, 0.0) for effects in ranked) for name in names}
-    return sorted(total, key=lambda name: -total[name])[:TESTED]
 
 
 def controls(subject: Subject, heads: Sequence[Component]) -> list[Component]:
@@ -191,14 +184,6 @@ def told(subject: Subject, head: Component, column: int, direction: Any) -> dict
     }
     mended = int((answers["the true carry"] == digit)[missed].sum())
     return counts | {"slips mended": [mended, 0, int(missed.sum())]}
-
-
-def estimate(one: Measured) -> list[float]:
-    return [value(one.value), value(one.low), value(one.high), int(one.n)]
-
-
-def value(number: Any) -> float:
-    return float(np.nan_to_num(float(number), nan=-9))
 
 
 def show(found: dict[tuple[str, str], dict[str, Any]], results: Results) -> None:

@@ -243,7 +243,8 @@ def test_rules_that_are_held_out_are_one_edited_line_from_a_trained_one_and_no_t
 
 def test_the_heads_that_bring_a_carry_are_found_in_an_adder_whose_circuit_is_known():
     heads, adder = script("graft_heads"), native_adder()
-    ranked = heads.strongest([heads.discovery(adder, carry_only(3, column, 16, seed=1)) for column in (0, 1)])
+    discovered = [heads.discovery(adder, carry_only(3, column, 16, seed=1)) for column in (0, 1)]
+    ranked = heads.strongest(discovered, 6)
     known = [str(Component("head", layer, head)) for layer, head in adder.known.carry_heads]
     assert {*ranked[: len(known)]} == {*known}
     carrying, idle = (

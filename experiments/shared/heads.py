@@ -1,11 +1,11 @@
-"""What scripts do with the heads of an opened model beyond the instruments of the lab: draw control groups, tell a head
-a carry, and set how much attention heads give to digits that are not needed.
+"""What scripts do with the heads of an opened model beyond the instruments of the lab: draw control groups, rank heads,
+tell a head a carry, and set how much attention heads give to digits that are not needed.
 
 Shapes: B sums, N sums, T tokens, Q columns and the end.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -41,6 +41,14 @@ def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list
         raise ModelError(f"{subject.name}: no heads beside {names} that could be its control")
     order = np.random.default_rng(seed).permutation(len(groups))
     return [groups[place] for place in order[:count]]
+
+
+def strongest(ranked: Sequence[dict[str, float]], count: int) -> list[str]:
+    """The heads with the largest mean effect over several measurements; heads that one of them lacks count as 0
+    there."""
+    names = {name for effects in ranked for name in effects}
+    total = {name: sum(effects.get(name, 0.0) for effects in ranked) for name in names}
+    return sorted(total, key=lambda name: -total[name])[:count]
 
 
 @torch.inference_mode()

@@ -1,9 +1,14 @@
 """Sums that a script asks an opened model, and how it shows what was measured."""
 
+from typing import Any
+
+import numpy as np
+
 from lab.drawing.tables import Shown
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate
 from lab.probing.bridge import Subject
+from lab.probing.measured import Measured
 from lab.probing.positions import Sums
 
 
@@ -11,6 +16,16 @@ def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
     """Uniform sums of numbers of `length` digits: `count` of them, from index `first`."""
     items = [addition("uniform", length, 0, index) for index in range(first, first + count)]
     return subject.sums([(int(item.a), int(str(item.b))) for item in items])
+
+
+def estimate(one: Measured) -> list[float]:
+    """A single measurement as a list that JSON can hold: value, low, high and n."""
+    return [value(one.value), value(one.low), value(one.high), int(one.n)]
+
+
+def value(number: Any) -> float:
+    """A number that JSON can hold: -9 for nan."""
+    return float(np.nan_to_num(float(number), nan=-9))
 
 
 def shown(one: Estimate) -> Shown:
