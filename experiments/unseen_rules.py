@@ -60,6 +60,11 @@ PICKED = ("max({x}, {y})", "min({x}, {y})", "{x}", "{y}")
 WRITTEN = ("digit", "9 - digit")
 LONGEST = 4
 TESTED = (4, 8, 16)
+SETTINGS = (
+    # the rule's text has no places, so some heads have to see all of it from everywhere
+    *("model.window=0", "model.stick_breaking=0", "model.locality=[2, 2, 0, 0]"),
+    *("training.batch_size=32", "training.micro_batch_size=32", "training.max_steps=4000"),
+)
 LARGER, SMALLER, FIRST, SECOND = PICKED
 HELD_OUT = (
     ("a lacks", 5, LARGER, "9 - digit"),
@@ -90,7 +95,7 @@ class Item(NamedTuple):
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, HERE / "results")
-    keys = ["name=unseen_rules", *rest]
+    keys = ["name=unseen_rules", *SETTINGS, *rest]
     config = read_config(PretrainConfig, [str(HERE.parent / "configs" / "rules_scratch.yaml"), *keys], "unseen", "")
     quiet_libraries()
     seen, unseen = family()

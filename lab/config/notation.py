@@ -1,8 +1,8 @@
 """How numbers are written and how their digits become tokens. Does not import torch."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lab.config.schema import Section
 
@@ -28,12 +28,21 @@ class FormatConfig(Section):
     pad: Literal["none", "operands", "answer", "all"] = "none"
     """What is padded with zeros. operands: each part of an operand, to as many digits as in the longer operand. answer:
     each part of the answer, to as many digits as in the longer operand. all: both."""
+    carry_place: bool = False
+    """With pad=answer or all: pad integer parts of the answer to one digit more, so that a last carry has a place at
+    every length. Then the first digit of each answer has the place after the highest digit of the operands."""
     index_hints: Literal["none", "question", "both"] = "none"
     """Put a token that names the place before each group of digits (Zhou et al. 2024), in the question alone or in the
     answer too."""
     largest_hint: int = Field(default=32, ge=1)
     """Places in hints are below this. During training, the places of each problem start at a random number that keeps
     them below it."""
+
+    @model_validator(mode="after")
+    def _carry_place_of_padded_answers(self) -> Self:
+        if self.carry_place and self.pad not in ("answer", "all"):
+            raise ValueError(f"carry_place needs pad=answer or all, not {self.pad}")
+        return self
 
     def check_that_places_agree(self, key: str) -> None:
         """Raises ValueError, for the config's `key`, if digits of the same place get different counts in two numbers.

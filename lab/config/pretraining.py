@@ -24,7 +24,7 @@ from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import KNOWN, LONGEST_SHORT_FACTOR, SUM, Task, several, shorter_second
 
-PositionKind = Literal["plain", "randomised", "abacus", "coupled", "grid"]
+PositionKind = Literal["plain", "randomised", "abacus", "coupled", "countdown", "grid"]
 
 
 class PositionsConfig(Section):
@@ -33,7 +33,8 @@ class PositionsConfig(Section):
     kind: PositionKind = "plain"
     """plain: 0, 1, 2 ... randomised: a random increasing subset of all ids (Ruoss et al. 2023). abacus: a digit's place
     in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
-    do the operator and "=" (Cho et al. 2024). grid: the row and the place of a digit in running totals
+    do the operator and "=" (Cho et al. 2024). countdown: coupled, for numbers as people write them; the places of an
+    answer are counted down from the one after the question's highest (needs format.carry_place). grid: the row and the place of a digit in running totals
     (lab/models/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
     """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around.
@@ -42,9 +43,9 @@ class PositionsConfig(Section):
     """Add a learned embedding that says which number a token belongs to: first, second, or answer; in running totals,
     also a part or a total."""
     through_point: bool = False
-    """Let abacus and coupled ids count on across a number's point, so that decimals and the digits of the integer part
-    have different ids. Needs format.reverse=total and pad=all, which give the same place the same id in all three
-    numbers."""
+    """Let abacus, coupled and countdown ids count on across a number's point, so that decimals and the digits of the
+    integer part have different ids. Needs format.pad=all, and format.reverse=total unless ids count down: this gives the
+    same place the same id in all three numbers."""
 
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]
@@ -103,6 +104,9 @@ class ScratchConfig(Section):
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
     ids, so `locality` and `window` do not apply to them."""
+    downward: int = Field(default=0, ge=0)
+    """With positions.kind=countdown: how many of the stick-breaking heads (the last ones) walk down the places instead
+    of back over the tokens: from the place below their own to the highest place that fits."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.
@@ -122,8 +126,8 @@ class ScratchConfig(Section):
             raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
         if self.positions.kind == "grid" and (self.encoding != "relative" or self.stick_breaking):
             raise ValueError("positions.kind=grid has two directions: it needs encoding=relative and no stick_breaking")
-        if self.positions.kind == "grid" and (self.far_copies > 1 or self.far_at_most):
-            raise ValueError("far_copies and far_at_most are for ids in one direction, not for positions.kind=grid")
+        if self.positions.kind in ("grid", "countdown") and (self.far_copies > 1 or self.far_at_most):
+            raise ValueError(f"far_copies and far_at_most do not go with positions.kind={self.positions.kind}")
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids: use positions.kind=plain, not {self.positions.kind}")
         for key in ("locality", "window", "far_copies", "far_at_most"):
@@ -136,6 +140,10 @@ class ScratchConfig(Section):
             raise ValueError(f"stick_breaking={self.stick_breaking}, but size={self.size} has {heads} heads")
         if self.stick_breaking and self.encoding == "rope":
             raise ValueError("stick_breaking needs an encoding that does not rotate: encoding=relative, for example")
+        if self.downward > self.stick_breaking:
+            raise ValueError(f"downward={self.downward}, but only stick_breaking={self.stick_breaking} heads can walk")
+        if self.downward and self.positions.kind != "countdown":
+            raise ValueError("downward needs positions.kind=countdown, which has the lowest ids at the ones digits")
         if isinstance(self.locality, list) and len(self.locality) != heads:
             raise ValueError(f"locality has {len(self.locality)} slopes, and size={self.size} has {heads} heads")
         return self
@@ -322,14 +330,21 @@ class PretrainConfig(RunConfig):
             raise ValueError("data.style=running_totals needs data.packing=1")
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
+        if kind == "countdown" and (self.format.reverse != "none" or not self.format.carry_place):
+            raise ValueError(
+                "model.positions.kind=countdown counts down to the ones digit, from the place of a last carry: "
+                "use format.reverse=none and format.carry_place=true"
+            )
         if self.model.positions.through_point:
-            if kind not in ("abacus", "coupled"):
+            if kind not in ("abacus", "coupled", "countdown"):
                 raise ValueError(
-                    f"model.positions.through_point goes with kind=abacus or coupled, not with kind={kind}"
+                    f"model.positions.through_point goes with kind=abacus, coupled or countdown, not with kind={kind}"
                 )
-            if (self.format.reverse, self.format.pad) != ("total", "all"):
+            reverse = "none" if kind == "countdown" else "total"
+            if (self.format.reverse, self.format.pad) != (reverse, "all"):
                 what = "counts decimals and integer part as one number, starting from its end"
-                raise ValueError(f"model.positions.through_point {what}: use format.reverse=total and format.pad=all")
+                how = f"use format.reverse={reverse} and format.pad=all"
+                raise ValueError(f"model.positions.through_point {what}: {how}")
         if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
             raise ValueError("evaluation.erase needs model.window and no model.stick_breaking, or some head sees all")
         if not self.evaluation.lengths:

@@ -11,7 +11,7 @@ from torch.nn.functional import softmax
 from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import repeat_kv
 
-from lab.models.stick_breaking import sharpened, stick_breaking_weights
+from lab.models.stick_breaking import Downward, sharpened, stick_breaking_weights
 
 
 def number_attention(
@@ -23,6 +23,7 @@ def number_attention(
     scaling: float,
     relative_LHCD: torch.Tensor | None = None,
     distances_BQKC: torch.Tensor | None = None,
+    downward: Downward | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention of a layer whose last heads use stick-breaking, and whose other heads have the usual softmax.
@@ -36,6 +37,7 @@ def number_attention(
         scaling: factor on the products of queries and keys.
         relative_LHCD: the relative keys of all layers. Stick-breaking heads do not use theirs.
         distances_BQKC: the distance of each pair as a one-hot vector.
+        downward: the order in which the last stick-breaking heads walk down the places, if any do.
 
     Returns the output (B, Q, H, D), and None in place of the attention weights.
     """
@@ -52,9 +54,13 @@ def number_attention(
         soft_BHQK = soft_BHQK + (wanted_BQHC @ distances_BQKC.transpose(-1, -2).to(query.dtype)).transpose(1, 2)
     weights_BHQK = softmax(soft_BHQK, -1, dtype=torch.float32)
     if usual < query.shape[1]:
-        earlier_BHQK = _earlier(mask_BHQK[:, usual:])
-        nearest_BHQK = stick_breaking_weights(sharpened(scores_BHQK[:, usual:], earlier_BHQK), earlier_BHQK)
+        back = query.shape[1] - module.config.downward  # type: ignore[union-attr]
+        earlier_BHQK = _earlier(mask_BHQK[:, usual:back])
+        nearest_BHQK = stick_breaking_weights(sharpened(scores_BHQK[:, usual:back], earlier_BHQK), earlier_BHQK)
         weights_BHQK = torch.cat([weights_BHQK, nearest_BHQK], 1)
+        if downward is not None:
+            below_BHQK = downward.weights(scores_BHQK[:, back:], _earlier(mask_BHQK[:, back:]))
+            weights_BHQK = torch.cat([weights_BHQK, below_BHQK], 1)
     return (weights_BHQK.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
 
 

@@ -11,7 +11,13 @@ digits of a run (digits that follow each other) gives the place of each digit:
     coupled            0  1  2  3             0  1  2  0  1  2  3     4      offset 0
     segments           0  1  1  1             2  2  2  3  3  3  3     0
 
-All ids are causal: the id of a token does not depend on later tokens, so it stays the same while a row is generated.
+Numbers as people write them, with an answer that has one digit more than the longest number of the question:
+
+    tokens       <begin>  1  2  5 <add_integer>  9  7  =  0  2  2  2 <end>       125 + 97 = 0222
+    countdown          0  3  2  1             0  2  1  5  4  3  2  1     0      offset 0
+
+The id of a token does not depend on later tokens, so it stays the same while a row is generated. Countdown ids of a
+question depend on the whole question, but not on the answer.
 
 - plain: counts from the first token that is not padding.
 - randomised: an increasing sequence without repetition from 0..largest-1, one id for each token (Ruoss et al. 2023,
@@ -20,6 +26,8 @@ All ids are causal: the id of a token does not depend on later tokens, so it sta
   2405.17399).
 - coupled: the same for digits, and 0 for tokens between runs; then all are shifted and taken modulo `largest` (Cho et
   al. 2024, arXiv 2405.20671). If a row has several problems, each has its own window of ids.
+- countdown: in the question, 1 + the number of digits after it in the same run; in the answer, counted down from one
+  more than the digits of the question's longest run. Shifted like coupled ids.
 - grid: two ids in one, the row of a number in a written calculation and the place of a digit (`grid_places`).
 
 Index hints do not end a run; a hint has the coupled id of the digit after it. A separator such as "." ends a run, but
@@ -143,6 +151,8 @@ def position_ids(
             return abacus(ids_BT, facts, drawn_BN)
         case "coupled":
             return coupled(ids_BT, facts, largest, drawn_BN)
+        case "countdown":
+            return countdown(ids_BT, facts, largest, drawn_BN)
         case "grid":
             return grid_ids(ids_BT, _grid(facts), _written_before(ids_BT, facts))
 
@@ -165,6 +175,9 @@ def draw(
         case "coupled":
             # one id before the digits, for tokens between runs, and one after them, for <end>
             return draw_offsets(longest_runs(ids_BT, facts) + 2, largest, generator)
+        case "countdown":
+            # three ids more than digits of a question: between runs, for the answer's first digit, and for "="
+            return draw_offsets(longest_runs(ids_BT, facts, asked=True) + 3, largest, generator)
 
 
 def plain(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
@@ -204,6 +217,28 @@ def coupled(
     if trace := facts.trace:
         is_lined_BT = trace.in_trace(ids_BT) & ~trace.in_number(ids_BT)
         ids = torch.where(is_lined_BT, trace.lines(ids_BT), ids)
+    return _shifted(ids, ids_BT, facts, largest, offsets_BN)
+
+
+def countdown(
+    ids_BT: torch.Tensor, facts: TokenFacts, largest: int, offsets_BN: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Ids of numbers whose highest digit comes first, modulo `largest`; shifted like coupled ids.
+
+    In the question, the id is 0 between runs, and 1 + the number of digits after it in its run. If the longest of these
+    runs has n digits, "=" has n + 2, and the digits of the answer have n + 1, n, n - 1 ... down to 0 for <end>.
+    """
+    after_BT = _written_before(ids_BT.flip(-1), facts).flip(-1)
+    longest_BT = longest_runs(ids_BT, facts, asked=True).gather(1, _problem(ids_BT, facts))
+    left_BT = longest_BT + 2 - _written_before(ids_BT, facts) - facts.has_place[ids_BT].long()
+    ids = torch.where(_answered(ids_BT, facts), left_BT.clamp(min=0), after_BT + facts.has_place[ids_BT])
+    return _shifted(ids, ids_BT, facts, largest, offsets_BN)
+
+
+def _shifted(
+    ids: torch.Tensor, ids_BT: torch.Tensor, facts: TokenFacts, largest: int, offsets_BN: torch.Tensor | None
+) -> torch.Tensor:
+    """The ids plus the offsets of their problems, modulo `largest`; 0 for <begin> and padding."""
     if offsets_BN is not None:
         ids = ids + offsets_BN.gather(1, _problem(ids_BT, facts))
     return ids % largest * ((ids_BT != facts.begin) & (ids_BT != facts.pad))
@@ -227,10 +262,15 @@ def segments(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     return number_BT * ~(end_BT | (ids_BT == facts.begin) | (ids_BT == facts.pad))
 
 
-def longest_runs(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-    """Digits of the longest run of each problem, (B, N), where N is the most problems of any row; 0 if it has none."""
+def longest_runs(ids_BT: torch.Tensor, facts: TokenFacts, asked: bool = False) -> torch.Tensor:
+    """Digits of the longest run of each problem, (B, N), where N is the most problems of any row; 0 if it has none.
+
+    `asked`: look at the question alone.
+    """
     problem_BT = _problem(ids_BT, facts)
     written_BT = _written_before(ids_BT, facts) + facts.digits[ids_BT]
+    if asked:
+        written_BT = written_BT * ~_answered(ids_BT, facts)
     runs_BN = written_BT.new_zeros(len(ids_BT), int(problem_BT.max()) + 1)
     return runs_BN.scatter_reduce(1, problem_BT, written_BT, "amax")
 
@@ -299,6 +339,11 @@ def _started(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
 def _problem(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     """For each token, the number of its problem in the row, from 0."""
     return ((ids_BT == facts.begin).cumsum(-1) - 1).clamp(min=0)
+
+
+def _answered(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
+    """Whether a token is its problem's "=" or comes after it."""
+    return latest(ids_BT == facts.equals) > latest(ids_BT == facts.begin)
 
 
 def _written_before(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:

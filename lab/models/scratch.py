@@ -27,6 +27,7 @@ from lab.models.grid_places import SEGMENTS as GRID_SEGMENTS
 from lab.models.number_attention import NUMBER_ATTENTION
 from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
 from lab.models.position_ids import TokenFacts, position_ids, segments
+from lab.models.stick_breaking import Downward
 from lab.models.trace_places import SEGMENTS
 from lab.text.examples import IGNORED
 
@@ -47,6 +48,8 @@ class NumberLlamaConfig(LlamaConfig):
     far_at_most: int = 0
     stick_breaking: int = 0
     """How many heads of each layer (the last ones) use stick-breaking attention."""
+    downward: int = 0
+    """How many of these (the last ones) walk down the places instead of back over the tokens."""
     position_kind: PositionKind = "plain"
     largest: int = 1024
     """How many position ids there are."""
@@ -62,8 +65,8 @@ class NumberLlamaConfig(LlamaConfig):
 
     @property
     def circle(self) -> int | None:
-        """The number of ids after which coupled ids begin again; None for other ids, which do not wrap around."""
-        return self.largest if self.position_kind == "coupled" else None
+        """The number of ids after which coupled and countdown ids begin again; None for ids that do not wrap around."""
+        return self.largest if self.position_kind in ("coupled", "countdown") else None
 
     @property
     def grid(self) -> bool:
@@ -223,6 +226,9 @@ class NumberLlama(LlamaForCausalLM):
         if self.relative_keys is not None:
             distances_BQKC = self.relative_keys(ids.positions, ids.keys)
             arguments |= {"relative_LHCD": self.relative_keys.keys, "distances_BQKC": distances_BQKC}
+        if self.config.downward:
+            positions_BQ, keys_BK = cast(torch.Tensor, ids.positions), cast(torch.Tensor, ids.keys)
+            arguments["downward"] = Downward.of(positions_BQ, keys_BK, self.config.largest)
         return arguments
 
     def _mask(self, tokens: int, seen: int, attention_mask: torch.Tensor | None, ids: RowIds) -> torch.Tensor | None:
@@ -321,8 +327,8 @@ class NumberLlama(LlamaForCausalLM):
 
         Raises ModelError for an encoding without this bound.
         """
-        if self.config.grid:
-            raise ModelError("far_at_most is for ids in one direction, not for positions.kind=grid")
+        if self.config.position_kind in ("grid", "countdown"):
+            raise ModelError(f"far_at_most does not go with positions.kind={self.config.position_kind}")
         if self.config.encoding not in LOCAL_ENCODINGS:
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
         self.config.far_at_most = at_most
@@ -373,6 +379,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
             far_copies=config.far_copies,
             far_at_most=config.far_at_most,
             stick_breaking=config.stick_breaking,
+            downward=config.downward,
             position_kind=config.positions.kind,
             largest=config.positions.largest,
             segments=config.positions.segments,

@@ -19,8 +19,14 @@ and at any of them with n^(1-s), which falls with n if s is above 1.
 
 The weights add up to at most 1. What is left is the probability of never stopping; it adds nothing to the output.
 
+A head may also walk down the places of numbers instead of back over the tokens (`Downward`). If numbers are written as
+people write them, the carry into a place depends on the next lower place whose digits do not add up to nine, however
+far away it is; a head that stops there finds it.
+
 Shapes: B rows, H heads, Q queries, K keys.
 """
+
+from typing import NamedTuple
 
 import torch
 from torch.nn.functional import logsigmoid
@@ -36,6 +42,33 @@ def stick_breaking_weights(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor
     walked_BHQK = passed_BHQK.cumsum(-1)
     behind_BHQK = walked_BHQK[..., -1:] - walked_BHQK
     return (logsigmoid(scores_BHQK) + behind_BHQK).exp().masked_fill(~visible_BHQK, 0)
+
+
+class Downward(NamedTuple):
+    """The order in which heads walk down the places of a row."""
+
+    order_BK: torch.Tensor
+    """The keys from the lowest place to the highest; keys of one place stay in the order of the tokens."""
+    below_BQK: torch.Tensor
+    """For keys in this order: whether a query may stop there. A token of place p writes the digit of place p - 1, so it
+    walks from place p - 2 down."""
+
+    @classmethod
+    def of(cls, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int) -> "Downward":
+        """The order of position ids that wrap around after `circle` ids. The places of a row should span less than half
+        of the circle."""
+        start_B1, half = positions_BK[:, 1:2], circle // 2
+        places_BQ, places_BK = ((ids - start_B1 + half) % circle for ids in (positions_BQ, positions_BK))
+        order_BK = places_BK.argsort(dim=-1, stable=True)
+        return cls(order_BK, places_BK.gather(1, order_BK)[:, None] < places_BQ[:, :, None] - 1)
+
+    def weights(self, scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:
+        """The stick-breaking weights (B, H, Q, K) of keys in the order of the tokens, with sharpened scores."""
+        order_BHQK = self.order_BK[:, None, None].expand_as(scores_BHQK)
+        below_BHQK = self.below_BQK[:, None] & visible_BHQK.gather(-1, order_BHQK)
+        scores_BHQK = sharpened(scores_BHQK.gather(-1, order_BHQK), below_BHQK)
+        weights_BHQK = stick_breaking_weights(scores_BHQK, below_BHQK)
+        return torch.zeros_like(weights_BHQK).scatter(-1, order_BHQK, weights_BHQK)
 
 
 def sharpened(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:

@@ -245,7 +245,7 @@ class Notation:
     def _answer_parts(self, problem: Problem, task: Task, operands: list[list[str]]) -> list[str]:
         parts = split_parts(problem.answer, task.answer)
         for operand in operands if self._pads_answer(task) else ():
-            parts = _padded(parts, operand, task.answer)
+            parts = _padded(parts, operand, task.answer, self._format.carry_place)
         return parts
 
     def _pads_operands(self, task: Task) -> bool:
@@ -274,11 +274,15 @@ def _aligned(task: Task) -> bool:
     return task.second is task.representation and not task.has_parameter
 
 
-def _padded(parts: list[str], others: list[str], representation: Representation) -> list[str]:
-    """The parts, padded with zeros to the widths of the other number's parts: before integers, after decimals."""
+def _padded(parts: list[str], others: list[str], representation: Representation, more: int = 0) -> list[str]:
+    """The parts, padded with zeros to the widths of the other number's parts: before integers, after decimals. Integers
+    are padded to `more` digits more, except for the leading digit of scientific notation."""
+    widths = [len(other) + more for other in others]
+    if representation is Scientific:
+        widths[0] -= more
     return [
-        part.rjust(len(other), "0") if alignment == "right" else part.ljust(len(other), "0")
-        for part, other, alignment in zip(parts, others, representation.alignment, strict=True)
+        part.rjust(width, "0") if alignment == "right" else part.ljust(len(other), "0")
+        for part, other, width, alignment in zip(parts, others, widths, representation.alignment, strict=True)
     ]
 
 

@@ -20,7 +20,7 @@ def inputs(kv_heads: int = H) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def layer(sticks: int = 0, groups: int = 1) -> SimpleNamespace:
-    return SimpleNamespace(config=SimpleNamespace(stick_breaking=sticks), num_key_value_groups=groups, layer_idx=1)
+    return SimpleNamespace(config=SimpleNamespace(stick_breaking=sticks, downward=0), num_key_value_groups=groups, layer_idx=1)
 
 
 def causal(hidden: bool = True) -> torch.Tensor:

@@ -101,6 +101,8 @@ def test_the_example_of_the_docstring_is_true():
     assert position_ids("abacus", 128, row, FACTS).tolist() == [[0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 0]]
     assert position_ids("coupled", 128, row, FACTS).tolist() == [[0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3, 4]]
     assert lab.segments(row, FACTS).tolist() == [[0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 0]]
+    row = encode("<begin> 1 2 5 <add_integer> 9 7 = 0 2 2 2 <end>")
+    assert position_ids("countdown", 128, row, FACTS).tolist() == [[0, 3, 2, 1, 0, 2, 1, 5, 4, 3, 2, 1, 0]]
 
 
 def test_decimals_and_integer_part_are_one_number_where_ids_go_on_through_the_point():
@@ -145,6 +147,63 @@ def test_places_are_those_of_a_loop_over_any_words(row, drawn, largest, through_
         inside = word.isdigit() or is_hint(word) or word == "<end>"
         coupled.append(0 if word in ("<pad>", "<begin>") else (shift[t] + inside + before[t]) % largest)
     assert position_ids("coupled", largest, encode(row), facts, torch.tensor([drawn])).tolist() == [coupled]
+
+
+numerals = st.integers(1, 10**6).map(str)
+
+
+@settings(deadline=None, max_examples=50)
+@given(numerals, numerals, st.integers(0, 3), st.integers(0, 99))
+def test_digits_of_one_place_have_one_countdown_id_as_people_write_numbers(a, b, padding, offset):
+    answer = str(int(a) + int(b)).zfill(max(len(a), len(b)) + 1)
+    text = ["<pad>"] * padding + ["<begin>", *a, "<add_integer>", *b, "=", *answer, "<end>"]
+    found = position_ids("countdown", 128, encode(text), FACTS, torch.tensor([[offset]]))[0].tolist()
+    expected = [0] * (padding + 1)
+    for numeral, ends_with in ((a, "<add_integer>"), (b, "=")):
+        expected += [(offset + place) % 128 for place in range(len(numeral), 0, -1)]
+        expected.append((offset + (len(answer) + 1 if ends_with == "=" else 0)) % 128)
+    assert found == expected + [(offset + place) % 128 for place in range(len(answer), -1, -1)]
+
+
+def test_countdown_ids_go_on_through_the_point():
+    row = encode("<begin> 1 . 2 5 <max_float> 0 . 7 5 = 0 2 . 0 0 <end>")
+    ids = [[0, 3, 2, 2, 1, 0, 3, 2, 2, 1, 5, 4, 3, 3, 2, 1, 0]]
+    assert position_ids("countdown", 64, row, THROUGH_POINT).tolist() == ids
+
+
+@settings(deadline=None, max_examples=25)
+@given(numerals, numerals, numerals)
+def test_countdown_ids_of_a_question_stay_the_same_while_its_answer_is_written(a, b, answer):
+    whole = encode(["<begin>", *a, "<add_integer>", *b, "=", *answer, "<end>"])
+    ids = position_ids("countdown", 64, whole, FACTS)
+    for cut in range(len(a) + len(b) + 3, whole.shape[1]):
+        assert position_ids("countdown", 64, whole[:, :cut], FACTS).equal(ids[:, :cut])
+
+
+@settings(deadline=None, max_examples=50)
+@given(packed_rows, st.integers(0, 2**32))
+def test_packed_problems_have_countdown_ids_of_their_own(rows, seed):
+    asked = [[word for problem in split_problems(row) for word in answered_in_full(problem)] for row in rows]
+    ids_BT, count = encode(*asked), rows[0].count("<begin>")
+    drawn = draw("countdown", 128, ids_BT, FACTS, generator(seed))
+    for row, ids in zip(asked, position_ids("countdown", 128, ids_BT, FACTS, drawn).tolist(), strict=True):
+        taken: list[set[int]] = [set() for _ in range(count)]
+        for word, problem, number in zip(row, problem_of(row), ids, strict=False):
+            if word != "<begin>":
+                taken[problem].add(number)
+        assert sum(map(len, taken)) == len(set().union(*taken))
+
+
+def split_problems(row: list[str]) -> list[list[str]]:
+    starts = [t for t, word in enumerate(row) if word == "<begin>"]
+    return [row[start:end] for start, end in zip(starts, [*starts[1:], len(row)], strict=True)]
+
+
+def answered_in_full(problem: list[str]) -> list[str]:
+    """The question, and an answer of one digit more than its longest number."""
+    asked = problem[: problem.index("=")]
+    longest = max(len("".join(part.split())) for part in " ".join(asked[1:]).split("<add_integer>"))
+    return [*asked, "=", *"7" * (longest + 1), "<end>"]
 
 
 @settings(deadline=None, max_examples=25)

@@ -20,8 +20,14 @@ ALLOWED = [
     *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
     *[("nope sticks", "plain"), ("relative window sticks", "coupled"), ("learned local sticks", "coupled")],
     *[("learned far", "coupled"), ("relative far", "coupled")],
+    *[("rope", "countdown"), ("relative window downward", "countdown")],
 ]
 PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0.1> 3 1 =", "<begin> 9 <add_integer>"]
+
+
+def prompts(kind: PositionKind) -> list[str]:
+    """The prompts that a model with these ids can complete: countdown ids need whole questions."""
+    return PROMPTS[:2] if kind == "countdown" else PROMPTS
 
 
 def tiny(
@@ -29,7 +35,8 @@ def tiny(
 ) -> NumberLlama:
     """A tiny model with weights so far from zero that its choices are distinct. "rope local" is rope with a slope of
     locality for each head, and with ids that go on through the point. With "sticks", one head of four is a
-    stick-breaking head; with "far", all far keys together weigh no more than one."""
+    stick-breaking head; with "downward", two are, and one of them walks down the places; with "far", all far keys together
+    weigh no more than one."""
     torch.manual_seed(0)
     name, *more = encoding.split()
     local = "local" in more
@@ -37,7 +44,8 @@ def tiny(
         encoding=name,  # type: ignore[arg-type]
         locality=[0.5, 1, 0, 0.25] if local else 0,
         window=2 if "window" in more else 0,
-        stick_breaking=int("sticks" in more),
+        stick_breaking=int("sticks" in more) + 2 * ("downward" in more),
+        downward=int("downward" in more),
         far_at_most=int("far" in more),
         through_point=local,
         position_kind=kind,
@@ -82,7 +90,7 @@ def generated(model: NumberLlama, ids: torch.Tensor, mask: torch.Tensor, tokens:
 @pytest.mark.parametrize(("encoding", "kind"), ALLOWED)
 def test_generation_with_a_cache_is_what_the_whole_row_gives(encoding, kind):
     model = tiny(encoding, kind, segments=True)
-    ids, mask = padded(PROMPTS, "left")
+    ids, mask = padded(prompts(kind), "left")
     out = generated(model, ids, mask)
     rows, whole_mask = out.sequences, torch.cat([mask, torch.ones(len(ids), 6, dtype=torch.long)], dim=1)
     with torch.no_grad():
@@ -90,7 +98,7 @@ def test_generation_with_a_cache_is_what_the_whole_row_gives(encoding, kind):
     torch.testing.assert_close(torch.stack(out.logits, dim=1), whole[:, ids.shape[1] - 1 : -1], atol=1e-5, rtol=0)
     assert generated(model, ids, mask, use_cache=False).sequences.equal(rows)
     # and what is generated does not depend on the rows beside it
-    for row, text in zip(rows, PROMPTS, strict=True):
+    for row, text in zip(rows, prompts(kind), strict=True):
         alone = torch.tensor([encode(text)])
         sequence = generated(model, alone, torch.ones_like(alone)).sequences[0]
         assert sequence.equal(row[-len(sequence) :])
@@ -111,13 +119,13 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     torch.testing.assert_close(bare[mask == 1], torch.cat(alone), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("encoding", "kind"), [*((name, "coupled") for name in ENCODINGS), *ALLOWED[-6:]])
+@pytest.mark.parametrize(("encoding", "kind"), [*((name, "coupled") for name in ENCODINGS), *ALLOWED[-8:]])
 def test_what_was_saved_is_loaded_with_the_same_logits(encoding, kind, tmp_path):
     model = tiny(encoding, kind, segments=True)
     model.save_pretrained(tmp_path)
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
     assert isinstance(loaded, NumberLlama)
-    ids, mask = padded(PROMPTS, "left")
+    ids, mask = padded(prompts(kind), "left")
     with torch.no_grad():
         assert loaded(ids, attention_mask=mask).logits.equal(model(ids, attention_mask=mask).logits)
     assert generated(loaded, ids, mask).sequences.equal(generated(model, ids, mask).sequences)

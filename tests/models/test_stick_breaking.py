@@ -1,12 +1,14 @@
 """Stick-breaking attention against the walk that it stands for, and against cases worked out by hand."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.errors import ModelError
-from lab.models.stick_breaking import sharpened, stick_breaking_weights
+from lab.models.stick_breaking import Downward, sharpened, stick_breaking_weights
 from lab.probing.bridge import bridge
 from tests.models.test_scratch import tiny
 
@@ -67,6 +69,37 @@ def test_large_scores_have_finite_gradients(magnitude):
     found[0].backward()
     assert scores.grad is not None
     assert scores.grad.isfinite().all()
+
+
+def test_a_head_that_walks_down_stops_at_the_highest_place_that_fits_below_the_digit_it_writes():
+    """4 0 5 0 6 + 1 0 4 9 3 = 0: the token of place 6 writes place 5, so it walks from place 4 down. There 0 and 0 fit,
+    as they do not add up to nine; the higher place 5 is not seen, and the lower ones stay behind."""
+    places = torch.tensor([[0, 5, 4, 3, 2, 1, 0, 5, 4, 3, 2, 1, 7, 6]])
+    fits = torch.tensor([-30.0] * 7 + [30, 30, -30, -30, 30] + [-30, -30])
+    walk = Downward.of(places[:, -2:], places, circle=64)
+    found = walk.weights(fits.expand(1, 1, 2, -1), torch.ones(1, 1, 2, 14, dtype=torch.bool))[0, 0]
+    expected = torch.zeros(2, 14)
+    expected[0, 7] = expected[1, 8] = 1  # "=" writes place 6 and begins with place 5
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(-8, 8), st.integers(0, 9)), min_size=2, max_size=12), st.integers(0, 63))
+def test_weights_are_the_chances_of_a_walk_from_high_places_to_low_ones_whatever_the_offset(keys, offset):
+    scores, places = map(list, zip(*keys, strict=True))
+    own, count = 7, len(keys)
+    going, expected = 1.0, [0.0] * count
+    for key in sorted(range(count), key=lambda key: (-places[key], -key)):
+        if places[key] < own - 1:
+            below = sum(place < own - 1 for place in places)
+            stops = torch.tensor(scores[key] * math.log1p(below), dtype=torch.float64).sigmoid().item()
+            expected[key] = going * stops
+            going *= 1 - stops
+    ids = (torch.tensor([[*places, own]]) + offset) % 64
+    walk = Downward.of(ids[:, -1:], ids, 64)
+    visible = torch.ones(1, 1, 1, count + 1, dtype=torch.bool)
+    found = walk.weights(torch.tensor([*scores, 9.0])[None, None, None], visible)
+    assert found.flatten().tolist() == pytest.approx([*expected, 0], abs=1e-5)
 
 
 def test_transformer_lens_is_not_given_heads_that_it_does_not_know():

@@ -189,6 +189,19 @@ def test_kinds_that_know_no_places_cut_the_digits_as_they_are_written(item, kind
     assert [word for word in words if word.isdigit()] == [group for part in cut[::turn] for group in part]
 
 
+@pytest.mark.parametrize(
+    ("item", "pad", "line"),
+    [
+        (SUM, "answer", "1 2 3 <add_integer> 4 5 = 0 1 6 8"),
+        (made("add_integer", "7", "8", "15"), "all", "7 <add_integer> 8 = 1 5"),
+        (made("sub_float", "12.5", "3.25", "9.25"), "all", "1 2 . 5 0 <sub_float> 0 3 . 2 5 = 0 0 9 . 2 5"),
+        (SCIENTIFIC, "all", "1 . 5 0 e 0 8 <add_scientific> 2 . 2 5 e 1 0 = 2 . 2 6 5 e 0 1 0"),
+    ],
+)
+def test_a_last_carry_has_a_place_at_every_length(item, pad, line):
+    assert written(item, pad=pad, carry_place=True) == line
+
+
 def test_padding_comes_before_groups_and_reversal():
     assert written(LONG, digits=3, pad="operands", reverse="integer") == (
         "765 432 1 <add_integer> 980 000 0 = 656 432 1"

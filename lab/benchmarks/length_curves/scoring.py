@@ -96,9 +96,9 @@ class LengthCurves(Benchmark[Problem]):
         digit = tokenizer.convert_tokens_to_ids("1")
         model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         digits, config = max(len(item.answer) for item in self.problems), model.config
-        if config.position_kind == "coupled" and digits + 2 > config.largest:
+        if config.circle and digits + 2 > config.largest:
             raise ModelError(
-                f"answers of {digits} digits wrap around the {config.largest} coupled ids, so that places would be "
+                f"answers of {digits} digits wrap around the {config.largest} {config.position_kind} ids, so that places would be "
                 f"mixed up: model.positions.largest should be at least {digits + 2}"
             )
 

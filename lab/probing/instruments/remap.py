@@ -72,7 +72,7 @@ def ids(subject: Subject, sums: Sums, shift: int = 0) -> torch.Tensor:
     if not isinstance(model, NumberLlama):
         return torch.arange(shift, shift + tokens_BT.shape[1], device=subject.device).expand_as(tokens_BT)
     kind, largest = model.config.position_kind, model.config.largest
-    if kind in ("abacus", "coupled"):  # tokens without a place value are never shifted
+    if kind in ("abacus", "coupled", "countdown"):  # tokens without a place value are never shifted
         start_B1 = torch.full_like(tokens_BT[:, :1], shift)
         return position_ids(kind, largest, tokens_BT, model.facts(subject.device), start_B1)
     return model.positions(tokens_BT).expand_as(tokens_BT) + shift
