@@ -11,28 +11,18 @@ the seeds (95 %, the wider of Student's over the seeds and Wilson's over their p
 draws it as a heat map. Measurements are kept beside each run and are not repeated.
 """
 
-import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from shared.answered import answered
 from shared.arguments import own_and_others
 from shared.heat_map import heat_map
-from shared.kept import Kept
-from shared.one_pass import right_tokens
 from shared.publishing import take_results
-from shared.streams import STREAMS
-from shared.variants import with_settings
 
-from lab.benchmarks.length_curves.scoring import unseen_problems
-from lab.config.schema import chosen
 from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table
-from lab.models.loading import ScratchRun, load_scratch
-from lab.numbers.additions import STRATA
-from lab.numbers.sampling import Problem, posed
 from lab.numbers.statistics import Estimate, seeds_proportion
-from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -57,43 +47,6 @@ def main(arguments: Sequence[str]) -> None:
     name = given.get("name", "many_tasks")
     results.show(Table(title, ("task", *(f"{length} digits" for length in lengths)), rows, 1), name)
     draw(found, lengths, title, results.file(f"{name}.png"))
-
-
-def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict[tuple[str, int], float]:
-    """The share of right answers of a run by row and length. What was measured before is kept beside the run."""
-    run, kept = with_settings(load_scratch(folder), largest=ids), Kept(folder / "many_tasks.json")
-    return {
-        (row, length): kept.once(
-            f"{row}, {length} digits, {count} problems, {ids} ids",
-            lambda problems=problems: right_tokens(run, problems).count(None) / count,
-            "{:.3f}".format,
-        )
-        for length in lengths
-        for row, problems in asked(run, length, count)
-    }
-
-
-def asked(run: ScratchRun, length: int, count: int) -> Iterator[tuple[str, list[Problem]]]:
-    """The problems of a length: of each task that the run was trained on, then the hard ones."""
-    tasks = [one.key for one in chosen(run.config.data.tasks)]
-    for key, cell in zip(tasks, run.config.data.tested_cells([length]), strict=True):
-        yield key, unseen_problems([cell], run.config.seed, count)
-    for key in (key for key in tasks if key in STREAMS):
-        for stratum in STRATA:
-            yield f"{key}, {stratum}", [STREAMS[key](stratum, length, 0, index) for index in range(count)]
-    for key in (key for key in tasks if key.startswith(("max_", "min_")) and "hard" not in key):
-        yield f"{key}, last digit", [nearly_equal(key, length, index) for index in range(count)]
-
-
-def nearly_equal(key: str, length: int, index: int) -> Problem:
-    """A maximum or minimum of two numbers that differ only in their last digit."""
-    drawn = random.Random(f"{key} {length} {index}")
-    digits = str(drawn.randrange(10 ** (length - 1), 10**length))
-    start = f"{digits}.{str(drawn.randrange(10**length)).zfill(length)}" if key.endswith("float") else digits
-    a, b = (f"{start[:-1]}{last}" for last in drawn.sample(range(1, 10), 2))
-    problem = posed(task(key), a, b, length)
-    assert problem is not None
-    return problem
 
 
 def draw(found: dict[str, list[Estimate]], lengths: Sequence[int], title: str, path: Path) -> None:

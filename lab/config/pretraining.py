@@ -34,8 +34,8 @@ class PositionsConfig(Section):
     """plain: 0, 1, 2 ... randomised: a random increasing subset of all ids (Ruoss et al. 2023). abacus: a digit's place
     in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
     do the operator and "=" (Cho et al. 2024). countdown: coupled, for numbers as people write them; the places of an
-    answer are counted down from the one after the question's highest (needs format.carry_place). grid: the row and the place of a digit in running totals
-    (lab/models/grid_places.py)."""
+    answer are counted down from the one after the question's highest (needs format.carry_place). grid: the row and the
+    place of a digit in running totals (lab/models/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
     """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around.
     It does not matter to plain and grid ids."""
@@ -44,8 +44,8 @@ class PositionsConfig(Section):
     also a part or a total."""
     through_point: bool = False
     """Let abacus, coupled and countdown ids count on across a number's point, so that decimals and the digits of the
-    integer part have different ids. Needs format.pad=all, and format.reverse=total unless ids count down: this gives the
-    same place the same id in all three numbers."""
+    integer part have different ids. Needs format.pad=all, and format.reverse=total unless ids count down: this gives
+    the same place the same id in all three numbers."""
 
 
 Encoding = Literal["rope", "nope", "alibi", "alibi_released", "fire", "relative", "learned"]

@@ -20,7 +20,8 @@ def inputs(kv_heads: int = H) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def layer(sticks: int = 0, groups: int = 1) -> SimpleNamespace:
-    return SimpleNamespace(config=SimpleNamespace(stick_breaking=sticks, downward=0), num_key_value_groups=groups, layer_idx=1)
+    config = SimpleNamespace(stick_breaking=sticks, downward=0)
+    return SimpleNamespace(config=config, num_key_value_groups=groups, layer_idx=1)
 
 
 def causal(hidden: bool = True) -> torch.Tensor:

@@ -35,8 +35,8 @@ def tiny(
 ) -> NumberLlama:
     """A tiny model with weights so far from zero that its choices are distinct. "rope local" is rope with a slope of
     locality for each head, and with ids that go on through the point. With "sticks", one head of four is a
-    stick-breaking head; with "downward", two are, and one of them walks down the places; with "far", all far keys together
-    weigh no more than one."""
+    stick-breaking head; with "downward", two are, and one of them walks down the places; with "far", all far keys
+    together weigh no more than one."""
     torch.manual_seed(0)
     name, *more = encoding.split()
     local = "local" in more

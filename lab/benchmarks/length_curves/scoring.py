@@ -97,9 +97,10 @@ class LengthCurves(Benchmark[Problem]):
         model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         digits, config = max(len(item.answer) for item in self.problems), model.config
         if config.circle and digits + 2 > config.largest:
+            ids = f"{config.largest} {config.position_kind} ids"
             raise ModelError(
-                f"answers of {digits} digits wrap around the {config.largest} {config.position_kind} ids, so that places would be "
-                f"mixed up: model.positions.largest should be at least {digits + 2}"
+                f"answers of {digits} digits wrap around the {ids}, so that places would be mixed up: "
+                f"model.positions.largest should be at least {digits + 2}"
             )
 
     def score(self, index: int, completion: Completion) -> Scored:

@@ -1,0 +1,101 @@
+"""Sums as people write them, nothing reversed: how long they may be, and what each part of the model is for.
+
+    python experiments/as_written.py [seeds=0,1,2] [only=NAME/NAME] [digits=10x100,50x100,100x100] [name=as_written]
+                                     [publish=true] [key=value ...]
+
+Trains configs/as_written.yaml with each seed in each of WAYS; finished runs are not trained again. Then each run is
+asked for sums of each kind (lab/numbers/additions.py), `digits` saying how long and how many; each answer is checked in
+one pass. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of Student's
+over the seeds and Wilson's over their problems), and writes it to NAME.md and .png.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from shared.answered import answered
+from shared.arguments import own_and_others, some_of
+from shared.publishing import take_results
+
+from lab.config.loading import load
+from lab.config.pretraining import PretrainConfig
+from lab.drawing.figures import figure_at
+from lab.drawing.tables import Shown, Table
+from lab.errors import exit_cleanly
+from lab.numbers.additions import STRATA
+from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.pretrain import main as pretrain
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "as_written.yaml"
+WAYS: dict[str, list[str]] = {
+    "as in the config": [],
+    "no walk down": ["model.downward=0"],
+    "window of four alone": ["model.stick_breaking=0", "model.downward=0", "model.window=4"],
+    "no segments": ["model.positions.segments=false"],
+}
+IDS = 4096
+"""Room for the longest sums. More position ids change nothing else, because relative keys know only small distances."""
+Found = dict[tuple[str, int], Estimate]
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given, keys = own_and_others(rest, "seeds", "only", "digits", "name")
+    seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
+    parts = (part.split("x") for part in given.get("digits", "10x100,50x100,100x100").split(","))
+    asked = {int(length): int(count) for length, count in parts}
+    runs = {way: [trained(way, seed, keys) for seed in seeds] for way in ways}
+    found = {way: measured(folders, asked) for way, folders in runs.items()}
+    columns = ("model", "sums", *(f"{length} digits" for length in asked))
+    rows = [
+        (way, stratum, *(Shown(one[stratum, length], "{:.1f} ({:.1f}-{:.1f})", 100) for length in asked))
+        for way, one in found.items()
+        for stratum in STRATA
+    ]
+    title = f"Sums as people write them: exact match (%), {len(seeds)} seeds"
+    name = given.get("name", "as_written")
+    results.show(Table(title, columns, rows, 2), name)
+    draw(found, list(asked), results.file(f"{name}.png"))
+
+
+def trained(way: str, seed: str, keys: Sequence[str]) -> Path:
+    """The directory of a run; trains it unless it is finished."""
+    changes = [*WAYS[way], *keys, f"name={way.replace(' ', '_')}_{seed}", f"seed={seed}", "resume=true"]
+    config = load(PretrainConfig, CONFIG, changes)
+    if config.run_status() != "finished":
+        pretrain([str(CONFIG), *changes])
+    return config.path
+
+
+def measured(folders: Sequence[Path], asked: Mapping[int, int]) -> Found:
+    """Exact match by kind of sum and length."""
+    shares = {length: [answered(folder, [length], count, IDS) for folder in folders] for length, count in asked.items()}
+    return {
+        (stratum, length): seeds_proportion(
+            [share[f"add_integer, {stratum}", length] for share in shares[length]], count
+        )
+        for length, count in asked.items()
+        for stratum in STRATA
+    }
+
+
+def draw(found: Mapping[str, Found], lengths: Sequence[int], path: Path) -> None:
+    with figure_at(path, figsize=(9, 2.9)) as figure:
+        panels = figure.subplots(1, len(STRATA), sharey=True)
+        for axes, stratum in zip(panels, STRATA, strict=True):
+            for way, one in found.items():
+                shares = [one[stratum, length] for length in lengths]
+                line = axes.plot(lengths, [share.value for share in shares], "-o", ms=3.5, label=way)[0]
+                low, high = [share.low for share in shares], [share.high for share in shares]
+                axes.fill_between(lengths, low, high, color=line.get_color(), alpha=0.15)
+            axes.set(title=stratum, xlabel="digits (trained on at most 6)", xscale="log", ylim=(-0.03, 1.03))
+        panels[0].set_ylabel("exact match")
+        panels[0].legend(fontsize=7)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
