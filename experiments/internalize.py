@@ -4,9 +4,9 @@
 
 Trains configs/rules_internalize.yaml with each seed, and also the same model on direct answers, with the same updates
 and the same problems. Finished runs are shown again. The table has a row for the end of each stage: the lines that
-samples lacked, and exact match and tokens written for sums and products, at the longest trained length. Other keys
+samples lacked, and exact match and tokens written for each task, at the longest trained length. Other keys
 belong to the runs' config. Writes internalize.md and .png to checkpoints/results/, or to experiments/results/ with
-publish=true. Takes ten minutes a seed on a free core.
+publish=true. Takes a quarter of an hour a seed on a free core.
 """
 
 import sys
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
     for step in steps:
         row = [text for task in tasks for text in cells(found, step, task, length)]
         rows.append((str(step), str(removal.stage(step - 1) * config.training.internalize.lines), *row))
-    title = f"Sums and products of {length} digits while traces lose their lines, {len(seeds)} seeds"
+    title = f"Problems of {length} digits while traces lose their lines, {len(seeds)} seeds"
     table = Table(title, columns, rows, names=2)
     print(table.markdown())
     results.file("internalize.md").write_text(table.markdown())

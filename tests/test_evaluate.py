@@ -141,6 +141,7 @@ def test_runs_stand_side_by_side_with_the_papers_rows(arguments, tmp_path, capsy
     assert (tmp_path / "both" / "figures" / "exact_match.png").exists()
 
 
+@pytest.mark.slow
 def test_where_runs_differ_on_the_same_problems_is_told_from_chance(arguments, tmp_path, capsys):
     for name, more in {"one": (), "two": (), "other_problems": ("seed=1",)}.items():
         main(arguments(*more, name=name))
@@ -202,6 +203,7 @@ def test_the_twin_without_locality_adds_twenty_digits_once_the_test_bounds_how_m
     assert right("engine.far_at_most=5") == 10
 
 
+@pytest.mark.slow
 def test_names_that_are_markup_elsewhere_are_names_here(arguments, tmp_path, capsys):
     for name in ("$a_$", "_hidden", "a|b", "x[b]y"):
         main(arguments("benchmark.problems_per_range=1", name=name))

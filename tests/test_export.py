@@ -166,6 +166,7 @@ def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(tuned, tmp_path,
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 0), ("bfloat16", 0.05)])
 def test_a_model_from_scratch_computes_the_same_when_it_is_opened_from_its_folder(tmp_path, capsys, dtype, tolerance):
     path, out = pretrained(tmp_path), tmp_path / "zoo" / "adds"
@@ -179,6 +180,7 @@ def test_a_model_from_scratch_computes_the_same_when_it_is_opened_from_its_folde
     assert lab.load(str(out)).ask("12 + 34") is not None
 
 
+@pytest.mark.slow
 def test_the_card_of_a_model_from_scratch_says_what_it_is(tmp_path):
     path = pretrained(tmp_path)
     main([str(path), str(tmp_path / "out")])
@@ -213,6 +215,7 @@ def test_the_training_data_of_a_run_is_written_in_the_order_in_which_it_was_trai
     assert str(tmp_path) not in card
 
 
+@pytest.mark.slow
 def test_the_training_data_of_a_config_needs_no_run(tmp_path):
     main(["smollm2_graft", str(tmp_path / "data"), "to=data"])
     found = rows(tmp_path / "data")

@@ -237,6 +237,7 @@ def test_a_swapped_model_is_tuned_and_measured_again_by_its_run_directory_alone(
     }
 
 
+@pytest.mark.slow
 def test_the_adapters_of_each_validation_are_kept_with_their_swap_and_opened_like_a_run(arguments, tmp_path):
     swap = ["positions.same_place=true", "format.reverse=total"]
     main(arguments(*swap, "training.keep_steps=true", "data.tasks=[add_integer]"))

@@ -69,6 +69,7 @@ def test_a_run_leaves_a_model_its_curves_and_the_samples_they_stand_on(tmp_path,
     assert left.tokenizer.encode("1 2")[0] == left.model.config.bos_token_id
 
 
+@pytest.mark.slow
 def test_the_model_of_each_validation_is_kept_and_opened_like_a_run(tmp_path):
     path = run(tmp_path, "training.keep_steps=true")
     from lab.models import loading
@@ -94,6 +95,7 @@ def test_a_compiled_run_has_the_losses_and_answers_of_one_that_is_not(tmp_path):
     assert answers[0] == answers[1]
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_step_is_the_mean_over_its_answers_however_it_is_cut(tmp_path):
     first = run(tmp_path / "whole", "model.dtype=float32", "training.micro_batch_size=8")
     second = run(tmp_path / "parts", "model.dtype=float32", "training.micro_batch_size=2")
@@ -235,6 +237,7 @@ def test_a_loss_that_is_no_number_ends_the_run_at_that_step_in_one_line(
     assert max(row["step"] for row in records(tmp_path / "run" / "metrics.jsonl")) == 2
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp_path, capsys, monkeypatch):
     import torch
 
@@ -271,6 +274,7 @@ def test_a_model_that_follows_rules_is_measured_with_its_tokens_while_its_traces
     assert notation.rules.detail == "bare"
 
 
+@pytest.mark.slow
 def test_a_run_with_running_totals_goes_on_and_is_asked_about_sums_of_as_many_terms_as_digits(tmp_path, capsys):
     path = run(tmp_path, *TOTALS, "training.max_steps=2")
     sums = [sample for sample in records(path / "samples.jsonl") if "<sum_integers>" in sample["prompt"]]

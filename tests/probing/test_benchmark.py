@@ -36,6 +36,7 @@ def test_the_circuit_of_a_trained_adder_is_found_again_by_intervention(name):
     assert verified.nodes(adder, trained.pairs()) == adder.known.nodes
 
 
+@pytest.mark.slow
 def test_the_circuit_of_an_adder_written_by_hand_is_what_intervention_finds():
     adder = ADDERS["ones first"](11)
     pairs = carry_only(4, 1, 12, seed=3)

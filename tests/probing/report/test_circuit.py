@@ -10,7 +10,7 @@ from lab.probing.components import Component
 from lab.probing.config import ProbeConfig
 from lab.probing.measured import Measured
 from lab.probing.report.assembly import circuit
-from lab.probing.report.circuit import ANSWER, diagram, svg
+from lab.probing.report.circuit import ANSWER, Circuit, diagram, svg
 from lab.probing.report.verdicts import in_short, unable, verdicts
 from tests.probing.known_adders import llama_adder, native_adder, tricase_adder
 
@@ -28,8 +28,18 @@ def told(drawn) -> set[tuple[str, str]]:
     return {(arrow.start, arrow.end.replace(ANSWER, "logits")) for arrow in drawn.arrows if "_" not in arrow.start}
 
 
+@pytest.fixture(scope="module")
+def measured() -> dict[str, list[Measured]]:
+    return found(native_adder(), *NEEDED, "destinations", "surgery")
+
+
+@pytest.fixture(scope="module")
+def drawn(measured) -> Circuit:
+    return circuit({name: measured[name] for name in NEEDED})
+
+
 @pytest.mark.parametrize("adder", [native_adder, llama_adder, tricase_adder])
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_circuit_of_an_adder_made_by_hand_is_its_own(adder, seed):
     subject = adder(seed)
     drawn = circuit(found(subject))
@@ -40,9 +50,8 @@ def test_the_circuit_of_an_adder_made_by_hand_is_its_own(adder, seed):
         assert (f"{number}_k{offset:+d}" if offset else f"{number}_k", f"L{layer}H{head}") in looks
 
 
-def test_the_sentences_name_what_the_adder_is_made_of():
+def test_the_sentences_name_what_the_adder_is_made_of(measured):
     subject = native_adder()
-    measured = found(subject, *NEEDED, "destinations", "surgery")
     said = {name: " ".join(verdicts(name, arrays)) for name, arrays in measured.items()}
     for (layer, head), (number, _) in subject.known.looks_at.items():
         assert f"L{layer}H{head} looks at the digit of {number}" in said["alignment"] or (layer, head) == (0, 4)
@@ -52,8 +61,7 @@ def test_the_sentences_name_what_the_adder_is_made_of():
     assert not unable("competence", measured["competence"])
 
 
-def test_a_probe_ends_in_five_lines_at_most_that_name_the_head_that_carries():
-    measured = found(native_adder(), *NEEDED, "destinations", "surgery")
+def test_a_probe_ends_in_five_lines_at_most_that_name_the_head_that_carries(measured):
     lines = in_short(measured)
     assert len(lines) <= 5
     assert any(line.startswith("L0H3 brings the carry about: 100 % (100-100) from 0 to 1") for line in lines)
@@ -78,8 +86,7 @@ def test_keys_and_values_that_heads_share_are_told_to_all_heads_of_the_group():
     }
 
 
-def test_the_drawing_is_well_formed_and_says_every_arrow_in_words():
-    drawn = circuit(found(native_adder()))
+def test_the_drawing_is_well_formed_and_says_every_arrow_in_words(drawn):
     text = svg(drawn)
     words = {title.text for title in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}title")}
     assert len(words) == len(drawn.arrows)
@@ -89,8 +96,8 @@ def test_the_drawing_is_well_formed_and_says_every_arrow_in_words():
     assert len(repr(drawn).splitlines()) == len(drawn.arrows)
 
 
-def test_every_box_of_the_drawing_is_inside_of_it_and_none_is_on_another():
-    drawn = diagram(circuit(found(native_adder())))
+def test_every_box_of_the_drawing_is_inside_of_it_and_none_is_on_another(drawn):
+    drawn = diagram(drawn)
     places = [(box.x, box.y) for box in drawn.boxes]
     assert len(set(places)) == len(places)
     for x, y in places:

@@ -1,0 +1,102 @@
+"""Small models that follow rules, against the same models that answer directly: accuracy and cost by task and length.
+
+    python experiments/rules_scratch.py [seeds=0,1,2] [only=NAME/NAME] [publish=true] [key=value ...]
+
+Trains configs/rules_scratch.yaml with each seed in each of WAYS, with the same updates and problems; finished runs are
+not trained again. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of
+Student's over the seeds and Wilson's over their problems), and the words written for each word of a direct answer.
+Writes rules_scratch.md and .png.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+
+from shared.arguments import own_and_others, some_of
+from shared.publishing import take_results
+
+from lab.benchmarks.results import Sample, read_samples
+from lab.config.loading import load
+from lab.config.pretraining import PretrainConfig
+from lab.drawing.figures import figure_at
+from lab.drawing.tables import Shown, Table
+from lab.errors import exit_cleanly
+from lab.numbers.statistics import Estimate, seeds_proportion
+from lab.pretrain import main as pretrain
+from lab.progress import quiet_libraries
+from lab.runs import Run
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "rules_scratch.yaml"
+WAYS: dict[str, list[str]] = {"bare": [], "direct": ["data.rules.detail=answer"]}
+Cells = dict[tuple[str, int], list[Sample]]
+
+
+@exit_cleanly
+def main(arguments: list[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given, keys = own_and_others(rest, "seeds", "only")
+    seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
+    found = {way: [answered(trained(way, seed, keys)) for seed in seeds] for way in ways}
+    shares = {way: {cell: share([one[cell] for one in seeds]) for cell in seeds[0]} for way, seeds in found.items()}
+    tasks = list(dict.fromkeys(task for task, _ in shares[ways[0]]))
+    lengths = sorted({length for _, length in shares[ways[0]]})
+    rows = [
+        (task, way, *(Shown(shares[way][task, length], "{:.0f} ({:.0f}-{:.0f})", 100) for length in lengths),
+         f"{words(found[way], task, lengths[0]):.1f}")
+        for task in tasks
+        for way in ways
+    ]  # fmt: skip
+    title = f"Traces against direct answers after the same updates: exact match (%), {len(seeds)} seeds"
+    columns = ("task", "answers", *(f"{length} digits" for length in lengths), f"words at {lengths[0]} digits")
+    results.show(Table(title, columns, rows, 2), "rules_scratch")
+    draw(shares, tasks, lengths, results.file("rules_scratch.png"))
+
+
+def trained(way: str, seed: str, keys: Sequence[str]) -> Run:
+    """A run of `lab.pretrain`; trains it unless it is finished."""
+    changes = [*WAYS[way], *keys, f"name={way}_{seed}", f"seed={seed}", "resume=true"]
+    config = load(PretrainConfig, CONFIG, changes)
+    if config.run_status() != "finished":
+        pretrain([str(CONFIG), *changes])
+    return Run(config.path)
+
+
+def answered(run: Run) -> Cells:
+    """What a run answered, by task and length."""
+    cells: Cells = {}
+    for sample in read_samples(run):
+        cells.setdefault((sample.task, sample.length), []).append(sample)
+    return cells
+
+
+def share(seeds: Sequence[Sequence[Sample]]) -> Estimate:
+    return seeds_proportion([mean(sample.right for sample in samples) for samples in seeds], len(seeds[0]))
+
+
+def words(seeds: Sequence[Cells], task: str, length: int) -> float:
+    """The mean of the words written for an answer."""
+    return mean(sample.completion.completion_tokens for cells in seeds for sample in cells[task, length])
+
+
+def draw(
+    shares: Mapping[str, Mapping[tuple[str, int], Estimate]], tasks: Sequence[str], lengths: Sequence[int], path: Path
+) -> None:
+    with figure_at(path, figsize=(9, 2.9)) as figure:
+        panels = figure.subplots(1, len(tasks), sharey=True)
+        for axes, task in zip(panels, tasks, strict=True):
+            for way, cells in shares.items():
+                curve = [cells[task, length] for length in lengths]
+                line = axes.plot(lengths, [one.value for one in curve], "-o", ms=3.5, label=way)[0]
+                low, high = [one.low for one in curve], [one.high for one in curve]
+                axes.fill_between(lengths, low, high, color=line.get_color(), alpha=0.15)
+            axes.set(title=task, xlabel="digits (trained on at most 4)", xscale="log", ylim=(-0.03, 1.03))
+            axes.set_xticks(lengths, map(str, lengths), minor=False)
+        panels[0].set_ylabel("exact match")
+        panels[0].legend(fontsize=7)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
