@@ -10,9 +10,9 @@ by the lab's own engine, in the held-out words of lab/text/templates.py in turn 
 designs are compared; words=fresh: in those of which no mistake has suggested a design). digits=100x48 means 48 sums of
 100 digits in each stratum; without a number, `problems` sums are asked. The first numbers of a batch have at most
 `together` digits in all (a GPU has room for ten times as many). Also measures the perplexity of docstrings of Python's
-library. Measurements are kept beside each model and are not repeated; measure=false neither trains nor asks, and shows
-what is known (perplexity=false leaves the perplexity out). Shows exact match (95 %, the wider of Student's over seeds
-and Wilson's over problems) by stratum and by wording; leaves tables and a figure.
+library, unless perplexity=false. Measurements are kept beside each model and are not repeated; measure=false neither
+trains nor asks, and shows what is known. Shows exact match (95 %, the wider of Student's over seeds and Wilson's over
+problems) by stratum and by wording; leaves tables and a figure.
 """
 
 import math
@@ -104,6 +104,7 @@ def main(arguments: Sequence[str]) -> None:
     asked = (f"{part}x{problems}".split("x")[:2] for part in given.get("digits", DIGITS).split(","))
     lengths = {int(length): int(count) for length, count in asked}
     asked_for = given.get("measure", "true") == "true"
+    read = given.get("perplexity", str(asked_for).lower()) == "true"
     words, bound = given.get("words", "held_out"), int(given.get("bound", 0))
     together = int(given.get("together", 12_000))
     measured: dict[str, list[Measured]] = {}
@@ -117,7 +118,7 @@ def main(arguments: Sequence[str]) -> None:
             for length, count in lengths.items() if asked_for else ():
                 one.ask(length, count)
             measured.setdefault(row, []).append(one)
-            notes = perplexities(untouched, measured) if given.get("perplexity", "true") == "true" else ""
+            notes = perplexities(untouched, measured) if read else ""
             show(measured, lengths, notes, results, given.get("table", "graft"))
 
 
