@@ -28,6 +28,8 @@ SMALL = [
 
 GRID = ["model.encoding=relative", "model.positions.kind=grid", "model.window=2", "evaluation.while_training=[]"]
 TOTALS = [*GRID, "data.style=running_totals", "data.tasks=[sum_integers, multiply_hard_integer]"]
+COUNTED = ["model.encoding=relative", "model.positions.kind=counted", "format.reverse=none", "format.pad=answer"]
+COUNTED += ["format.carry_place=true"]
 COUPLED = ["model.encoding=learned", "model.positions.kind=coupled", "format.reverse=integer"]
 
 
@@ -144,6 +146,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["model.encoding=nope", "model.stick_breaking=5"], "stick_breaking=5, but size=0.2M has 4 heads"),
         (["model.encoding=nope", "model.downward=1"], "downward=1, but only stick_breaking=0 heads can walk"),
         (["model.encoding=nope", "model.stick_breaking=1", "model.downward=1"], "downward needs positions.kind=count"),
+        ([*COUNTED, "model.window=1"], "positions.kind=counted learns by gradients"),
+        ([*COUNTED, "data.packing=2"], "model.positions.kind=counted needs data.packing=1"),
         (["model.positions.kind=countdown"], "use format.reverse=none and format.carry_place=true"),
         (["format.carry_place=true"], "carry_place needs pad=answer or all, not none"),
         (["model.encoding=nope", "model.far_copies=9"], "far_copies goes with encoding=rope, relative or learned"),

@@ -24,7 +24,7 @@ from lab.numbers.additions import VARIED
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import KNOWN, LONGEST_SHORT_FACTOR, SUM, Task, several, shorter_second
 
-PositionKind = Literal["plain", "randomised", "abacus", "coupled", "countdown", "grid"]
+PositionKind = Literal["plain", "randomised", "abacus", "coupled", "countdown", "counted", "grid"]
 
 
 class PositionsConfig(Section):
@@ -34,8 +34,9 @@ class PositionsConfig(Section):
     """plain: 0, 1, 2 ... randomised: a random increasing subset of all ids (Ruoss et al. 2023). abacus: a digit's place
     in its number, and 0 for other tokens (McLeish et al. 2024). coupled: digits of the same place share one id, and so
     do the operator and "=" (Cho et al. 2024). countdown: coupled, for numbers as people write them; the places of an
-    answer are counted down from the one after the question's highest (needs format.carry_place). grid: the row and the
-    place of a digit in running totals (lab/models/grid_places.py)."""
+    answer are counted down from the one after the question's highest (needs format.carry_place). counted: like
+    countdown, but the model learns which words are counted (lab/models/counted_places.py). grid: the row and the place
+    of a digit in running totals (lab/models/grid_places.py)."""
     largest: int = Field(default=1024, ge=2)
     """How many ids there are. Randomised ids are drawn from them; coupled ids start at any of them and wrap around.
     It does not matter to plain and grid ids."""
@@ -105,8 +106,9 @@ class ScratchConfig(Section):
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
     ids, so `locality` and `window` do not apply to them."""
     downward: int = Field(default=0, ge=0)
-    """With positions.kind=countdown: how many of the stick-breaking heads (the last ones) walk down the places instead
-    of back over the tokens: from the place below their own to the highest place that fits."""
+    """With positions.kind=countdown or counted: how many of the stick-breaking heads (the last ones) walk down the
+    places instead of back over the tokens: from the one below the place that is written next, to the highest that
+    fits."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.
@@ -126,8 +128,12 @@ class ScratchConfig(Section):
             raise ValueError("positions.kind=abacus gives places, not order: use encoding=learned")
         if self.positions.kind == "grid" and (self.encoding != "relative" or self.stick_breaking):
             raise ValueError("positions.kind=grid has two directions: it needs encoding=relative and no stick_breaking")
-        if self.positions.kind in ("grid", "countdown") and (self.far_copies > 1 or self.far_at_most):
+        if self.positions.kind in ("grid", "countdown", "counted") and (self.far_copies > 1 or self.far_at_most):
             raise ValueError(f"far_copies and far_at_most do not go with positions.kind={self.positions.kind}")
+        if self.positions.kind == "counted" and (self.encoding != "relative" or self.window):
+            raise ValueError(
+                "positions.kind=counted is learned by gradients: use encoding=relative, locality, no window"
+            )
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids: use positions.kind=plain, not {self.positions.kind}")
         for key in ("locality", "window", "far_copies", "far_at_most"):
@@ -142,8 +148,8 @@ class ScratchConfig(Section):
             raise ValueError("stick_breaking needs an encoding that does not rotate: encoding=relative, for example")
         if self.downward > self.stick_breaking:
             raise ValueError(f"downward={self.downward}, but only stick_breaking={self.stick_breaking} heads can walk")
-        if self.downward and self.positions.kind != "countdown":
-            raise ValueError("downward needs positions.kind=countdown, which has the lowest ids at the ones digits")
+        if self.downward and self.positions.kind not in ("countdown", "counted"):
+            raise ValueError("downward needs positions.kind=countdown or counted: the lowest ids are at ones digits")
         if isinstance(self.locality, list) and len(self.locality) != heads:
             raise ValueError(f"locality has {len(self.locality)} slopes, and size={self.size} has {heads} heads")
         return self
@@ -330,9 +336,11 @@ class PretrainConfig(RunConfig):
             raise ValueError("data.style=running_totals needs data.packing=1")
         if kind in ("abacus", "coupled"):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
-        if kind == "countdown" and (self.format.reverse != "none" or not self.format.carry_place):
+        if kind == "counted" and self.data.packing > 1:
+            raise ValueError("model.positions.kind=counted needs data.packing=1")
+        if kind in ("countdown", "counted") and (self.format.reverse != "none" or not self.format.carry_place):
             raise ValueError(
-                "model.positions.kind=countdown counts down to the ones digit, from the place of a last carry: "
+                f"model.positions.kind={kind} counts down to the ones digit, from the place of a last carry: "
                 "use format.reverse=none and format.carry_place=true"
             )
         if self.model.positions.through_point:

@@ -28,6 +28,7 @@ question depend on the whole question, but not on the answer.
   al. 2024, arXiv 2405.20671). If a row has several problems, each has its own window of ids.
 - countdown: in the question, 1 + the number of digits after it in the same run; in the answer, counted down from one
   more than the digits of the question's longest run. Shifted like coupled ids.
+- counted: like countdown, but the model learns which words are counted (`counted_places`).
 - grid: two ids in one, the row of a number in a written calculation and the place of a digit (`grid_places`).
 
 Index hints do not end a run; a hint has the coupled id of the digit after it. A separator such as "." ends a run, but
@@ -139,6 +140,8 @@ def position_ids(
         drawn_BN: what `draw` returned for a training batch; None outside of training.
         row_length: how many tokens a row will have when it is complete, including padding; T if not given. Only
             randomised ids without a draw depend on it.
+
+    Raises ModelError for counted places, which depend on the weights of a model.
     """
     match kind:
         case "plain":
@@ -153,6 +156,8 @@ def position_ids(
             return coupled(ids_BT, facts, largest, drawn_BN)
         case "countdown":
             return countdown(ids_BT, facts, largest, drawn_BN)
+        case "counted":
+            raise ModelError("counted places belong to a model: ask its `positions`")
         case "grid":
             return grid_ids(ids_BT, _grid(facts), _written_before(ids_BT, facts))
 
@@ -160,13 +165,13 @@ def position_ids(
 def draw(
     kind: PositionKind, largest: int, ids_BT: torch.Tensor, facts: TokenFacts, generator: np.random.Generator
 ) -> torch.Tensor | None:
-    """The random draws that `position_ids` needs for a training batch (`drawn_BN`); None for plain and grid ids.
+    """The random draws that `position_ids` needs for a training batch (`drawn_BN`); None for ids that are not drawn.
 
     Raises ModelError if the rows are too long for `largest`, or have too many problems.
     """
     rows, tokens = ids_BT.shape
     match kind:
-        case "plain" | "grid":
+        case "plain" | "counted" | "grid":
             return None
         case "randomised":
             return draw_ordered(rows, tokens, largest, generator)
@@ -231,7 +236,7 @@ def countdown(
     after_BT = _written_before(ids_BT.flip(-1), facts).flip(-1)
     longest_BT = longest_runs(ids_BT, facts, asked=True).gather(1, _problem(ids_BT, facts))
     left_BT = longest_BT + 2 - _written_before(ids_BT, facts) - facts.has_place[ids_BT].long()
-    ids = torch.where(_answered(ids_BT, facts), left_BT.clamp(min=0), after_BT + facts.has_place[ids_BT])
+    ids = torch.where(answered(ids_BT, facts), left_BT.clamp(min=0), after_BT + facts.has_place[ids_BT])
     return _shifted(ids, ids_BT, facts, largest, offsets_BN)
 
 
@@ -270,9 +275,14 @@ def longest_runs(ids_BT: torch.Tensor, facts: TokenFacts, asked: bool = False) -
     problem_BT = _problem(ids_BT, facts)
     written_BT = _written_before(ids_BT, facts) + facts.digits[ids_BT]
     if asked:
-        written_BT = written_BT * ~_answered(ids_BT, facts)
+        written_BT = written_BT * ~answered(ids_BT, facts)
     runs_BN = written_BT.new_zeros(len(ids_BT), int(problem_BT.max()) + 1)
     return runs_BN.scatter_reduce(1, problem_BT, written_BT, "amax")
+
+
+def answered(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
+    """Whether a token is its problem's "=" or comes after it."""
+    return latest(ids_BT == facts.equals) > latest(ids_BT == facts.begin)
 
 
 def draw_ordered(rows: int, tokens: int, largest: int, generator: np.random.Generator) -> torch.Tensor:
@@ -339,11 +349,6 @@ def _started(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
 def _problem(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
     """For each token, the number of its problem in the row, from 0."""
     return ((ids_BT == facts.begin).cumsum(-1) - 1).clamp(min=0)
-
-
-def _answered(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:
-    """Whether a token is its problem's "=" or comes after it."""
-    return latest(ids_BT == facts.equals) > latest(ids_BT == facts.begin)
 
 
 def _written_before(ids_BT: torch.Tensor, facts: TokenFacts) -> torch.Tensor:

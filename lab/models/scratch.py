@@ -23,6 +23,7 @@ from transformers.utils.generic import can_return_tuple
 
 from lab.config.pretraining import LOCAL_ENCODINGS, SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
+from lab.models.counted_places import PlaceCounter
 from lab.models.grid_places import SEGMENTS as GRID_SEGMENTS
 from lab.models.number_attention import NUMBER_ATTENTION
 from lab.models.position_encodings import AlibiBias, FireBias, LearnedPositions, LocalityBias, NoRotation, RelativeKeys
@@ -108,6 +109,7 @@ class NumberLlama(LlamaForCausalLM):
         self.relative_keys = (
             RelativeKeys(layers, heads, cast(int, config.head_dim), config.circle, config.grid) if relative else None
         )
+        self.place_counter = PlaceCounter(config.vocab_size) if config.position_kind == "counted" else None
         segments_of = SEGMENTS if self._facts.trace else GRID_SEGMENTS if self._facts.grid else _SEGMENTS
         self.segment_embeddings = nn.Embedding(segments_of, width) if config.segments else None
         self.post_init()
@@ -116,7 +118,7 @@ class NumberLlama(LlamaForCausalLM):
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if isinstance(module, FireBias | RelativeKeys):
+        if isinstance(module, FireBias | RelativeKeys | PlaceCounter):
             module.reset()
 
     @can_return_tuple
@@ -228,7 +230,7 @@ class NumberLlama(LlamaForCausalLM):
             arguments |= {"relative_LHCD": self.relative_keys.keys, "distances_BQKC": distances_BQKC}
         if self.config.downward:
             positions_BQ, keys_BK = cast(torch.Tensor, ids.positions), cast(torch.Tensor, ids.keys)
-            arguments["downward"] = Downward.of(positions_BQ, keys_BK, self.config.largest)
+            arguments["downward"] = Downward.of(positions_BQ, keys_BK, self.config.circle)
         return arguments
 
     def _mask(self, tokens: int, seen: int, attention_mask: torch.Tensor | None, ids: RowIds) -> torch.Tensor | None:
@@ -271,6 +273,8 @@ class NumberLlama(LlamaForCausalLM):
     ) -> torch.Tensor:
         """Position ids of whole rows (B, T), or (1, T) if they are the same for all rows; see `position_ids`."""
         kind, largest = self.config.position_kind, self.config.largest
+        if self.place_counter is not None:
+            return self.place_counter(input_ids, self.facts(input_ids.device))
         if kind == "plain" and attention_mask is None:
             return torch.arange(input_ids.shape[1], device=input_ids.device)[None]
         return position_ids(kind, largest, input_ids, self.facts(input_ids.device), row_length=row_length)
@@ -327,7 +331,7 @@ class NumberLlama(LlamaForCausalLM):
 
         Raises ModelError for an encoding without this bound.
         """
-        if self.config.position_kind in ("grid", "countdown"):
+        if self.config.position_kind in ("grid", "countdown", "counted"):
             raise ModelError(f"far_at_most does not go with positions.kind={self.config.position_kind}")
         if self.config.encoding not in LOCAL_ENCODINGS:
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")

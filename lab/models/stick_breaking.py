@@ -51,21 +51,23 @@ class Downward(NamedTuple):
     """The keys from the lowest place to the highest; keys of one place stay in the order of the tokens."""
     below_BQK: torch.Tensor
     """For keys in this order: whether a query may stop there. A token of place p writes the digit of place p - 1, so it
-    walks from place p - 2 down."""
+    walks from place p - 2 down. Places that are not whole numbers are as if rounded."""
 
     @classmethod
-    def of(cls, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int) -> "Downward":
-        """The order of position ids that wrap around after `circle` ids. The places of a row should span less than half
-        of the circle."""
-        start_B1, half = positions_BK[:, 1:2], circle // 2
-        places_BQ, places_BK = ((ids - start_B1 + half) % circle for ids in (positions_BQ, positions_BK))
+    def of(cls, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> "Downward":
+        """The order of position ids. If they wrap around after `circle` ids, the places of a row should span less than
+        half of the circle."""
+        places_BQ, places_BK = positions_BQ.detach(), positions_BK.detach()
+        if circle is not None:
+            start_B1, half = positions_BK[:, 1:2], circle // 2
+            places_BQ, places_BK = ((ids - start_B1 + half) % circle for ids in (places_BQ, places_BK))
         order_BK = places_BK.argsort(dim=-1, stable=True)
-        return cls(order_BK, places_BK.gather(1, order_BK)[:, None] < places_BQ[:, :, None] - 1)
+        return cls(order_BK, places_BK.gather(1, order_BK)[:, None] < places_BQ[:, :, None] - 1.5)
 
     def weights(self, scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:
         """The stick-breaking weights (B, H, Q, K) of keys in the order of the tokens, with sharpened scores."""
         order_BHQK = self.order_BK[:, None, None].expand_as(scores_BHQK)
-        below_BHQK = self.below_BQK[:, None] & visible_BHQK.gather(-1, order_BHQK)
+        below_BHQK = self.below_BQK[:, None] & visible_BHQK.expand_as(scores_BHQK).gather(-1, order_BHQK)
         scores_BHQK = sharpened(scores_BHQK.gather(-1, order_BHQK), below_BHQK)
         weights_BHQK = stick_breaking_weights(scores_BHQK, below_BHQK)
         return torch.zeros_like(weights_BHQK).scatter(-1, order_BHQK, weights_BHQK)

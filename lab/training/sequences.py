@@ -110,7 +110,8 @@ class SequenceCollator:
         self.packing, self.positions, self.seed = packing, positions, seed
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-        """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels only at answers.
+        """input_ids, position_ids and shift_labels (R, T), padded on the right, with labels only at answers. There are
+        no position_ids if the model counts places itself.
 
         Random positions depend on the index of the first problem, so that a resumed run draws the same ones.
         """
@@ -128,12 +129,14 @@ class SequenceCollator:
         luck = np.random.Generator(np.random.Philox([self.seed, int(rows[0]["index"])]))
         kind, largest = self.positions.kind, self.positions.largest
         drawn = draw(kind, largest, ids_RT, self.facts, luck)
-        return {
+        batch = {
             "input_ids": ids_RT,
-            "position_ids": position_ids(kind, largest, ids_RT, self.facts, drawn),
             "shift_labels": labels_RT,
             "labels": labels_RT,  # only the trainer reads them, to count the tokens of the mean loss
         }
+        if kind != "counted":
+            batch["position_ids"] = position_ids(kind, largest, ids_RT, self.facts, drawn)
+        return batch
 
 
 def _padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
@@ -145,7 +148,7 @@ def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> to
     """The summed loss of the labels, for a model that applies its head only at labels (lab/models/scratch.py)."""
     return model(
         input_ids=inputs["input_ids"],
-        position_ids=inputs["position_ids"],
+        position_ids=inputs.get("position_ids"),
         shift_labels=inputs["shift_labels"],
         num_items_in_batch=1,
         use_cache=False,
@@ -156,4 +159,4 @@ def sequence_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> to
 def check_that_it_fits(model: PreTrainedModel, collate: SequenceCollator, rows: Sequence[Row]) -> None:
     """Raises ModelError, in one line, if the model does not have enough position ids for these rows."""
     inputs = collate(rows)
-    model(**{name: inputs[name].to(model.device) for name in ("input_ids", "position_ids")})
+    model(**{name: inputs[name].to(model.device) for name in ("input_ids", "position_ids") if name in inputs})

@@ -20,14 +20,14 @@ ALLOWED = [
     *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
     *[("nope sticks", "plain"), ("relative window sticks", "coupled"), ("learned local sticks", "coupled")],
     *[("learned far", "coupled"), ("relative far", "coupled")],
-    *[("rope", "countdown"), ("relative window downward", "countdown")],
+    *[("rope", "countdown"), ("relative window downward", "countdown"), ("relative downward", "counted")],
 ]
 PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0.1> 3 1 =", "<begin> 9 <add_integer>"]
 
 
 def prompts(kind: PositionKind) -> list[str]:
     """The prompts that a model with these ids can complete: countdown ids need whole questions."""
-    return PROMPTS[:2] if kind == "countdown" else PROMPTS
+    return PROMPTS[:2] if kind in ("countdown", "counted") else PROMPTS
 
 
 def tiny(
@@ -119,7 +119,7 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     torch.testing.assert_close(bare[mask == 1], torch.cat(alone), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("encoding", "kind"), [*((name, "coupled") for name in ENCODINGS), *ALLOWED[-8:]])
+@pytest.mark.parametrize(("encoding", "kind"), [*((name, "coupled") for name in ENCODINGS), *ALLOWED[-9:]])
 def test_what_was_saved_is_loaded_with_the_same_logits(encoding, kind, tmp_path):
     model = tiny(encoding, kind, segments=True)
     model.save_pretrained(tmp_path)
