@@ -131,9 +131,7 @@ class ScratchConfig(Section):
         if self.positions.kind in ("grid", "countdown", "counted") and (self.far_copies > 1 or self.far_at_most):
             raise ValueError(f"far_copies and far_at_most do not go with positions.kind={self.positions.kind}")
         if self.positions.kind == "counted" and (self.encoding != "relative" or self.window):
-            raise ValueError(
-                "positions.kind=counted is learned by gradients: use encoding=relative, locality, no window"
-            )
+            raise ValueError("positions.kind=counted learns by gradients: use encoding=relative and no window")
         if self.positions.kind != "plain" and self.encoding == "nope":
             raise ValueError(f"encoding=nope ignores position ids: use positions.kind=plain, not {self.positions.kind}")
         for key in ("locality", "window", "far_copies", "far_at_most"):
