@@ -93,6 +93,8 @@ def draw(found: Mapping[str, Found], lengths: Sequence[int], path: Path) -> None
                 low, high = [share.low for share in shares], [share.high for share in shares]
                 axes.fill_between(lengths, low, high, color=line.get_color(), alpha=0.15)
             axes.set(title=stratum, xlabel="digits (trained on at most 6)", xscale="log", ylim=(-0.03, 1.03))
+            axes.set_xticks(lengths, list(map(str, lengths)))
+            axes.minorticks_off()
         panels[0].set_ylabel("exact match")
         panels[0].legend(fontsize=7)
 

@@ -93,7 +93,8 @@ def draw(
                 low, high = [one.low for one in curve], [one.high for one in curve]
                 axes.fill_between(lengths, low, high, color=line.get_color(), alpha=0.15)
             axes.set(title=task, xlabel="digits (trained on at most 4)", xscale="log", ylim=(-0.03, 1.03))
-            axes.set_xticks(lengths, map(str, lengths), minor=False)
+            axes.set_xticks(lengths, list(map(str, lengths)))
+            axes.minorticks_off()
         panels[0].set_ylabel("exact match")
         panels[0].legend(fontsize=7)
 
