@@ -107,12 +107,16 @@ def test_the_loss_of_a_step_is_the_mean_over_its_answers_however_it_is_cut(tmp_p
             assert parts["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-3)
 
 
+DRAWN = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "model.encoding=learned"]
+DRAWN += ["model.positions.kind=coupled", "model.positions.largest=64", "model.positions.segments=true"]
+DRAWN += ["format.reverse=integer", "training.micro_batch_size=4"]
+WALKING = [*COUNTED, "model.locality=4", "model.stick_breaking=2", "model.downward=2"]
+
+
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
-    """With random groups and drawn positions, so that nothing that is drawn depends on where a run was cut."""
-    drawn = ["tokenizer.kind=random", "tokenizer.digits=2", "data.packing=2", "model.encoding=learned"]
-    drawn += ["model.positions.kind=coupled", "model.positions.largest=64", "model.positions.segments=true"]
-    drawn += ["format.reverse=integer", "training.micro_batch_size=4"]
+@pytest.mark.parametrize("drawn", [DRAWN, WALKING], ids=["drawn ids", "counted places"])
+def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch, drawn):
+    """With random groups and drawn positions, nothing that is drawn may depend on where a run was cut."""
     whole = run(tmp_path / "whole", *drawn)
 
     from lab.training import callbacks
