@@ -30,6 +30,7 @@ GRID = ["model.encoding=relative", "model.positions.kind=grid", "model.window=2"
 TOTALS = [*GRID, "data.style=running_totals", "data.tasks=[sum_integers, multiply_hard_integer]"]
 COUNTED = ["model.encoding=relative", "model.positions.kind=counted", "format.reverse=none", "format.pad=answer"]
 COUNTED += ["format.carry_place=true"]
+COUNTDOWN = ["model.positions={kind: countdown, largest: 16}", *COUNTED[2:]]
 COUPLED = ["model.encoding=learned", "model.positions.kind=coupled", "format.reverse=integer"]
 
 
@@ -166,6 +167,10 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["evaluation.lengths=[3, 3]"], "none twice"),
         ([*COUPLED, "model.positions.largest=8", "data.packing=4"], "model.positions.largest should be at least"),
         ([*COUPLED, "model.positions.largest=8"], "wrap around the 8 coupled ids, so that places would be mixed up"),
+        (
+            ["model.encoding=relative", *COUNTDOWN, "model.stick_breaking=1", "model.downward=1"],
+            "of 7 digits wrap around the 16 countdown ids, so that places would be mixed up",
+        ),
         (["model.positions.through_point=true"], "through_point goes with kind=abacus, coupled or countdown, not"),
         ([*COUPLED, "model.positions.through_point=true"], "from its end: use format.reverse=total and format.pad=all"),
         ([*COUPLED, "format.reverse=none"], "so digits of the same place only get the same count"),

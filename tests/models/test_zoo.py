@@ -22,7 +22,7 @@ def right(name: str, digits: int, n: int) -> float:
 def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained():
     found = sources.zoo()
     scratch = {"adds-4-digits", "adds-1000", "adds-1000-from-four", "adds-10-without-locality", "subtracts"}
-    scratch |= {"adds-floats", "adder-8-parameters", "adder-gpt"}
+    scratch |= {"adds-as-written", "adds-floats", "adder-8-parameters", "adder-gpt"}
     assert {"zoo/adds-in-prose", *(f"zoo/{name}" for name in scratch)} <= set(found)
     for name, folder in found.items():
         card = (folder / "README.md").read_text()
@@ -42,6 +42,15 @@ def test_the_adders_of_a_thousand_digits_add_two_hundred_and_the_twin_without_lo
     assert right("adds-1000-from-four", 200, 3) == 1
     assert right("adds-10-without-locality", 10, 20) >= 0.9
     assert right("adds-10-without-locality", 50, 10) == 0
+
+
+def test_the_adder_of_sums_as_people_write_them_reverses_nothing():
+    model = lab.load("zoo/adds-as-written")
+    assert model.ask("9999999999 + 1") == "10000000000"
+    sample = lab.evaluate(model, [addition("carries", 9, 0, 0)]).samples[0]
+    assert " ".join(sample.problem.a) in sample.prompt
+    assert " ".join(sample.problem.answer) in sample.text
+    assert right("adds-as-written", 100, 3) == 1
 
 
 def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_weigh_no_more_than_five():

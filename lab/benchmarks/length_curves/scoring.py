@@ -96,11 +96,13 @@ class LengthCurves(Benchmark[Problem]):
         digit = tokenizer.convert_tokens_to_ids("1")
         model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         digits, config = max(len(item.answer) for item in self.problems), model.config
-        if config.circle and digits + 2 > config.largest:
+        # heads that walk down tell higher places from lower ones by the shorter way around the ids
+        needed = 2 * (digits + 2) if config.downward else digits + 2
+        if config.circle and needed > config.largest:
             ids = f"{config.largest} {config.position_kind} ids"
             raise ModelError(
                 f"answers of {digits} digits wrap around the {ids}, so that places would be mixed up: "
-                f"model.positions.largest should be at least {digits + 2}"
+                f"model.positions.largest should be at least {needed}"
             )
 
     def score(self, index: int, completion: Completion) -> Scored:
