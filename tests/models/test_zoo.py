@@ -49,7 +49,7 @@ def test_the_adder_of_sums_as_people_write_them_reverses_nothing():
     assert model.ask("9999999999 + 1") == "10000000000"
     sample = lab.evaluate(model, [addition("carries", 9, 0, 0)]).samples[0]
     assert " ".join(sample.problem.a) in sample.prompt
-    assert " ".join(sample.problem.answer) in sample.text
+    assert " ".join(sample.problem.answer) in sample.completion.text
     assert right("adds-as-written", 100, 3) == 1
 
 
