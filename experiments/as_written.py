@@ -3,10 +3,10 @@
     python experiments/as_written.py [seeds=0,1,2] [only=NAME/NAME] [digits=10x100,50x100,100x100] [name=as_written]
                                      [publish=true] [key=value ...]
 
-Trains configs/as_written.yaml with each seed in each of WAYS; finished runs are not trained again. Then each run is
-asked for sums of each kind (lab/numbers/additions.py), `digits` saying how long and how many; each answer is checked in
-one pass. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of Student's
-over the seeds and Wilson's over their problems), and writes it to NAME.md and .png.
+Trains each of WAYS with each seed; finished runs are not trained again. Then each run is asked for sums of each kind
+(lab/numbers/additions.py), `digits` saying how long and how many; each answer is checked in one pass. Other keys belong
+to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's
+over their problems), and writes it to NAME.md and .png.
 """
 
 import sys
@@ -28,13 +28,12 @@ from lab.pretrain import main as pretrain
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
-CONFIG = ROOT / "configs" / "as_written.yaml"
-WAYS: dict[str, list[str]] = {
-    "as in the config": [],
-    "no walk down": ["model.downward=0"],
-    "window of four alone": ["model.stick_breaking=0", "model.downward=0", "model.window=4"],
-    "no segments": ["model.positions.segments=false"],
+WAYS: dict[str, tuple[str, ...]] = {
+    "as in the config": ("as_written",),
+    "no walk down": ("as_written", "model.downward=0"),
+    "counted places": ("as_written_counted",),
 }
+"""The config of each model, and the changes to it."""
 IDS = 4096
 """Room for the longest sums. More position ids change nothing else, because relative keys know only small distances."""
 Found = dict[tuple[str, int], Estimate]
@@ -64,10 +63,12 @@ def main(arguments: Sequence[str]) -> None:
 
 def trained(way: str, seed: str, keys: Sequence[str]) -> Path:
     """The directory of a run; trains it unless it is finished."""
-    changes = [*WAYS[way], *keys, f"name={way.replace(' ', '_')}_{seed}", f"seed={seed}", "resume=true"]
-    config = load(PretrainConfig, CONFIG, changes)
+    name, *changes = WAYS[way]
+    file = ROOT / "configs" / f"{name}.yaml"
+    changes += [*keys, f"name={way.replace(' ', '_')}_{seed}", f"seed={seed}", "resume=true"]
+    config = load(PretrainConfig, file, changes)
     if config.run_status() != "finished":
-        pretrain([str(CONFIG), *changes])
+        pretrain([str(file), *changes])
     return config.path
 
 
