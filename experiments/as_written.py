@@ -1,12 +1,12 @@
 """Sums as people write them, nothing reversed: how long they may be, and what each part of the model is for.
 
     python experiments/as_written.py [seeds=0,1,2] [only=NAME/NAME] [digits=10x100,50x100,100x100] [name=as_written]
-                                     [publish=true] [key=value ...]
+                                     [train=false] [publish=true] [key=value ...]
 
-Trains each of WAYS with each seed; finished runs are not trained again. Then each run is asked for sums of each kind
-(lab/numbers/additions.py), `digits` saying how long and how many; each answer is checked in one pass. Other keys belong
-to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's
-over their problems), and writes it to NAME.md and .png.
+Trains each of WAYS with each seed; finished runs are not trained again, and with train=false, only these count. Then
+each run is asked for sums of each kind (lab/numbers/additions.py), `digits` saying how long and how many; each answer is
+checked in one pass. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of
+Student's over the seeds and Wilson's over their problems), and writes it to NAME.md and .png.
 """
 
 import sys
@@ -24,7 +24,7 @@ from lab.drawing.tables import Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import STRATA
 from lab.numbers.statistics import Estimate, seeds_proportion
-from lab.pretrain import main as pretrain
+from lab.pretrain import pretrain
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -43,32 +43,41 @@ Found = dict[tuple[str, int], Estimate]
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, keys = own_and_others(rest, "seeds", "only", "digits", "name")
+    given, keys = own_and_others(rest, "seeds", "only", "digits", "name", "train")
     seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
     parts = (part.split("x") for part in given.get("digits", "10x100,50x100,100x100").split(","))
     asked = {int(length): int(count) for length, count in parts}
-    runs = {way: [trained(way, seed, keys) for seed in seeds] for way in ways}
-    found = {way: measured(folders, asked) for way, folders in runs.items()}
-    columns = ("model", "sums", *(f"{length} digits" for length in asked))
+    configs = {way: [configured(way, seed, keys) for seed in seeds] for way in ways}
+    if given.get("train") == "false":
+        configs = {way: [one for one in seeds if one.run_status() == "finished"] for way, seeds in configs.items()}
+    found = {way: measured([trained(one) for one in seeds], asked) for way, seeds in configs.items() if seeds}
+    columns = ("model", "seeds", "sums", *(f"{length} digits" for length in asked))
     rows = [
-        (way, stratum, *(Shown(one[stratum, length], "{:.1f} ({:.1f}-{:.1f})", 100) for length in asked))
+        (
+            way,
+            str(len(configs[way])),
+            stratum,
+            *(Shown(one[stratum, length], "{:.1f} ({:.1f}-{:.1f})", 100) for length in asked),
+        )
         for way, one in found.items()
         for stratum in STRATA
     ]
-    title = f"Sums as people write them: exact match (%), {len(seeds)} seeds"
+    title = "Sums as people write them: exact match (%)"
     name = given.get("name", "as_written")
-    results.show(Table(title, columns, rows, 2), name)
+    results.show(Table(title, columns, rows, 3), name)
     draw(found, list(asked), results.file(f"{name}.png"))
 
 
-def trained(way: str, seed: str, keys: Sequence[str]) -> Path:
-    """The directory of a run; trains it unless it is finished."""
+def configured(way: str, seed: str, keys: Sequence[str]) -> PretrainConfig:
     name, *changes = WAYS[way]
-    file = ROOT / "configs" / f"{name}.yaml"
     changes += [*keys, f"name={way.replace(' ', '_')}_{seed}", f"seed={seed}", "resume=true"]
-    config = load(PretrainConfig, file, changes)
+    return load(PretrainConfig, ROOT / "configs" / f"{name}.yaml", changes)
+
+
+def trained(config: PretrainConfig) -> Path:
+    """The directory of a run; trains it unless it is finished."""
     if config.run_status() != "finished":
-        pretrain([str(file), *changes])
+        pretrain(config)
     return config.path
 
 
