@@ -15,11 +15,11 @@ from pathlib import Path
 
 from shared.answered import answered
 from shared.arguments import own_and_others, some_of
+from shared.curves import curves
 from shared.publishing import take_results
 
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
-from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import STRATA
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     title = "Sums as people write them: exact match (%)"
     name = given.get("name", "as_written")
     results.show(Table(title, columns, rows, 3), name)
-    draw(found, list(asked), results.file(f"{name}.png"))
+    curves(found, list(STRATA), list(asked), 6, results.file(f"{name}.png"))
 
 
 def configured(way: str, seed: str, keys: Sequence[str]) -> PretrainConfig:
@@ -91,22 +91,6 @@ def measured(folders: Sequence[Path], asked: Mapping[int, int]) -> Found:
         for length, count in asked.items()
         for stratum in STRATA
     }
-
-
-def draw(found: Mapping[str, Found], lengths: Sequence[int], path: Path) -> None:
-    with figure_at(path, figsize=(9, 2.9)) as figure:
-        panels = figure.subplots(1, len(STRATA), sharey=True)
-        for axes, stratum in zip(panels, STRATA, strict=True):
-            for way, one in found.items():
-                shares = [one[stratum, length] for length in lengths]
-                line = axes.plot(lengths, [share.value for share in shares], "-o", ms=3.5, label=way)[0]
-                low, high = [share.low for share in shares], [share.high for share in shares]
-                axes.fill_between(lengths, low, high, color=line.get_color(), alpha=0.15)
-            axes.set(title=stratum, xlabel="digits (trained on at most 6)", xscale="log", ylim=(-0.03, 1.03))
-            axes.set_xticks(lengths, list(map(str, lengths)))
-            axes.minorticks_off()
-        panels[0].set_ylabel("exact match")
-        panels[0].legend(fontsize=7)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ Writes rules_scratch.md and .png.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
 from shared.arguments import own_and_others, some_of
+from shared.curves import curves
 from shared.publishing import take_results
 
 from lab.benchmarks.results import Sample, read_samples
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
-from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
     title = f"Traces against direct answers after the same updates: exact match (%), {len(seeds)} seeds"
     columns = ("task", "answers", *(f"{length} digits" for length in lengths), f"words at {lengths[0]} digits")
     results.show(Table(title, columns, rows, 2), "rules_scratch")
-    draw(shares, tasks, lengths, results.file("rules_scratch.png"))
+    curves(shares, tasks, lengths, 4, results.file("rules_scratch.png"))
 
 
 def trained(way: str, seed: str, keys: Sequence[str]) -> Run:
@@ -79,24 +79,6 @@ def share(seeds: Sequence[Sequence[Sample]]) -> Estimate:
 def words(seeds: Sequence[Cells], task: str, length: int) -> float:
     """The mean of the words written for an answer."""
     return mean(sample.completion.completion_tokens for cells in seeds for sample in cells[task, length])
-
-
-def draw(
-    shares: Mapping[str, Mapping[tuple[str, int], Estimate]], tasks: Sequence[str], lengths: Sequence[int], path: Path
-) -> None:
-    with figure_at(path, figsize=(9, 2.9)) as figure:
-        panels = figure.subplots(1, len(tasks), sharey=True)
-        for axes, task in zip(panels, tasks, strict=True):
-            for way, cells in shares.items():
-                curve = [cells[task, length] for length in lengths]
-                line = axes.plot(lengths, [one.value for one in curve], "-o", ms=3.5, label=way)[0]
-                low, high = [one.low for one in curve], [one.high for one in curve]
-                axes.fill_between(lengths, low, high, color=line.get_color(), alpha=0.15)
-            axes.set(title=task, xlabel="digits (trained on at most 4)", xscale="log", ylim=(-0.03, 1.03))
-            axes.set_xticks(lengths, list(map(str, lengths)))
-            axes.minorticks_off()
-        panels[0].set_ylabel("exact match")
-        panels[0].legend(fontsize=7)
 
 
 if __name__ == "__main__":

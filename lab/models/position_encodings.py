@@ -155,13 +155,10 @@ class RelativeKeys(nn.Module):
         return self._one_hot(ahead_BQK)
 
     def _one_hot(self, ahead_BQK: torch.Tensor) -> torch.Tensor:
-        if ahead_BQK.is_floating_point():  # between two whole distances, each counts as much as it is near
-            whole_C = torch.arange(-self.reach, self.reach + 1, device=ahead_BQK.device)
-            near_BQKC = (ahead_BQK.clamp(-self.reach, self.reach)[..., None] - whole_C).abs()
-            return (1 - near_BQKC).clamp(min=0).to(self.keys.dtype)
-        steps_BQK = ahead_BQK.clamp(-self.reach, self.reach) + self.reach
-        all_C = torch.arange(2 * self.reach + 1, device=ahead_BQK.device)
-        return (steps_BQK[..., None] == all_C).to(self.keys.dtype)
+        # places that are learned may lie between two distances: then each counts as much as it is near
+        all_C = torch.arange(-self.reach, self.reach + 1, device=ahead_BQK.device)
+        apart_BQKC = (ahead_BQK.clamp(-self.reach, self.reach)[..., None] - all_C).abs()
+        return (1 - apart_BQKC).clamp(min=0).to(self.keys.dtype)
 
 
 class FireBias(nn.Module):
