@@ -50,6 +50,26 @@ class TextTokenizerConfig(Section):
     digits: DigitTokensConfig = DigitTokensConfig()
 
 
+class WalkConfig(Section):
+    """Heads that walk down the places of a question's numbers to find a carry (lab/models/walking_heads.py)."""
+
+    heads: int = Field(default=0, ge=0)
+    """How many heads of each layer walk, the last ones; 0 for none."""
+    layers: tuple[int, int] | None = None
+    """The first and the last layer with such heads; all layers if not given."""
+
+    @field_validator("layers")
+    @classmethod
+    def _in_order(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
+        return in_order(layers)
+
+
+def in_order(layers: tuple[int, int] | None) -> tuple[int, int] | None:
+    if layers and not 0 <= layers[0] <= layers[1]:
+        raise ValueError("should be [first, last], from layer 0 up")
+    return layers
+
+
 class LocalityConfig(Section):
     """Which digits and words a token may attend to with positions.kind=coupled (lab/models/coupled.py)."""
 
@@ -74,13 +94,13 @@ class LocalityConfig(Section):
     far_at_most: int = Field(default=0, ge=0)
     """With far=seen: a bound on the joint weight of all digits outside the window, as a number of such digits. However
     many there are, they weigh no more than this many would; 0 for no bound."""
+    walk: WalkConfig = WalkConfig()
+    """Which heads walk down the places. Needs format.reverse=none."""
 
     @field_validator("layers")
     @classmethod
     def _in_order(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
-        if layers and not 0 <= layers[0] <= layers[1]:
-            raise ValueError("should be [first, last], from layer 0 up")
-        return layers
+        return in_order(layers)
 
     @model_validator(mode="after")
     def _hidden_or_seen(self) -> Self:
@@ -286,9 +306,13 @@ class FinetuneConfig(RunConfig):
             raise ValueError("positions.locality needs positions.kind=coupled")
         if coupled or self.positions.same_place:
             key = "positions.kind=coupled" if coupled else "positions.same_place"
-            if self.format.reverse not in ("total", "answer"):
+            downward = coupled and self.format.reverse == "none" and self.format.carry_place
+            if self.format.reverse not in ("total", "answer") and not downward:
                 what = f"{key} needs answers that are written from their lowest digit up"
-                raise ValueError(f"{what}: use format.reverse=total, or answer")
+                other = ", or format.reverse=none, pad=answer and carry_place=true" if coupled else ""
+                raise ValueError(f"{what}: use format.reverse=total, or answer{other}")
+            if self.positions.locality.walk.heads and not downward:
+                raise ValueError("positions.locality.walk needs format.reverse=none: the lowest digits come first")
             if self.tokenizer.digits.kind == "k_digit":
                 raise ValueError(f"{key} needs one digit a token: use tokenizer.digits.kind=one_digit")
         tasks, direct = [item.key for item in chosen(self.data.tasks)], self.data.style == "direct"

@@ -45,7 +45,13 @@ class LocalEngine(ModelEngine):
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, speculation: int = 0
     ) -> None:
-        """`speculation`: the most tokens that are drafted for a request in one forward pass; 0 for no drafts."""
+        """`speculation`: the most tokens that are drafted for a request in one forward pass; 0 for no drafts.
+
+        Raises ModelError if drafts could change the places of the digits before them.
+        """
+        if speculation and getattr(model, "looks_ahead", False):
+            what = "a draft may end a number, and this model's answers begin with their highest digit"
+            raise ModelError(f"speculation={speculation}: {what}; use speculation=0")
         super().__init__(model, tokenizer, batch_size)
         attend_along_paths(model)
         self.speculation, self.format = speculation, swap_of(model).format

@@ -20,7 +20,7 @@ from transformers import DynamicCache, PreTrainedModel
 from lab.inference.cache import RaggedCache, States
 from lab.models.paths import Paths, attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped_llama import biases_places, tree_places
+from lab.models.swapped_llama import biases_places, shareable, tree_places
 
 _TOKENS_A_TREE = {"cpu": 2048, "cuda": 8192}
 """The most nodes of a tree, by device."""
@@ -40,6 +40,7 @@ class PromptReader:
         for _, members in itertools.groupby(sorted(range(len(prompts)), key=groups.__getitem__), groups.__getitem__):
             members = list(members)
             start = _common_start([prompts[i] for i in members])
+            start = start[: min(shareable(model)(prompts[i], len(start)) for i in members)]
             for i in members if len(start) >= _SHORTEST_START else ():
                 self.starts[i] = start
         self._start: tuple[int, ...] = ()
@@ -63,7 +64,8 @@ class PromptReader:
 
     def _read_piece(self, start: tuple[int, ...], rests: list[list[int]]) -> tuple[torch.Tensor, States]:
         """Logits (B, V) and states (B, heads, L, width); shorter prompts are padded on the right."""
-        device, known, tree = self.model.device, len(start), PrefixTree(rests)
+        device, known = self.model.device, len(start)
+        tree = PrefixTree(rests, shareable=shareable(self.model))
         inputs, cache = tree.tokens_and_depths(device), DynamicCache()
         for layer, (keys, values) in enumerate(self._states_of(start)):
             cache.update(keys, values, layer)

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lab.text.places import RowSpots
+from lab.text.places import VALUE, RowSpots
 
 HIDDEN = -1
 """The kind of a pair whose query must not see its key."""
@@ -66,3 +66,27 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.T
     if words == "none":
         unseen_QK = unseen_QK | (words_QK & (digits_Q1 | answers_Q1))
     return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)
+
+
+def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:
+    """What heads that walk down the places of stacked rows need: the places of keys, places_BK, and the keys that a
+    query may stop at, below_BQK (`walking_heads`). All numbers are written highest digit first.
+
+    In an answer, these are the digits of the two preceding numbers whose place is lower than that of the digit that is
+    written next. If both numbers have a digit at a place, only the second one is visited; it has seen the first.
+    """
+    next_BQ3, own_BK3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
+    number_BK, what_BK, place_BK = own_BK3.unbind(-1)
+    number_in_batch_BK = number_BK + torch.arange(len(number_BK))[:, None] * _MOST_NUMBERS
+    spot_BK = number_in_batch_BK * _MOST_PLACES + place_BK
+    digits_BK = what_BK == VALUE
+    seen_BK = torch.isin(spot_BK + _MOST_PLACES, spot_BK[digits_BK])
+    back_BQK = next_BQ3[..., :1] - number_BK[:, None]
+    last_BQK = (back_BQK == 1) | ((back_BQK == 2) & ~seen_BK[:, None])
+    answers_BQ1 = (next_BQ3[..., :1] > operands) & (next_BQ3[..., 1:2] == VALUE)
+    below_BQK = last_BQK & digits_BK[:, None] & answers_BQ1 & (place_BK[:, None] < next_BQ3[..., 2:])
+    return {"places_BK": place_BK, "below_BQK": below_BQK}
+
+
+_MOST_NUMBERS, _MOST_PLACES = 1 << 24, 1 << 32
+"""More than the numbers of a row, and more than the places of a number."""

@@ -19,6 +19,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from lab.models.prefix_tree import PrefixTree
+from lab.models.walking_heads import Walk
 
 LONGEST = 32
 """The most queries of a row."""
@@ -102,6 +103,7 @@ def path_attention(
     attention_mask: torch.Tensor | None,
     scaling: float | None = None,
     paths: Paths | None = None,
+    walk: Walk | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention of the nodes of a tree, each along its own path. Without `paths` it is the attention of transformers.
@@ -114,13 +116,15 @@ def path_attention(
         attention_mask: True for visible keys, (B, 1, Q, K), or what is added to the scores, (B, H, Q, K).
         scaling: factor on the products of queries and keys; 1 / sqrt(D) if not given.
         paths: the nodes of each row.
+        walk: how the layer's last heads walk down the places, if they do; what they find is added to their output.
 
     Returns the output (1, N, H, D), and None in place of the attention weights.
     """
-    if paths is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **others)
-    assert attention_mask is not None
     scale = scaling or query.shape[-1] ** -0.5
+    if paths is None:
+        out_BQHD, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scale, **others)
+        return out_BQHD if walk is None else walk.added(out_BQHD, query * scale, key, value), None
+    assert attention_mask is not None
     (rows, queries), groups = paths.queries_BQ.shape, key.shape[1]
     query_RQD = _gathered(query, paths.queries_BQ, groups)
     key_RKD, value_RKD = (_gathered(states, paths.keys_BK, groups) for states in (key, value))
@@ -130,8 +134,13 @@ def path_attention(
         mask_RQK = attention_mask.reshape(len(query_RQD), query_RQD.shape[1], -1)
         scores_RQK = torch.baddbmm(mask_RQK, query_RQD, key_RKD.transpose(1, 2), alpha=scale)
         out_RQD = torch.bmm(scores_RQK.softmax(-1), value_RKD)
-    out_BHQD = out_RQD.view(rows, -1, queries, out_RQD.shape[-1])
-    return out_BHQD.transpose(1, 2).flatten(0, 1).index_select(0, paths.found_N)[None], None
+    out_BQHD = out_RQD.view(rows, -1, queries, out_RQD.shape[-1]).transpose(1, 2)
+    if walk is not None:
+        query_BHQD = (query_RQD * scale).view(rows, -1, queries, query_RQD.shape[-1])
+        out_BQHD = walk.added(
+            out_BQHD, query_BHQD, *(part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
+        )
+    return out_BQHD.flatten(0, 1).index_select(0, paths.found_N)[None], None
 
 
 def _gathered(states_1HND: torch.Tensor, nodes_BT: torch.Tensor, groups: int) -> torch.Tensor:

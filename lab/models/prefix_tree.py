@@ -14,14 +14,25 @@ half of the tokens remain.
 Shapes: T nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
 
 class PrefixTree:
-    def __init__(self, sequences: Sequence[Sequence[int]], shareable: Sequence[int] | None = None) -> None:
-        """`shareable`: the most tokens of each sequence that may be shared; all of them if not given."""
+    def __init__(
+        self,
+        sequences: Sequence[Sequence[int]],
+        most: Sequence[int] | None = None,
+        shareable: Callable[[Sequence[int], int], int] = lambda _, agreed: agreed,
+    ) -> None:
+        """A tree of token sequences.
+
+        Args:
+            sequences: the sequences.
+            most: the most tokens of each sequence that may be shared; all of them if not given.
+            shareable: how many of the first tokens of a sequence may be shared if so many agree.
+        """
         self.tokens: list[int] = []
         self.depths: list[int] = []
         self.parents: list[int] = []
@@ -32,8 +43,9 @@ class PrefixTree:
         # In sorted order, no earlier sequence shares a longer beginning than the one directly before.
         for place in sorted(range(len(sequences)), key=lambda i: tuple(sequences[i])):
             sequence = sequences[place]
-            limit = len(sequence) if shareable is None else shareable[place]
-            shared = self._shared(path, sequence, limit)
+            agreed = self._agreed(path, sequence, len(sequence) if most is None else most[place])
+            before = [self.tokens[node] for node in path]
+            shared = min(shareable(row, agreed) for row in (before, sequence))
             path = path[:shared]
             for depth in range(shared, len(sequence)):
                 self.parents.append(path[-1] if path else -1)
@@ -42,7 +54,7 @@ class PrefixTree:
                 self.depths.append(depth)
             self.paths[place] = path
 
-    def _shared(self, path: list[int], sequence: Sequence[int], limit: int) -> int:
+    def _agreed(self, path: list[int], sequence: Sequence[int], limit: int) -> int:
         for depth, (node, token) in enumerate(zip(path, sequence, strict=False)):
             if depth == limit or self.tokens[node] != token:
                 return depth

@@ -20,12 +20,14 @@ Shapes: B rows, Q queries (the last tokens of a row), K keys, T tokens, L layers
 0 has no bias.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
+from lab.models.walking_heads import Walk
 from lab.text.places import OPERANDS, RowSpots
 
 NUMBERS, NEIGHBOURS = OPERANDS, 1
@@ -81,6 +83,7 @@ class SamePlaceLayer(LlamaDecoderLayer):
         bias_LHC: torch.Tensor,
         one_hot_BQKC: torch.Tensor,
         unbounded: torch.Tensor | None = None,
+        walks: Mapping[int, Walk] | None = None,
         **others: Any,
     ) -> torch.Tensor:
         """A Llama layer with the bias of each kind of pair added to the scores.
@@ -90,10 +93,13 @@ class SamePlaceLayer(LlamaDecoderLayer):
             bias_LHC: the biases of all layers.
             one_hot_BQKC: the kind of each pair as a one-hot vector.
             unbounded: replaces `attention_mask` in a layer that hides no digits.
+            walks: how heads walk down the places, by layer.
 
         During training, torch keeps the scores of every layer, so large models need a small training.micro_batch_size.
         """
         mask = attention_mask if unbounded is None or self.bounded else unbounded
+        if walks and self.self_attn.layer_idx in walks:
+            others["walk"] = walks[self.self_attn.layer_idx]
         bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(mask.dtype)
         # not indexing but a product with one-hot vectors, because its gradient is a matrix product, too; the gradient
         # of indexing is summed pair by pair

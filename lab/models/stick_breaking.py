@@ -61,8 +61,13 @@ class Downward(NamedTuple):
         if circle is not None:
             start_B1, half = positions_BK[:, 1:2], circle // 2
             places_BQ, places_BK = ((ids - start_B1 + half) % circle for ids in (places_BQ, places_BK))
+        return cls.through(places_BK, places_BK[:, None] < places_BQ[:, :, None] - 1.5)
+
+    @classmethod
+    def through(cls, places_BK: torch.Tensor, below_BQK: torch.Tensor) -> "Downward":
+        """The order of places. `below_BQK`: whether a query may stop at a key, for keys in the order of the tokens."""
         order_BK = places_BK.argsort(dim=-1, stable=True)
-        return cls(order_BK, places_BK.gather(1, order_BK)[:, None] < places_BQ[:, :, None] - 1.5)
+        return cls(order_BK, below_BQK.gather(-1, order_BK[:, None].expand_as(below_BQK)))
 
     def weights(self, scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:
         """The stick-breaking weights (B, H, Q, K) of keys in the order of the tokens, with sharpened scores."""

@@ -13,7 +13,7 @@ therefore gets them as arguments, computed from the whole rows.
 Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far (Q without a cache), V words, H heads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -23,12 +23,17 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import HIDDEN, hide, text_positions
+from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
 from lab.models.paths import PATH_ATTENTION, Paths, path_inputs, path_rows
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
-from lab.text.places import RowSpots, row_spots
+from lab.models.stick_breaking import Downward
+from lab.models.walking_heads import Walk, WalkBias
+from lab.text.places import RowSpots, in_number, row_spots, row_spots_downward
+
+PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK")
+"""The arguments of `SwappedLlama.forward` that say where digits are."""
 
 
 class PlaceEmbeddings(nn.Embedding):
@@ -74,8 +79,13 @@ class SwappedLlama(LlamaForCausalLM):
         if self.coupled:
             config._attn_implementation = PATH_ATTENTION
             self._bound(swap.locality)
-        self.ordinary = False
-        """Whether all numbers except answers are written in the usual order, highest digit first."""
+        self.walk_bias, self.walking = None, range(0)
+        if walks := swap.locality.walk.heads:
+            self._check_heads(walks)
+            self.walking = self._layers("walk.layers", swap.locality.walk.layers)
+            self.walk_bias = WalkBias(len(self.walking), walks)
+        self.reverse = "total"
+        """Which numbers are written lowest digit first: "total" for all, "answer", or "none"."""
         self.new_tokens: list[int] = []
         self._digits: tuple[int, ...] = ()
         self._words: tuple[str, ...] = ()
@@ -83,12 +93,20 @@ class SwappedLlama(LlamaForCausalLM):
         self.post_init()
 
     def _bound(self, locality: LocalityConfig) -> None:
-        first, last = locality.layers or (0, len(self.model.layers) - 1)
+        bounded = self._layers("layers", locality.layers)
+        for number, layer in enumerate(self.model.layers):
+            layer.bounded = number in bounded  # type: ignore[union-attr]
+
+    def _layers(self, key: str, given: tuple[int, int] | None) -> range:
+        first, last = given or (0, len(self.model.layers) - 1)
         if last >= len(self.model.layers):
             what = f"there is no layer {last}; the model has {len(self.model.layers)}, counted from 0"
-            raise ModelError(f"positions.locality.layers={[first, last]}: {what}")
-        for number, layer in enumerate(self.model.layers):
-            layer.bounded = first <= number <= last  # type: ignore[union-attr]
+            raise ModelError(f"positions.locality.{key}={[first, last]}: {what}")
+        return range(first, last + 1)
+
+    def _check_heads(self, walking: int) -> None:
+        if walking > (heads := self.config.num_attention_heads):
+            raise ModelError(f"positions.locality.walk.heads={walking}: each layer of the model has {heads} heads")
 
     def bound_far(self, at_most: int) -> None:
         """Bound, from now on, how much all digits outside the window weigh together; see `LocalityConfig.far_at_most`.
@@ -101,7 +119,7 @@ class SwappedLlama(LlamaForCausalLM):
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if isinstance(module, PlaceEmbeddings | SamePlaceBias):
+        if isinstance(module, PlaceEmbeddings | SamePlaceBias | WalkBias):
             module.reset()
 
     def know_tokens(self, words: Sequence[str], new: Sequence[int], forbidden: Sequence[int]) -> None:
@@ -138,16 +156,34 @@ class SwappedLlama(LlamaForCausalLM):
 
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
         """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
-        return self.kinds_of_rows([tokens], [last or len(tokens)])[0]
+        return self.pairs([self.spots(tokens, last or len(tokens))])["kinds_BQK"][0]
 
-    def kinds_of_rows(self, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> torch.Tensor:
-        """Kinds of pairs of the last `counts` tokens of each row with all its tokens, (B, Q, K), padded on the
-        right; the kinds of the padding mean nothing."""
-        words = ([self._words[token] for token in row] for row in rows)
-        found = [row_spots(row, count, self.ordinary, self.operands) for row, count in zip(words, counts, strict=True)]
-        spots = RowSpots.stacked(found)
+    def spots(self, tokens: Sequence[int], last: int) -> RowSpots:
+        """The spots of the digits of a row (lab/text/places.py), and of those that would follow its `last` tokens."""
+        words = [self._words[token] for token in tokens]
+        if self.reverse == "none":
+            return row_spots_downward(words, last, self.operands)
+        return row_spots(words, last, self.reverse == "answer", self.operands)
+
+    def pairs(self, rows: Sequence[RowSpots]) -> dict[str, torch.Tensor]:
+        """What the model needs to know about pairs of queries and keys: their kinds, kinds_BQK, padded on the right,
+        where the kinds of the padding mean nothing; with walking heads also the arguments of `Downward.through`."""
+        spots = RowSpots.stacked(rows)
         kinds_BQK = pairs(spots, self.neighbours)
-        return hide(kinds_BQK, spots, self.words_seen) if self.coupled else kinds_BQK
+        found = {"kinds_BQK": hide(kinds_BQK, spots, self.words_seen) if self.coupled else kinds_BQK}
+        return {**found, **walk_down(spots, self.operands)} if self.walk_bias is not None else found
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether places depend on later tokens: if the highest digit comes first, on the length of the number."""
+        return self.coupled and self.reverse == "none"
+
+    def shareable(self, tokens: Sequence[int], agreed: int) -> int:
+        """How many of the first `agreed` tokens have states that do not depend on the tokens after these."""
+        if self.looks_ahead:
+            while agreed and all(in_number(self._words[token]) for token in tokens[agreed - 1 : agreed + 1]):
+                agreed -= 1
+        return agreed
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
         """Position ids in which a number counts as one token; see `coupled`."""
@@ -161,6 +197,8 @@ class SwappedLlama(LlamaForCausalLM):
         past_key_values: Cache | None = None,
         place_ids: torch.Tensor | None = None,
         kinds_BQK: torch.Tensor | None = None,
+        places_BK: torch.Tensor | None = None,
+        below_BQK: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
         paths: Paths | None = None,
         **others: Any,
@@ -174,6 +212,8 @@ class SwappedLlama(LlamaForCausalLM):
             past_key_values: the cache.
             place_ids: (B, Q), from `places` of the whole rows, if `input_ids` are parts of them.
             kinds_BQK: the kinds of pairs, from `kinds` of the whole rows, if `input_ids` are parts of them.
+            places_BK: like `kinds_BQK`, but only for models with walking heads: the places of keys.
+            below_BQK: like `places_BK`: the keys that a query may stop at.
             inputs_embeds: not supported, because places follow from tokens.
             paths: the paths of a tree; the mask and kinds_BQK then have a row for each row of the paths.
 
@@ -189,6 +229,7 @@ class SwappedLlama(LlamaForCausalLM):
                 raise ModelError("tokens after a cache need the arguments of step_places, which need whole rows")
             given = row_places(self, input_ids.tolist())
             place_ids, kinds_BQK = given.get("place_ids"), given.get("kinds_BQK")
+            places_BK, below_BQK = given.get("places_BK"), given.get("below_BQK")
             position_ids = given.get("position_ids", position_ids)
         if self.place_embeddings is not None:
             assert place_ids is not None
@@ -200,6 +241,12 @@ class SwappedLlama(LlamaForCausalLM):
             assert kinds_BQK is not None
             attention_mask, biases = self._of_kinds(attention_mask, kinds_BQK)
             others |= biases
+        if self.walk_bias is not None:
+            assert places_BK is not None
+            assert below_BQK is not None
+            missing = attention_mask.shape[-1] - places_BK.shape[-1]  # type: ignore[union-attr]
+            places_BK, below_BQK = (nn.functional.pad(part, (0, missing)) for part in (places_BK, below_BQK))
+            others["walks"] = self._walks(Downward.through(places_BK, below_BQK))
         if paths is not None:
             others["paths"] = paths
         output = super().forward(
@@ -235,6 +282,11 @@ class SwappedLlama(LlamaForCausalLM):
         hidden_B1QK = (kinds_BQK == HIDDEN)[:, None]
         least = torch.finfo(mask_B1QK.dtype).min
         return mask_B1QK.masked_fill(hidden_B1QK, least), {**biases, "unbounded": mask_B1QK}
+
+    def _walks(self, downward: Downward) -> dict[int, Walk]:
+        """How the heads of each layer walk."""
+        biases = self.walk_bias()  # type: ignore[misc]
+        return {layer: Walk(downward, bias_N) for layer, bias_N in zip(self.walking, biases, strict=True)}
 
     def _bounded(self, mask_B1QK: torch.Tensor, far_BQK: torch.Tensor) -> torch.Tensor:
         """The mask, lowered at the far digits of a query if it sees more of them than `far_at_most`."""
@@ -284,6 +336,15 @@ def biases_places(model: Any) -> bool:
     return getattr(model, "same_place", None) is not None
 
 
+def walks(model: Any) -> bool:
+    return getattr(model, "walk_bias", None) is not None
+
+
+def shareable(model: Any) -> Callable[[Sequence[int], int], int]:
+    """See `SwappedLlama.shareable`; other models can share all tokens that agree."""
+    return getattr(model, "shareable", lambda _, agreed: agreed)
+
+
 def couples(model: Any) -> bool:
     return getattr(model, "coupled", False)
 
@@ -301,7 +362,7 @@ def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]
         last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["place_ids"] = torch.tensor([[*places, *[0] * (most - len(places))] for places in last])
     if biases_places(model):
-        given["kinds_BQK"] = model.kinds_of_rows(rows, counts)
+        given |= model.pairs([model.spots(row, count) for row, count in zip(rows, counts, strict=True)])
     if couples(model):
         ids = [model.text_positions(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["position_ids"] = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in ids])
@@ -315,12 +376,7 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
     if embeds_places(model):
         given["place_ids"] = _of_nodes(tree, [model.places(row)[known:] for row in rows])
     if biases_places(model):
-        # The place of a digit depends on the whole number, so a shared node may have different places in its rows.
-        found = torch.zeros(1, len(tree.tokens), known + len(tree.tokens), dtype=torch.long)
-        for row, path in zip(rows, tree.paths, strict=True):
-            keys = torch.tensor([*range(known), *(known + node for node in path)])
-            found[0, torch.tensor(path)[:, None], keys] = model.kinds(row, len(path))
-        given["kinds_BQK"] = found
+        given |= _pairs_of_nodes(model, tree, rows, known)
     if couples(model):
         given["position_ids"] = _of_nodes(tree, [model.text_positions(row)[known:] for row in rows])
     return {name: part.to(model.device) for name, part in given.items()}
@@ -329,12 +385,27 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
 def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     """Like `tree_places`, but for attention along paths: kinds_BQK belongs to rows instead of nodes, and the output of
     `path_inputs` is added."""
-    given = path_inputs(tree)
-    rows = path_rows(tree)
-    tokens = [[tree.tokens[node] for node in row.keys] for row in rows]
-    kinds_BQK = model.kinds_of_rows(tokens, [len(row.queries) for row in rows])
-    positions = [model.text_positions([tree.tokens[node] for node in path]) for path in tree.paths]
-    return {"position_ids": _of_nodes(tree, positions), "kinds_BQK": kinds_BQK, **given}
+    given, rows = path_inputs(tree), path_rows(tree)
+    tokens = [[tree.tokens[node] for node in path] for path in tree.paths]
+    spots = [model.spots(path, len(path)) for path in tokens]
+    ends = [len(row.keys) for row in rows]
+    parts = [spots[row.path].part(end - len(row.queries), end) for row, end in zip(rows, ends, strict=True)]
+    positions = [model.text_positions(path) for path in tokens]
+    return {"position_ids": _of_nodes(tree, positions), **model.pairs(parts), **given}
+
+
+def _pairs_of_nodes(model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]], known: int) -> dict[str, torch.Tensor]:
+    """The arguments of `SwappedLlama.pairs` for the nodes of a tree as one row. `rows`: the tokens of each path."""
+    # The place of a digit depends on the whole number, so a shared node may have different places in its rows.
+    nodes = len(tree.tokens)
+    found: dict[str, torch.Tensor] = {}
+    for row, path in zip(rows, tree.paths, strict=True):
+        queries, keys = torch.tensor(path), torch.tensor([*range(known), *(known + node for node in path)])
+        for name, part in model.pairs([model.spots(row, len(path))]).items():
+            shape = (1, nodes, known + nodes) if part.dim() == 3 else (1, known + nodes)
+            whole = found.setdefault(name, torch.zeros(shape, dtype=part.dtype))
+            whole[(0, queries[:, None], keys) if part.dim() == 3 else (0, keys)] = part[0]
+    return found
 
 
 def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int]]) -> torch.Tensor:

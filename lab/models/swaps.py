@@ -36,7 +36,7 @@ def load(config: ModelConfig, swap: Swap) -> tuple[PreTrainedModel, PreTrainedTo
             _begin_texts(tokenizer)
         _make_room(model, tokens)
         words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-        model.ordinary = swap.format.reverse == "answer"
+        model.reverse = swap.format.reverse
         model.know_tokens(words, list(tokens.new), tokens.forbidden)  # type: ignore[arg-type]
     model.swap = swap  # type: ignore[assignment]
     return model, tokenizer

@@ -84,6 +84,11 @@ class Number:
         return self
 
     @property
+    def highest(self) -> int | None:
+        """The place of the highest digit; None for fractions and numbers in scientific notation."""
+        return None if self.form in ("/", "e") else (self.lowest or 0) + sum(map(len, self.digits)) - 1
+
+    @property
     def form(self) -> str:
         """The form of the number: "/" for fractions, "e" for scientific notation, "." for floats, "" for integers."""
         return next((mark for mark in _SEPARATORS if mark in self.separators), "")
@@ -141,6 +146,12 @@ class RowSpots(NamedTuple):
         arrays = zip(*rows, strict=True)
         return cls(*(_stacked(array) for array in arrays))
 
+    def part(self, first: int, end: int) -> "RowSpots":
+        """The spots of the row without the tokens from `end` on, where only those from `first` on are queries. All
+        tokens of the row are queries in these spots."""
+        asked, read = slice(first, end), slice(end)
+        return RowSpots(self.following[asked], self.own[read], self.starts[asked], self.inside[read], self.at[asked])
+
 
 def _stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
     longest = max(map(len, arrays))
@@ -179,6 +190,56 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
     return RowSpots(after, own, begun, inside, np.arange(first, len(words)))
 
 
+def row_spots_downward(words: Sequence[str], last: int, operands: int = 0) -> RowSpots:
+    """Like `row_spots`, but every number is written highest digit first, so each further digit is one place lower.
+
+    The number at the end of the row is an answer that is still being written, if at least `operands` numbers come
+    before it. It begins one place higher than the longer of the last two of these, with a digit for the last carry:
+
+        words       7   8   +   5   =   0   8   3
+        own place   1   0       0       2   1   0
+        next place  0  -1      -1   2   1   0  -1
+
+    The places of a question's digits depend on the whole question. Only integers and floats have a next digit.
+    """
+    start = _unfinished(words)
+    question = _finished(tuple(words[:start]), True)
+    if len(question.numbers) < max(1, operands):
+        start = len(words)
+        question = _finished((*words, " "), True)
+    own, inside = np.zeros((len(words), 3), dtype=np.int64), np.zeros(len(words), dtype=bool)
+    own[:start], inside[:start] = question.own[:start], question.inside[:start]
+    place, begun = _above(question.numbers), False
+    for token in range(start, len(words)):
+        if _is_digit(words[token]):
+            own[token], begun = (len(question.numbers) + 1, VALUE, place), True
+        inside[token] = begun and bool(words[token])
+        place = place - 1 if _is_digit(words[token]) else -1 if inside[token] else place
+    at = np.arange(len(words) - last, len(words))
+    following = [_next_lower(token, own, inside, question.numbers, operands) for token in at]
+    begins = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
+    starts = [begins[np.searchsorted(begins, token, "right") - 1] if inside[token] else 0 for token in at]
+    return RowSpots(np.array(following).reshape(-1, 3), own, np.array(starts, dtype=np.int64), inside, at)
+
+
+def _next_lower(
+    token: int, own: np.ndarray, inside: np.ndarray, numbers: Sequence[Number], operands: int
+) -> Sequence[int]:
+    """The spot of the digit that would follow a token of a row that is written highest digit first."""
+    number, what, place = own[token]
+    if number:
+        return (number, what, place - 1) if what == VALUE else NO_SPOT
+    before = int(own[: token + 1, 0].max())
+    if inside[token]:
+        return before, VALUE, -1
+    return (before + 1, VALUE, _above(numbers[:before])) if before >= max(1, operands) else NO_SPOT
+
+
+def _above(numbers: Sequence[Number]) -> int:
+    """One place more than the highest place of the last two numbers."""
+    return 1 + max((number.highest for number in numbers[-OPERANDS:] if number.highest is not None), default=0)
+
+
 class _Finished(NamedTuple):
     """The beginning of a row, which ends after a finished number or outside of numbers."""
 
@@ -193,7 +254,7 @@ _NOTHING = _Finished((), np.zeros((0, 3)), np.zeros(0))
 def _unfinished(words: Sequence[str]) -> int:
     """Where the number at the end of a row begins at the earliest: after the last word that is not part of a number."""
     start = len(words)
-    while start and (not words[start - 1] or _in_number(words[start - 1])):
+    while start and (not words[start - 1] or in_number(words[start - 1])):
         start -= 1
     return start
 
@@ -223,7 +284,8 @@ def _is_digit(word: str) -> bool:
     return word.isascii() and word.isdigit()
 
 
-def _in_number(word: str) -> bool:
+def in_number(word: str) -> bool:
+    """Whether a word may be part of a number: a digit or a separator."""
     return _is_digit(word) or word in _SEPARATORS
 
 

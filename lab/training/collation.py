@@ -7,7 +7,7 @@ import torch
 
 from lab.models.paths import attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped_llama import couples, path_places, tree_places
+from lab.models.swapped_llama import couples, path_places, shareable, tree_places
 from lab.numbers.philox import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
@@ -49,8 +49,9 @@ class PrefixTreeCollator:
 
     def _tree(self, batch: Sequence[EncodedExample]) -> tuple[dict[str, torch.Tensor], PrefixTree]:
         # The last prompt token predicts the answer and is never shared, so that each example has its own loss.
-        shareable = [len(prompt) - 1 if self.share_prefixes else 0 for prompt, _ in batch]
-        tree = PrefixTree([[*prompt, *completion[:-1]] for prompt, completion in batch], shareable)
+        most = [len(prompt) - 1 if self.share_prefixes else 0 for prompt, _ in batch]
+        rows = [[*prompt, *completion[:-1]] for prompt, completion in batch]
+        tree = PrefixTree(rows, most, shareable(self.model))
         labels_1T = torch.full((1, len(tree.tokens)), IGNORED)
         for (_, completion), path in zip(batch, tree.paths, strict=True):
             labels_1T[0, path[-len(completion) :]] = torch.tensor(completion)

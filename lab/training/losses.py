@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from lab.models.paths import Paths
+from lab.models.swapped_llama import PLACED
 from lab.text.examples import IGNORED
 
 TOKENS_AT_ONCE = {"cpu": 16, "cuda": 2048}
@@ -37,7 +38,7 @@ def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.
         attention_mask=inputs["attention_mask"],
         logits_to_keep=answers_A,
         use_cache=False,
-        **{name: inputs[name] for name in ("place_ids", "kinds_BQK") if name in inputs},
+        **{name: inputs[name] for name in PLACED if name in inputs},
         **({"paths": Paths(*(inputs[name] for name in Paths._fields))} if "found_N" in inputs else {}),
     ).logits
     return negative_log_likelihood(logits_1AV[0], labels_T[answers_A])

@@ -25,7 +25,7 @@ def adapter_training(
         tokenizer,
         config.training,
         sets,
-        Method(collator.of_rows, loss, {"same_place": config.training.bias_learning_rate}),
+        Method(collator.of_rows, loss, dict.fromkeys(("same_place", "walk_bias"), config.training.bias_learning_rate)),
         config.seed,
         {swaps.FILE: config.swap.model_dump_json(indent=2)},
     )

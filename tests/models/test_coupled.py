@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.models.coupled import HIDDEN, hide, text_positions
+from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
 from lab.models.same_place import pairs
-from lab.text.places import row_spots
+from lab.text.places import RowSpots, row_spots, row_spots_downward
 
 
 def test_a_number_counts_as_one_token():
@@ -88,3 +88,28 @@ def test_the_point_of_an_answer_sees_the_digit_before_it():
 
 def test_words_after_an_answer_see_all_words():
     assert seen("1 + 2 = 3, so", 0, words="last") == ". + 2 = 3, so"
+
+
+def walked(text: str) -> str:
+    """The digits that the last token of a text passes on its way down; the others are written as dots."""
+    spots = RowSpots.stacked([row_spots_downward([*"9 8 7"], 1, 2), row_spots_downward([*text], 1, 2)])
+    below = walk_down(spots, 2)["below_BQK"][1, 0, : len(text)]
+    return "".join(word if seen else "." for word, seen in zip(text, below.tolist(), strict=True))
+
+
+def test_an_answer_walks_down_the_digits_below_the_one_that_is_written_next():
+    assert walked("is 3581 + 2417 =") == "..........2417.."
+    assert walked("is 3581 + 2417 = 0") == "...........417...."
+    assert walked("is 3581 + 2417 = 059") == ".............7......"
+    assert walked("is 3581 + 2417 = 05998") == "......................"
+
+
+def test_where_the_second_number_has_no_digit_the_walk_passes_the_first():
+    assert walked("3581 + 17 =") == "35.....17.."
+    assert walked("81 + 2417 =") == ".....2417.."
+    assert walked("3581 + 17 = 0") == ".5.....17...."
+
+
+def test_only_answers_walk():
+    assert walked("3581 + 2417") == "..........."
+    assert walked("3581 +") == "......"

@@ -11,6 +11,7 @@ from lab.config.finetuning import (
     Swap,
     TextPositionsConfig,
     TextTokenizerConfig,
+    WalkConfig,
 )
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
@@ -23,7 +24,8 @@ from lab.models.coupled import HIDDEN
 from lab.models.paths import Paths, attend_along_paths, attends_along_paths
 from lab.models.prefix_tree import PrefixTree
 from lab.models.same_place import SamePlaceBias
-from lab.models.swapped_llama import path_places, tree_places
+from lab.models.swapped_llama import path_places, shareable, tree_places
+from lab.models.walking_heads import WalkBias
 from lab.text.examples import EncodedExample
 from lab.training.collation import PrefixTreeCollator
 from lab.training.losses import tree_loss
@@ -50,9 +52,15 @@ SWAPS = {
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="seen", far_at_most=3)),
         format=FormatConfig(reverse="total"),
     ),
+    "coupled, nothing reversed": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(walk=WalkConfig(heads=3, layers=(1, 1)))),
+        format=FormatConfig(reverse="none", pad="answer", carry_place=True),
+    ),
     "two digits": Swap(tokenizer=TWO_DIGITS),
     "hints": Swap(format=FormatConfig(index_hints="both")),
 }
+CAUSAL = [name for name, swap in SWAPS.items() if not swap.positions.locality.walk.heads]
+"""In the others, places depend on how long the numbers of a question become."""
 TEXTS = ["12 + 345 =", "7 + 8 =", "x 90817 and 33"]
 
 
@@ -65,7 +73,7 @@ def with_trained_places(model):
         torch.manual_seed(1)
         torch.nn.init.normal_(model.place_embeddings.weight, std=0.5)
     for module in model.modules():
-        if isinstance(module, SamePlaceBias):
+        if isinstance(module, SamePlaceBias | WalkBias):
             torch.nn.init.normal_(module.bias, std=2)
     return model
 
@@ -234,6 +242,7 @@ def test_without_positions_order_does_not_matter_to_the_last_token_of_one_layer(
     torch.testing.assert_close(first, second)
 
 
+@pytest.mark.parametrize("swapped", CAUSAL, indirect=True)
 def test_generation_with_a_cache_is_that_without(swapped):
     model, tokenizer = swapped
     for text in TEXTS:
@@ -249,6 +258,7 @@ def test_generation_with_a_cache_is_that_without(swapped):
         assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("swapped", CAUSAL, indirect=True)
 @pytest.mark.parametrize("speculation", [0, 3])
 def test_the_labs_engine_writes_what_generate_writes(swapped, speculation):
     model, tokenizer = swapped
@@ -264,7 +274,7 @@ def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
     # the last two share digits whose places differ: 5.21 and 5.521, from the lowest digit up
     texts = ("12 + 345 = 1", "12 + 347 = 82", "12 + 9 = 4", "12.5 + 3 = 1", "125.5 + 3 = 8")
     sequences = [tokenizer.encode(text) for text in texts]
-    tree = PrefixTree(sequences)
+    tree = PrefixTree(sequences, shareable=shareable(model))
     with torch.inference_mode():
         logits = model(**tree.inputs() | tree_places(model, tree), use_cache=False).logits[0]
         for sequence, path in zip(sequences, tree.paths, strict=True):
@@ -281,6 +291,39 @@ def test_padding_on_the_left_changes_nothing(swapped):
     with torch.inference_mode():
         found = model(padded, attention_mask=mask, position_ids=positions).logits[:, 3:]
         torch.testing.assert_close(found, model(ids).logits, atol=1e-4, rtol=1e-4)
+
+
+def test_an_answer_that_begins_with_its_highest_digit_is_written_alike_with_a_cache_and_without(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled, nothing reversed"])
+    with_trained_places(model)
+    words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    digits = {token for token, word in enumerate(words) if word.isdigit()}
+    model.know_tokens(words, [], [token for token in range(model.config.vocab_size) if token not in digits])
+    requests = [Request(text, digits) for text, digits in (("12 + 345 =", 4), ("12 + 3456789 =", 8), ("12 + 3 =", 3))]
+    found = {i: c.text for part in LocalEngine(model, tokenizer, 3).generate(requests) for i, c in part.items()}
+    for index, (prompt, length, *_) in enumerate(requests):
+        ids = tokenizer.encode(prompt)
+        row = torch.tensor([ids])
+        for _ in range(length):
+            row = torch.cat([row, model(row, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)], 1)
+        assert found[index] == tokenizer.decode(row[0, len(ids) :])
+
+
+def test_drafts_are_refused_if_they_could_change_places(toy_model):
+    with pytest.raises(ModelError, match=r"speculation=3.*use speculation=0"):
+        LocalEngine(*load(toy_model, SWAPS["coupled, nothing reversed"]), 3, speculation=3)
+
+
+def test_an_answer_that_begins_with_its_highest_digit_sees_far_digits_only_by_walking_down(toy_model):
+    """The next digit is of place 8, and sees the places 7 to 9. All digits of lower places are seen by walking heads
+    alone: without these, changes below do not reach the answer."""
+    model, tokenizer = load(toy_model, SWAPS["coupled, nothing reversed"])
+    with_trained_places(model)
+    texts = ("say 3219876543210 + 3219876543210 = 06439", "say 3219876543210 + 3219876500001 = 06439")
+    tokens = [tokenizer.encode(text, return_tensors="pt") for text in texts]
+    assert (model(tokens[0]).logits[0, -1] - model(tokens[1]).logits[0, -1]).abs().max() > 1e-4
+    torch.nn.init.constant_(model.walk_bias.bias, -100)
+    torch.testing.assert_close(*(model(row).logits[0, -1] for row in tokens))
 
 
 def test_new_tokens_begin_as_the_mean_of_their_digits(toy_model):
@@ -364,7 +407,7 @@ def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model.know_tokens(["1", "2", "12"], [], [2])  # a token that is never written does not matter
 
 
-@pytest.mark.parametrize("name", [name for name in SWAPS if "only answers" not in name])
+@pytest.mark.parametrize("name", [name for name in CAUSAL if "only answers" not in name])
 def test_swapped_models_open_in_transformer_lens(toy_model, name):
     from lab.probing.bridge import bridge
     from lab.probing.positions import TextSums

@@ -11,7 +11,7 @@ from lab.numbers.representations import Float, Fraction, Integer, Scientific
 from lab.numbers.tasks import TASKS
 from lab.probing.positions import NOWHERE, NotatedSums, Sums
 from lab.text.notation import Notation
-from lab.text.places import FRACTION, VALUE, place_values, row_spots
+from lab.text.places import FRACTION, NO_SPOT, VALUE, place_values, row_spots, row_spots_downward
 from lab.text.scratch_tokenizer import build_tokenizer
 
 digits = st.text("0123456789", min_size=1, max_size=8)
@@ -90,3 +90,41 @@ def test_a_row_whose_beginning_was_read_before_has_the_same_spots(words, ordinar
         assert of_last.tolist() == of_all[len(words) - last :].tolist()
     assert part.own.tolist() == whole.own.tolist()
     assert part.inside.tolist() == whole.inside.tolist()
+
+
+def test_an_answer_that_begins_with_its_highest_digit_counts_its_places_down():
+    """78 + 5 = 083: the answer has one digit more than 78, for the last carry."""
+    spots = row_spots_downward([*"78+5=083"], 8, operands=2)
+    assert spots.own[:, 2].tolist() == [1, 0, 0, 0, 0, 2, 1, 0]
+    assert spots.own[:, 0].tolist() == [1, 1, 0, 2, 0, 3, 3, 3]
+    assert spots.following[[0, 1, 3, 4, 5, 6, 7], 2].tolist() == [0, -1, -1, 2, 1, 0, -1]
+    assert tuple(spots.following[2]) == NO_SPOT
+    assert spots.starts.tolist() == [0, 0, 0, 3, 0, 5, 5, 5]
+
+
+def test_decimals_of_an_answer_follow_its_point_whatever_stands_before_it():
+    spots = row_spots_downward([*"12.5+3.25=015.7"], 15, operands=2)
+    assert spots.own[:, 2].tolist() == [1, 0, 0, -1, 0, 0, 0, -1, -2, 0, 2, 1, 0, 0, -1]
+    assert spots.following[9:, 2].tolist() == [2, 1, 0, -1, -1, -2]
+
+
+def test_without_enough_numbers_before_it_the_last_number_is_part_of_a_question():
+    assert row_spots_downward([*"is 12 + 9034"], 1, operands=2).own[-4:, 2].tolist() == [3, 2, 1, 0]
+
+
+@given(rows, st.integers(0, 2), st.data())
+def test_the_last_tokens_of_a_row_have_the_spots_that_they_have_among_all(words, operands, data):
+    last = data.draw(st.integers(1, len(words)))
+    whole = row_spots_downward(words, len(words), operands)
+    part, cut = row_spots_downward(words, last, operands), whole.part(len(words) - last, len(words))
+    for found, expected in zip(part, cut, strict=True):
+        assert found.tolist() == expected.tolist()
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12))
+def test_a_sum_has_the_same_places_while_it_is_written_and_afterwards(a, b):
+    length = 1 + max(len(str(a)), len(str(b)))
+    row = [*f"{a} + {b} = {a + b:0{length}}"]
+    during, after = (row_spots_downward(words, len(words), 2) for words in (row, [*row, " "]))
+    for unfinished, finished in zip(during, after, strict=True):
+        assert unfinished.tolist() == finished[:-1].tolist()
