@@ -232,6 +232,9 @@ class ReplayConfig(Section):
 class AdapterTrainingConfig(TrainingConfig):
     alignment: AlignmentConfig = AlignmentConfig()
     replay: ReplayConfig = ReplayConfig()
+    walk_weight: float = Field(default=0, ge=0)
+    """Weight of a loss that tells walking heads where to stop (lab/training/walk_loss.py); 0 for no such loss. Needs
+    positions.locality.walk."""
     bias_learning_rate: Rate = 0.3
     """Learning rate of the biases of positions.same_place, on the same schedule as the rest. It is large because a bias
     must grow to the size of an attention score, about 1, whereas weights are about 0.01."""
@@ -315,6 +318,8 @@ class FinetuneConfig(RunConfig):
                 raise ValueError("positions.locality.walk needs format.reverse=none: the lowest digits come first")
             if self.tokenizer.digits.kind == "k_digit":
                 raise ValueError(f"{key} needs one digit a token: use tokenizer.digits.kind=one_digit")
+        if self.training.walk_weight and not self.positions.locality.walk.heads:
+            raise ValueError("training.walk_weight needs heads that walk: positions.locality.walk.heads of 1 or more")
         tasks, direct = [item.key for item in chosen(self.data.tasks)], self.data.style == "direct"
         if self.data.variation != Variation() and not (direct and {*tasks} & {*VARIED}):
             what = f"data.variation needs direct answers and one of {', '.join(VARIED)} among data.tasks"

@@ -69,23 +69,45 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.T
 
 
 def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:
-    """What heads that walk down the places of stacked rows need: the places of keys, places_BK, and the keys that a
-    query may stop at, below_BQK (`walking_heads`). All numbers are written highest digit first.
+    """What heads that walk down the places of stacked rows need (`walking_heads`): the places of keys, places_BK, and
+    whether a query passes a key, below_BQK. All numbers are written highest digit first.
 
-    In an answer, these are the digits of the two preceding numbers whose place is lower than that of the digit that is
-    written next. If both numbers have a digit at a place, only the second one is visited; it has seen the first.
+    In an answer, the walk passes the digits of the two preceding numbers whose place is lower than that of the digit
+    that is written next. If both numbers have a digit at a place, only the second one is passed; it has seen the first.
     """
+    second_BQK, first_BQK = _passed(spots, operands)
+    return {"places_BK": torch.from_numpy(spots.own)[..., 2], "below_BQK": second_BQK | first_BQK}
+
+
+def decisive(spots: RowSpots, operands: int) -> torch.Tensor:
+    """Whether a key that a query passes decides about the carry, (B, Q, K): whether the digits of its place do not add
+    up to nine."""
+    second_BQK, first_BQK = _passed(spots, operands)
+    digit_BK, at_BK = torch.from_numpy(spots.digits), _codes(spots)
+    above_BKK = at_BK[:, :, None] - at_BK[:, None] == _MOST_PLACES
+    total_BK = digit_BK + (above_BKK * digit_BK[:, None]).sum(-1)
+    nine_BQK = (second_BQK & (total_BK == 9)[:, None]) | (first_BQK & (digit_BK == 9)[:, None])
+    return (second_BQK | first_BQK) & ~nine_BQK
+
+
+def _passed(spots: RowSpots, operands: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The keys that each query passes in the number before it, and in the one before that, (B, Q, K) each."""
     next_BQ3, own_BK3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
-    number_BK, what_BK, place_BK = own_BK3.unbind(-1)
-    number_in_batch_BK = number_BK + torch.arange(len(number_BK))[:, None] * _MOST_NUMBERS
-    spot_BK = number_in_batch_BK * _MOST_PLACES + place_BK
-    digits_BK = what_BK == VALUE
-    seen_BK = torch.isin(spot_BK + _MOST_PLACES, spot_BK[digits_BK])
+    number_BK, _, place_BK = own_BK3.unbind(-1)
+    at_BK, digits_BK = _codes(spots), own_BK3[..., 1] == VALUE
+    answered_BK = torch.isin(at_BK + _MOST_PLACES, at_BK[digits_BK])
     back_BQK = next_BQ3[..., :1] - number_BK[:, None]
-    last_BQK = (back_BQK == 1) | ((back_BQK == 2) & ~seen_BK[:, None])
     answers_BQ1 = (next_BQ3[..., :1] > operands) & (next_BQ3[..., 1:2] == VALUE)
-    below_BQK = last_BQK & digits_BK[:, None] & answers_BQ1 & (place_BK[:, None] < next_BQ3[..., 2:])
-    return {"places_BK": place_BK, "below_BQK": below_BQK}
+    lower_BQK = digits_BK[:, None] & answers_BQ1 & (place_BK[:, None] < next_BQ3[..., 2:])
+    return lower_BQK & (back_BQK == 1), lower_BQK & (back_BQK == 2) & ~answered_BK[:, None]
+
+
+def _codes(spots: RowSpots) -> torch.Tensor:
+    """A number for each digit of stacked rows, (B, K), from its row, its number and its place; other tokens have that
+    of place 0 of number 0. One number further on, it is larger by _MOST_PLACES."""
+    own_BK3 = torch.from_numpy(spots.own)
+    rows_B1 = torch.arange(len(own_BK3))[:, None]
+    return (rows_B1 * _MOST_NUMBERS + own_BK3[..., 0]) * _MOST_PLACES + own_BK3[..., 2]
 
 
 _MOST_NUMBERS, _MOST_PLACES = 1 << 24, 1 << 32

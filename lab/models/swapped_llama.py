@@ -23,7 +23,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
-from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
+from lab.models.coupled import HIDDEN, decisive, hide, text_positions, walk_down
 from lab.models.paths import PATH_ATTENTION, Paths, path_inputs, path_rows
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.prefix_tree import PrefixTree
@@ -84,6 +84,8 @@ class SwappedLlama(LlamaForCausalLM):
             self._check_heads(walks)
             self.walking = self._layers("walk.layers", swap.locality.walk.layers)
             self.walk_bias = WalkBias(len(self.walking), walks)
+        self.seen_in_walks: list[torch.Tensor] | None = None
+        """Where the weights of walking heads are collected, if they are; see `Walk.seen`."""
         self.reverse = "total"
         """Which numbers are written lowest digit first: "total" for all, "answer", or "none"."""
         self.new_tokens: list[int] = []
@@ -167,7 +169,7 @@ class SwappedLlama(LlamaForCausalLM):
 
     def pairs(self, rows: Sequence[RowSpots]) -> dict[str, torch.Tensor]:
         """What the model needs to know about pairs of queries and keys: their kinds, kinds_BQK, padded on the right,
-        where the kinds of the padding mean nothing; with walking heads also the arguments of `Downward.through`."""
+        where the kinds of the padding mean nothing; with walking heads also what `walk_down` returns."""
         spots = RowSpots.stacked(rows)
         kinds_BQK = pairs(spots, self.neighbours)
         found = {"kinds_BQK": hide(kinds_BQK, spots, self.words_seen) if self.coupled else kinds_BQK}
@@ -286,7 +288,10 @@ class SwappedLlama(LlamaForCausalLM):
     def _walks(self, downward: Downward) -> dict[int, Walk]:
         """How the heads of each layer walk."""
         biases = self.walk_bias()  # type: ignore[misc]
-        return {layer: Walk(downward, bias_N) for layer, bias_N in zip(self.walking, biases, strict=True)}
+        return {
+            layer: Walk(downward, bias_N, self.seen_in_walks)
+            for layer, bias_N in zip(self.walking, biases, strict=True)
+        }
 
     def _bounded(self, mask_B1QK: torch.Tensor, far_BQK: torch.Tensor) -> torch.Tensor:
         """The mask, lowered at the far digits of a query if it sees more of them than `far_at_most`."""
@@ -383,14 +388,16 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
 
 
 def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
-    """Like `tree_places`, but for attention along paths: kinds_BQK belongs to rows instead of nodes, and the output of
-    `path_inputs` is added."""
+    """Like `tree_places`, but for attention along paths: tables of pairs belong to rows instead of nodes. Adds the
+    output of `path_inputs`, and for walking heads what only a loss needs, decides_BQK (see `decisive`)."""
     given, rows = path_inputs(tree), path_rows(tree)
     tokens = [[tree.tokens[node] for node in path] for path in tree.paths]
     spots = [model.spots(path, len(path)) for path in tokens]
     ends = [len(row.keys) for row in rows]
     parts = [spots[row.path].part(end - len(row.queries), end) for row, end in zip(rows, ends, strict=True)]
     positions = [model.text_positions(path) for path in tokens]
+    if walks(model):
+        given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands)
     return {"position_ids": _of_nodes(tree, positions), **model.pairs(parts), **given}
 
 

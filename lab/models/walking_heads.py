@@ -26,6 +26,8 @@ class Walk(NamedTuple):
     downward: Downward
     bias_N: torch.Tensor
     """What each head adds to its scores."""
+    seen: list[torch.Tensor] | None = None
+    """If given, the weights (B, N, Q, K) of each layer are appended to it."""
 
     def added(
         self, out_BQHD: torch.Tensor, query_BHQD: torch.Tensor, key_BGKD: torch.Tensor, value_BGKD: torch.Tensor
@@ -36,6 +38,8 @@ class Walk(NamedTuple):
         key_BNKD, value_BNKD = (states.index_select(1, groups) for states in (key_BGKD, value_BGKD))
         scores_BNQK = query_BHQD[:, usual:] @ key_BNKD.transpose(-1, -2) + self.bias_N[:, None, None]
         weights_BNQK = self.downward.weights(scores_BNQK, torch.ones_like(scores_BNQK, dtype=torch.bool))
+        if self.seen is not None:
+            self.seen.append(weights_BNQK)
         found_BQND = (weights_BNQK.to(value_BNKD.dtype) @ value_BNKD).transpose(1, 2)
         return torch.cat([out_BQHD[:, :, :usual], out_BQHD[:, :, usual:] + found_BQND], 2)
 

@@ -11,6 +11,7 @@ from lab.training.collation import PrefixTreeCollator
 from lab.training.problem_sets import TrainingSets
 from lab.training.replay_loss import ReplayLoss
 from lab.training.trainer import Method, Training
+from lab.training.walk_loss import WalkLoss
 
 
 def adapter_training(
@@ -19,7 +20,8 @@ def adapter_training(
     """The training of new adapters on a model; the swap that they need is saved beside them."""
     attend_along_paths(model)
     collator = PrefixTreeCollator(config.training.share_prefixes, model)
-    loss = ReplayLoss(config.training.replay, tokenizer, AlignedLoss(config.training.alignment))
+    answers = WalkLoss(config.training.walk_weight, AlignedLoss(config.training.alignment))
+    loss = ReplayLoss(config.training.replay, tokenizer, answers)
     return Training(
         adapters.attach(model, config.adapter, config.seed),
         tokenizer,

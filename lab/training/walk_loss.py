@@ -1,0 +1,59 @@
+"""An auxiliary loss that tells walking heads where to stop (lab/models/walking_heads.py).
+
+Before each digit of an answer, a walking head should stop at the nearest lower place whose digits do not add up to
+nine, because that place decides about the carry. If there is none, it should not stop. The loss is the negative
+logarithm of the probability of doing so: the mean over walking heads, the sum over digits. It changes only the
+training, not what the model computes.
+
+Shapes: B rows, Q queries, K keys, N walking heads of a layer.
+"""
+
+from typing import Any
+
+import torch
+
+from lab.training.losses import AnswerLoss
+
+_SMALLEST = 1e-9
+"""The smallest probability whose logarithm is taken."""
+
+
+class WalkLoss:
+    """Another loss plus, during training, the weighted loss of walking heads."""
+
+    def __init__(self, weight: float, answer_loss: AnswerLoss) -> None:
+        self.weight, self.answer_loss = weight, answer_loss
+
+    def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        whole: Any = getattr(model, "module", model)  # unwrapped, if there are several processes
+        base = whole.get_base_model() if hasattr(whole, "get_base_model") else whole
+        if not model.training or not self.weight:
+            return self.answer_loss(model, inputs)
+        base.seen_in_walks = []
+        try:
+            total = self.answer_loss(model, inputs)
+            places_BK, below_BQK, decides_BQK = (inputs[name] for name in ("places_BK", "below_BQK", "decides_BQK"))
+            missed = [missed_stops(one, places_BK, below_BQK, decides_BQK) for one in base.seen_in_walks]
+        finally:
+            base.seen_in_walks = None
+        return total + self.weight * torch.stack(missed).mean()
+
+
+def missed_stops(
+    weights_BNQK: torch.Tensor, places_BK: torch.Tensor, below_BQK: torch.Tensor, decides_BQK: torch.Tensor
+) -> torch.Tensor:
+    """The loss of the walking heads of one layer.
+
+    Args:
+        weights_BNQK: where they stop.
+        places_BK: the places of keys.
+        below_BQK: the keys that a query passes; queries without any do not count.
+        decides_BQK: those among them at which it may stop; the highest place is the right one.
+    """
+    lowest = torch.iinfo(places_BK.dtype).min
+    places_BQK = torch.where(decides_BQK, places_BK[:, None], lowest)
+    right_BQK = decides_BQK & (places_BQK == places_BQK.amax(-1, keepdim=True))
+    stopped_BNQ = (weights_BNQK * right_BQK[:, None]).sum(-1)
+    chances_BNQ = torch.where(decides_BQK.any(-1)[:, None], stopped_BNQ, 1 - weights_BNQK.sum(-1))
+    missed_BNQ = -chances_BNQ.clamp(min=_SMALLEST).log() * below_BQK.any(-1)[:, None]
+    return missed_BNQ.mean(1).sum()
