@@ -18,6 +18,7 @@ LEAST = TinyAdderConfig(
 OTHERS = {"values": 2, "inner": 3, "ties": [], "gains": "all", "period": 12.0}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 @pytest.mark.parametrize("changes", [{}, OTHERS, {"gains": "none", "width": 2, "height": 0, "ties": ["down"]}])
 def test_compiled_losses_and_gradients_are_those_of_the_model(changes, monkeypatch):

@@ -91,6 +91,7 @@ def test_every_way_to_answer_is_measured_on_the_same_problems_and_a_cut_run_goes
     assert len(again) == 4
 
 
+@pytest.mark.slow
 def test_problems_that_do_not_fit_are_left_out_and_the_plain_loop_need_not_be_measured(arguments, tmp_path, capsys):
     main(arguments("plain=false", "rules.window=300"))
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

@@ -62,6 +62,7 @@ def test_a_run_leaves_samples_summary_tables_and_figures(arguments, tmp_path, ca
     assert "cpu" in json.loads((run / "environment.json").read_text())["device"]
 
 
+@pytest.mark.slow
 def test_a_request_is_formed_once(arguments, monkeypatch):
     formed = []
     form = Nupa._request
@@ -70,6 +71,7 @@ def test_a_request_is_formed_once(arguments, monkeypatch):
     assert len(formed) == len(set(formed)) == 24
 
 
+@pytest.mark.slow
 def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(arguments, tmp_path, capsys):
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "add_integer.py").write_text("def f(a, b):\n    c = int(a) + int(b)\n    return str(c)\n")
@@ -91,6 +93,7 @@ def test_rules_are_followed_in_the_test_and_where_they_are_left_is_shown(argumen
         assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two_integers", "carry_free"])
 def test_a_sister_benchmark_is_measured_the_same_way(toy_model, tmp_path, capsys, kind):
     size = "benchmark.problems=7" if kind == "two_integers" else "benchmark.problems_per_length=1"
@@ -164,6 +167,7 @@ def test_where_runs_differ_on_the_same_problems_is_told_from_chance(arguments, t
     assert not (tmp_path / "apart" / "tables" / "differences.md").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
     main(arguments("benchmark.problems_per_range=1"))
     run = tmp_path / "run"
@@ -214,6 +218,7 @@ def test_names_that_are_markup_elsewhere_are_names_here(arguments, tmp_path, cap
     assert r"| a\|b |" in (tmp_path / "all" / "tables" / "exact_match_strict.md").read_text()
 
 
+@pytest.mark.slow
 def test_tables_read_from_disk_keep_their_order_and_hold_every_estimate_in_full(arguments, tmp_path):
     main(arguments("benchmark.problems_per_range=10", "benchmark.tasks=[max_integer]"))
     main([str(tmp_path / "run"), f"out={tmp_path / 'out'}"])
@@ -240,6 +245,7 @@ def test_a_resumed_run_may_change_how_it_reaches_its_endpoint_but_not_what_it_as
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
     main([*arguments(), f"export={tmp_path / 'nupa'}"])
     assert {path.name for path in (tmp_path / "nupa").iterdir()} == {"README.md", "data", "test.json"}

@@ -224,6 +224,7 @@ def test_what_a_sample_costs_on_paper_is_what_its_tokens_cost(toy_model):
     assert [cost.duration(hours) for hours in (0.5, 2.345, 1234)] == ["30 min", "2.3 h", "1,234 h"]
 
 
+@pytest.mark.slow
 def test_rules_that_are_held_out_are_one_edited_line_from_a_trained_one_and_no_trained_rule_answers_their_problems():
     unseen_rules = script("unseen_rules")
     seen, unseen = unseen_rules.family()

@@ -112,6 +112,7 @@ def rules(tmp_path):
 FOLLOWING = ("data.style=rule_following", "data.tasks=[add_integer]", "evaluation.problems_per_range=2")
 
 
+@pytest.mark.slow
 def test_a_model_that_is_to_follow_rules_is_asked_and_trained_with_the_rule_in_the_prompt(arguments, tmp_path, rules):
     more = [*FOLLOWING, f"data.rules.folder={rules}", "data.rules.window=350", "data.lengths={hard: [1, 20]}"]
     main(arguments(*more, "evaluation.lengths={hard: [3, 20]}", "evaluation.problems_per_range=6"))
@@ -123,6 +124,7 @@ def test_a_model_that_is_to_follow_rules_is_asked_and_trained_with_the_rule_in_t
     assert json.loads((run / "left_out.json").read_text())["train"]["add_integer"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "more", "message"),
     [
@@ -255,6 +257,7 @@ def test_the_adapters_of_each_validation_are_kept_with_their_swap_and_opened_lik
     assert lab.load(str(same)).ask("12 + 34") == lab.load(str(run)).ask("12 + 34")
 
 
+@pytest.mark.slow
 def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
     swap = ["positions.same_place=true", "format.reverse=total", "training.bias_learning_rate=0.5"]
     main(arguments(*swap, "data.tasks=[add_integer]"))

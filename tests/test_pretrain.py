@@ -228,6 +228,7 @@ def not_finite(where: str):
     return loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "step", "good"),
     [
@@ -269,6 +270,7 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_and_the_run_goes_on(tmp
     assert (run(tmp_path, "resume=true") / "status").read_text() == "finished\n"
 
 
+@pytest.mark.slow
 def test_a_model_that_follows_rules_is_measured_with_its_tokens_while_its_traces_lose_their_lines(tmp_path):
     followed = ["data.style=rule_following", "data.rules.detail=bare", "format.reverse=integer"]
     stages = ["training.internalize.stages=1", "training.internalize.whole=2", "training.internalize.every=1"]

@@ -32,6 +32,7 @@ def subject(tmp_path_factory):
     return folder / "scratch_add"
 
 
+@pytest.mark.slow
 def test_instruments_are_kept_and_not_run_twice_and_one_that_fails_costs_itself_alone(
     subject, tmp_path, capsys, monkeypatch
 ):

@@ -61,6 +61,7 @@ def test_a_slow_job_has_seconds_for_a_rate():
     assert standing(3, 10, 0.05, 140, "") == "3/10  20.0 s each  0:02:20 left"
 
 
+@pytest.mark.slow
 def test_a_command_hears_nothing_of_the_libraries_that_it_imports():
     """bitsandbytes warns when it is imported on a processor for which it has no kernels; any library may warn."""
     script = """

@@ -294,6 +294,7 @@ def test_records_that_were_never_written_are_none(path):
     assert Run.open(path, CONFIG).read("metrics") == []
 
 
+@pytest.mark.slow
 @settings(parent=shared_folder, max_examples=50)
 @given(records=records.filter(bool), data=st.data())
 def test_cutting_a_file_at_any_byte_never_loses_a_whole_earlier_line(tmp_path, records, data):

@@ -75,6 +75,7 @@ def written(tmp_path):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), combinations_with_replacement(COMPARED, 2))
 def test_runs_of_any_two_kinds_are_shown_with_what_was_measured_of_each(written, tmp_path, capsys, one, other):
     main([written(one), written(other), f"out={tmp_path / 'out'}"])
@@ -86,6 +87,7 @@ def test_runs_of_any_two_kinds_are_shown_with_what_was_measured_of_each(written,
     assert list((tmp_path / "out").rglob("*.png"))
 
 
+@pytest.mark.slow
 def test_models_from_scratch_stand_side_by_side_at_every_length(written, tmp_path, capsys):
     main([written("scratch"), written("scratch_longer"), f"out={tmp_path / 'out'}"])
     printed = capsys.readouterr().out

@@ -93,6 +93,7 @@ def test_each_variant_of_a_cost_comparison_is_a_way_of_its_own(run):
     assert {row.lengths for row in points(ways([place]))} == {"all lengths"}
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_table_its_records_and_a_figure(both, tmp_path, capsys):
     main([*map(str, both), f"out={tmp_path / 'out'}"])
     assert "tokens written per right answer" in (tmp_path / "out" / "frontier.md").read_text()

@@ -1,8 +1,11 @@
 """A script may ask NUPA in several runs; together they give what one run gives."""
 
+import pytest
+
 from experiments.shared import nupa_runs
 
 
+@pytest.mark.slow
 def test_two_runs_of_different_tasks_are_one_run_of_both(toy_model, tmp_path):
     cut = ["engine.model.device=cpu", "benchmark.lengths={hard: [3, 5], easy: [5, 6]}"]
 

@@ -150,6 +150,7 @@ def test_an_answer_without_a_completion_is_asked_for_again_and_then_named(serve)
     assert Counter(asked.index for asked in server.asked) == dict.fromkeys(range(len(UNUSABLE)), 2)
 
 
+@pytest.mark.slow
 def test_an_answer_that_does_not_come_in_time_is_named(serve):
     server = serve(lambda asked: asked.reply(asked.right(), delay=9))
     found = collect(engine(server, attempts=2, timeout=0.7), sums(1)[0])
@@ -262,6 +263,7 @@ def gap(serve, retry_after, longest_wait, header="retry-after", status=429):
     return second.time - first.time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_wait_that_a_server_asks_for_is_kept(serve, status):
     assert 1.2 <= gap(serve, "1.2", longest_wait=9, status=status) < 2.2  # unasked, it would wait one second at most
@@ -317,10 +319,12 @@ def test_a_completion_comes_as_soon_as_it_is_there(serve):
 @pytest.fixture
 def quiet(caplog):
     """Nothing is left behind: no warning, no complaint of asyncio, nothing that cannot be raised."""
+    gc.freeze()  # what is there already need not be searched
     with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.INFO):
         warnings.simplefilter("always")
         yield
         gc.collect()
+    gc.unfreeze()
     assert [str(warning.message) for warning in warned] == []
     said = [record.getMessage() for phase in ("call", "teardown") for record in caplog.get_records(phase)]
     assert said == []

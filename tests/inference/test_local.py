@@ -75,6 +75,7 @@ def test_equal_prompts_and_single_tokens_are_no_special_case(parts):
     assert found[2].text == plain(*parts, requests[2])[0]
 
 
+@pytest.mark.slow
 def test_sampling_draws_the_same_for_a_request_whatever_its_batch_and_differently_with_another_seed(parts, requests):
     sampling = Sampling(temperature=0.6, top_p=0.9, seed=1)
     whole = collect(LocalEngine(*parts, 64), requests, sampling=sampling)

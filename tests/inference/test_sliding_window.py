@@ -47,6 +47,7 @@ def told(engine, asked):
     return [(found[i].text, found[i].completion_tokens, found[i].finish_reason) for i in range(len(asked))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("window", [1, 2])
 def test_what_is_written_is_what_the_whole_row_would_lead_to(seed, window):

@@ -148,6 +148,7 @@ def written_alone(model, tokenizer, requests):
     return [alone(next_token, tokenizer, request) for request in requests]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batch_size", "speculation"), [(5, 0), (64, 1), (5, 4), (1, 16), (64, 16)])
 def test_drafts_change_nothing_in_what_a_model_writes(
     model, tokenizer, requests, written_alone, batch_size, speculation
@@ -185,6 +186,7 @@ def test_what_comes_after_an_end_within_a_draft_is_thrown_away(tokenizer):
     assert engine.row_passes < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top_p", [0.9, 1.0])
 def test_drawn_tokens_are_the_same_and_so_is_what_is_left_of_the_stream(model, tokenizer, requests, top_p, monkeypatch):
     class Recorded(local._Chooser):

@@ -181,6 +181,7 @@ def test_an_account_without_credit_ends_the_run_at_once(jumping):
     assert len(engine.bucket.times) <= 16
 
 
+@pytest.mark.slow
 def test_the_clock_that_jumps_goes_as_the_real_one_does(monkeypatch):
     """The same questions to the same bucket, 40 times as fast, take as many seconds with real waits as without."""
 

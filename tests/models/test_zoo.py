@@ -37,6 +37,7 @@ def test_the_adder_of_four_digits_adds_four_and_not_five():
     assert right("adds-4-digits", 5, 20) == 0
 
 
+@pytest.mark.slow
 def test_the_adders_of_a_thousand_digits_add_two_hundred_and_the_twin_without_locality_adds_ten():
     assert right("adds-1000", 200, 3) == 1
     assert right("adds-1000-from-four", 200, 3) == 1
@@ -53,6 +54,7 @@ def test_the_adder_of_sums_as_people_write_them_reverses_nothing():
     assert right("adds-as-written", 100, 3) == 1
 
 
+@pytest.mark.slow
 def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_weigh_no_more_than_five():
     model = lab.load("zoo/adds-10-without-locality")
     problems = [addition("nines_short", 200, 0, index) for index in range(3)]
@@ -79,6 +81,7 @@ def test_the_smallest_adders_add_ten_digits_and_refuse_eleven(name, parameters):
         model.ask("12 - 3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adds-1000-from-four", "adder-gpt"])
 def test_a_model_with_a_notation_of_its_own_is_measured_like_any_other(name, tmp_path, capsys):
     nupa = ["nupa_smollm2", f"engine.model.name=zoo/{name}", "benchmark.problems_per_range=4", f"output={tmp_path}"]
@@ -109,6 +112,7 @@ def test_a_name_that_the_zoo_does_not_have_is_refused_with_those_that_it_has():
         lab.load("zoo/adds-a-million")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "question", "answer"),
     [
@@ -123,6 +127,7 @@ def test_models_that_write_running_totals_are_right_at_twice_the_digits_and_rows
     assert model.ask(question) == answer
 
 
+@pytest.mark.slow
 def test_a_model_of_running_totals_has_ids_for_any_number_of_digits_and_no_task_of_nupa(tmp_path, capsys):
     assert lab.load("zoo/long-sums").ask("9" * 260 + "+1") == str(10**260)
     with pytest.raises(SystemExit):

@@ -150,6 +150,7 @@ def test_what_is_rounded_or_cut_is_recognised(truth, places):
         assert rounded(str(answer), str(truth)) == (answer != truth)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_rounded_answers_are_those_that_some_rounding_gives(answer, truth):
     units = [10**places for places in range(1, len(str(truth)))]

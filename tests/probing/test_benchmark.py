@@ -30,6 +30,7 @@ def test_there_are_at_least_twenty_adders_and_names_are_those_of_files():
     assert {"ones last", "borrow", "three operands", "llama", "ones first, superposed"} <= set(ADDERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERIFIED)
 def test_the_circuit_of_a_trained_adder_is_found_again_by_intervention(name):
     adder = ADDERS[name](0)

@@ -37,6 +37,7 @@ def test_a_run_leaves_metrics_a_summary_and_a_submission_that_can_be_tried(tmp_p
     assert "AdamW, 4 steps of 8 problems" in read_submission(path / "submission.py")
 
 
+@pytest.mark.slow
 def test_a_run_is_asked_as_it_stands_and_exported_with_the_figure_of_its_rounded_weights(tmp_path, capsys):
     path = train(tmp_path, "adder_arc", *GROUP)
     whole = lab.load(str(path))

@@ -131,6 +131,7 @@ def test_an_honest_submission_passes_every_layer():
     assert verification.counts.parameters == 56
 
 
+@pytest.mark.slow
 def test_rounding_at_a_prompt_where_nobody_reads_rejects_nobody():
     # at seed 2360 a prompt has the value 95, exactly at the submission's step: 1e-5 more or less changes its logits
     verification = tried("honest_sdpa", count=20, seed=2360)
@@ -193,6 +194,7 @@ def test_what_deceives_by_other_means_than_its_graph_is_judged_and_counted_by_it
     assert verification.counts.parameters == HARMLESS[name]
 
 
+@pytest.mark.slow
 def test_whether_attention_depends_on_tokens_is_measured():
     assert tried("honest_by_hand", count=20).content == 0
     content = tried("untrained_linear_attention", count=20).content
@@ -200,6 +202,7 @@ def test_whether_attention_depends_on_tokens_is_measured():
     assert content > 1e-3
 
 
+@pytest.mark.slow
 def test_the_clock_is_for_the_whole_trial():
     verification = tried("honest_last_only", count=100_000, limits=LIMITS._replace(seconds=1))
     (reason,) = rejections(verification).values()
@@ -256,6 +259,7 @@ def test_a_gigabyte_that_is_printed_goes_nowhere(capfd):
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_a_submission_deletes_writes_reads_and_starts_nothing(tmp_path):
     (tmp_path / "kept.txt").write_text("kept")
     source = (SUBMISSIONS / "bad_deletes.py").read_text()

@@ -116,6 +116,7 @@ def test_cells_of_values_are_a_table_a_file_and_a_figure_and_what_has_no_run_is_
     assert (sweep.figures / "results.png").stat().st_size > 5_000
 
 
+@pytest.mark.slow
 def test_runs_that_differ_in_their_task_alone_are_one_line_of_length_curves(tmp_path):
     def curves(task: str, right: int) -> dict:
         other = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10}

@@ -121,6 +121,7 @@ def test_any_text_has_a_score(text, key):
         assert 0 <= found.digit_match <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("representation", REPRESENTATIONS.values())
 def test_a_megabyte_of_whatever_is_read_in_fifty_milliseconds_by_every_representation_and_reading(

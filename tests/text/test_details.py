@@ -66,6 +66,7 @@ problems = st.builds(drawn, st.sampled_from(list(TASKS)), st.floats(0, 1), st.in
 units = st.sampled_from([None, 1, 2, 3])
 
 
+@pytest.mark.slow
 @given(problems, units, st.sampled_from(DETAILS))
 def test_a_trace_is_read_back_as_the_execution_that_it_stands_for_and_every_line_is_true(item, unit, detail):
     to_follow = rule(task_of(item), RulesConfig(unit=unit))

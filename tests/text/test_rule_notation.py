@@ -64,6 +64,7 @@ def test_a_rule_that_is_shown_stands_before_the_question_and_nothing_else_names_
     assert not any(re.fullmatch("<.*integer>", word) for word in words)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(KEYS), st.integers(1, 9), st.integers(0, 500), st.sampled_from(["bare", "state", "values"]))
 def test_every_trace_is_written_in_the_words_of_the_vocabulary_and_its_answer_is_read(key, length, index, detail):
     made = MADE[detail]

@@ -100,6 +100,7 @@ def digits_of(value: object) -> int:
     return len(str(abs(value))) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", TASKS)
 def test_no_step_computes_with_more_digits_than_a_unit_and_its_carry(key):
     """Products of UNIT digits by one, counts and exponents have at most four digits; comparisons may have more."""

@@ -300,6 +300,7 @@ def test_digits_are_only_called_well_learned_where_every_length_was_asked_often_
             assert summary.well_learned == summary.well_learned_contiguous == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tasks", "enough"),
     [
@@ -328,6 +329,7 @@ def test_where_there_are_fewer_test_problems_than_digits_need_all_of_them_are_en
         assert (digits and digits.well_learned) == reached
 
 
+@pytest.mark.slow
 def test_where_one_problem_was_asked_no_metric_is_certain(tmp_path):
     problems = pick_problems([Cell(TASKS["max_fraction"], 9)], 0, 1)
     benchmark = Nupa(problems)

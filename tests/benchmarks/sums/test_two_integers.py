@@ -227,6 +227,7 @@ def test_where_nothing_was_answered_there_is_no_rate(tmp_path):
     assert adding.summarize([]).success_rate_of_asked == {"strict": None, "loose": None}
 
 
+@pytest.mark.slow
 def test_the_third_reading_stands_beside_the_others_in_tables_and_a_run_without_it_does_too(tmp_path):
     adding = benchmark(Sum("500000000", "512915637"), Sum("12", "13"))
     samples = measure(adding, Fixed("The sum is **1,012,915,637**.", "25"), Run.open(tmp_path / "run", "name: x\n"))

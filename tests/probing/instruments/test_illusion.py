@@ -37,6 +37,7 @@ def test_the_true_direction_is_the_carry_and_all_of_it_is_read(adder: KnownAdder
     assert found.claim.sentence().endswith("100 % of it is read): it is the carry")
 
 
+@pytest.mark.slow
 def test_what_das_finds_is_the_carry_or_is_said_not_to_be_and_mended_it_is(adder: KnownAdder):
     found = examined(adder, "das", das(adder, TRAIN, AFTER_THE_CARRY, steps=30), AFTER_THE_CARRY)
     assert found.claim.rate > 0.8

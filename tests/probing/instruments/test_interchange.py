@@ -100,6 +100,7 @@ def test_das_of_two_directions_finds_the_carry_and_not_the_answer_after_it_was_r
     assert rates(adder, late, das(adder, TRAIN, late, steps=10, batch_size=64))["target"] < 0.5
 
 
+@pytest.mark.slow
 def test_a_sweep_has_every_place_with_its_controls_and_keeps_what_it_learned():
     adder = native_adder()
     found = interchange_all(

@@ -225,6 +225,7 @@ def test_a_value_reads_back_as_itself(value):
     assert eval(literal(value)) == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "why"),
     [
