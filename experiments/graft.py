@@ -7,7 +7,8 @@
 Trains configs/smollm2_graft.yaml with the changes of each row (see ROWS), one seed after the other; other arguments go
 to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py) and length, greedily,
 by the lab's own engine, in the held-out words of lab/text/templates.py in turn (words=validation: in those with which
-designs are compared; words=fresh: in those of which no mistake has suggested a design). digits=100x48 means 48 sums of
+designs are compared; words=fresh: in those of which no mistake has suggested a design; words=nupa: in NUPA's own words,
+in which "as written" is trained). digits=100x48 means 48 sums of
 100 digits in each stratum; without a number, `problems` sums are asked. The first numbers of a batch have at most
 `together` digits in all (a GPU has room for ten times as many). Also measures the perplexity of docstrings of Python's
 library, unless perplexity=false. Measurements are kept beside each model and are not repeated; measure=false neither
@@ -56,6 +57,12 @@ PLAIN = "positions={kind: original}"
 NO_PASSAGES = "data.passages=0"
 NEAREST = "positions.locality.words=nearest"
 EARLIER = [NO_PASSAGES, "data.variation.nines=0.1", "training={batch_size: 16, micro_batch_size: 16}"]
+AS_WRITTEN = [
+    "positions.locality={words: last, walk: {heads: 3, layers: [10, 25]}}",
+    "format={reverse: none, pad: answer, carry_place: true}",
+    "data={lengths: {hard: [1, 6], easy: [1, 6]}, templates: benchmark, passages: 0}",
+]
+NO_WALK = "positions.locality.walk={heads: 0}"
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
 ROWS = {
     "graft": [],
@@ -69,6 +76,8 @@ ROWS = {
     "graft, all words": [*EARLIER, "positions.locality.words=all"],
     "graft, far digits seen": [*EARLIER, "positions.locality={words: all, far: seen}"],
     "graft, reversed": [*EARLIER, REVERSED],
+    "graft, as written": AS_WRITTEN,
+    "graft, as written, no walk": [*AS_WRITTEN, NO_WALK],
     "plain": [*EARLIER, PLAIN],
     "plain, reversed": [*EARLIER, REVERSED, PLAIN],
 }
@@ -85,7 +94,8 @@ SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 PASSAGES, PASSAGE = 64, 256
 """Passages of documentation: how many, and how many tokens each has."""
-WORDS = {"held_out": HELD_OUT, "validation": VALIDATION, "fresh": FRESH}
+WORDS = {"held_out": HELD_OUT, "validation": VALIDATION, "fresh": FRESH, "nupa": ()}
+"""The templates that sums are asked in, by name; NUPA's own words need none."""
 READ_AS = dict(zip(("right", "loose"), READINGS, strict=True))
 """How answers are read, by the name under which they are kept."""
 TRAINED = 8
@@ -196,7 +206,11 @@ class Measured:
             (stratum, index, addition(stratum, length, 0, index)) for stratum in strata for index in range(problems)
         ]
         words = WORDS[self.words]
-        asked = [worded(words[index % len(words)], written.example(problem)) for _, index, problem in drawn]
+        plain = [written.example(problem) for _, _, problem in drawn]
+        asked = [
+            worded(words[index % len(words)], example) if words else example
+            for (_, index, _), example in zip(drawn, plain, strict=True)
+        ]
         engine = LocalEngine(model, tokenizer, max(1, self.together // length))
         began, answers = time.perf_counter(), [""] * len(drawn)
         for answered in engine.generate([Request(item.prompt, length + SURPLUS) for item in asked]):
@@ -269,7 +283,8 @@ def show(
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)
     results.file(f"{name}.md").write_text(f"{title}\n\n{table.markdown()}\n{notes}\n")
-    results.show(by_wording(measured, lengths), f"{name}_wordings")
+    if words != "nupa":
+        results.show(by_wording(measured, lengths), f"{name}_wordings")
     draw(curves, results.file(f"{name}.png"))
 
 

@@ -24,7 +24,7 @@ from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampl
 from lab.inference.prefill import PromptReader
 from lab.inference.speculation import Drafter, Passages
 from lab.models.paths import attend_along_paths
-from lab.models.swapped_llama import step_places
+from lab.models.row_places import step_places
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 

@@ -20,7 +20,7 @@ from transformers import DynamicCache, PreTrainedModel
 from lab.inference.cache import RaggedCache, States
 from lab.models.paths import Paths, attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped_llama import biases_places, shareable, tree_places
+from lab.models.row_places import biases_places, shareable, tree_places
 
 _TOKENS_A_TREE = {"cpu": 2048, "cuda": 8192}
 """The most nodes of a tree, by device."""

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from lab.config.finetuning import LoraConfig
 from lab.errors import ModelError, in_one_line
 from lab.models.fused_lora import fuse, round_adapters
-from lab.models.swapped_llama import biases_places, embeds_places, walks
+from lab.models.row_places import biases_places, embeds_places, walks
 from lab.models.swaps import recorded, swap_of
 
 

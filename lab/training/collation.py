@@ -7,7 +7,7 @@ import torch
 
 from lab.models.paths import attends_along_paths, path_inputs
 from lab.models.prefix_tree import PrefixTree
-from lab.models.swapped_llama import couples, path_places, shareable, tree_places
+from lab.models.row_places import couples, path_places, shareable, tree_places
 from lab.numbers.philox import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample

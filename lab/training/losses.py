@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from lab.models.paths import Paths
-from lab.models.swapped_llama import PLACED
+from lab.models.row_places import PLACED
 from lab.text.examples import IGNORED
 
 TOKENS_AT_ONCE = {"cpu": 16, "cuda": 2048}

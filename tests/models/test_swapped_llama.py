@@ -23,8 +23,8 @@ from lab.models import adapters, loading, swaps
 from lab.models.coupled import HIDDEN
 from lab.models.paths import Paths, attend_along_paths, attends_along_paths
 from lab.models.prefix_tree import PrefixTree
+from lab.models.row_places import path_places, shareable, tree_places
 from lab.models.same_place import SamePlaceBias
-from lab.models.swapped_llama import path_places, shareable, tree_places
 from lab.models.walking_heads import WalkBias
 from lab.text.examples import EncodedExample
 from lab.training.collation import PrefixTreeCollator

@@ -1,0 +1,116 @@
+"""Where the tokens of a forward pass are in the numbers of their rows: arguments of a model with swapped positions.
+
+A pass may be over parts of rows: a step with a cache, or the nodes of a prefix tree. What a place is depends on the
+whole row, so these functions get whole rows. `model` is a `SwappedLlama`, which may be wrapped in adapters, or any
+other model, which needs no such arguments.
+
+Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far, T nodes of a tree.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from lab.models.coupled import decisive
+from lab.models.paths import path_inputs, path_rows
+from lab.models.prefix_tree import PrefixTree
+from lab.text.places import RowSpots
+
+PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK")
+"""The arguments of `SwappedLlama.forward` that say where digits are."""
+
+
+def wants_places(model: Any) -> bool:
+    """Whether forward passes over parts of rows need more than tokens. `model` may be wrapped in adapters."""
+    return embeds_places(model) or biases_places(model)
+
+
+def embeds_places(model: Any) -> bool:
+    return getattr(model, "place_embeddings", None) is not None
+
+
+def biases_places(model: Any) -> bool:
+    return getattr(model, "same_place", None) is not None
+
+
+def walks(model: Any) -> bool:
+    return getattr(model, "walk_bias", None) is not None
+
+
+def shareable(model: Any) -> Callable[[Sequence[int], int], int]:
+    """See `SwappedLlama.shareable`; other models can share all tokens that agree."""
+    return getattr(model, "shareable", lambda _, agreed: agreed)
+
+
+def couples(model: Any) -> bool:
+    return getattr(model, "coupled", False)
+
+
+def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
+    """The arguments that the model needs for the `last` tokens (default: all) of rows of the same length: place_ids
+    (B, Q), kinds_BQK and position_ids (B, Q), or some of these."""
+    return step_places(model, rows, [last or len(row) for row in rows])
+
+
+def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Like `row_places`, for the last `counts` tokens of each row; the rows are padded on the right."""
+    given, most = {}, max(counts)
+    if embeds_places(model):
+        last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
+        given["place_ids"] = torch.tensor([[*places, *[0] * (most - len(places))] for places in last])
+    if biases_places(model):
+        given |= model.pairs([model.spots(row, count) for row, count in zip(rows, counts, strict=True)])
+    if couples(model):
+        ids = [model.text_positions(row)[-count:] for row, count in zip(rows, counts, strict=True)]
+        given["position_ids"] = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in ids])
+    return {name: part.to(model.device) for name, part in given.items()}
+
+
+def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dict[str, torch.Tensor]:
+    """Like `row_places`, for the nodes of a tree as one row, which follows the tokens `before`."""
+    given, known = {}, len(before)
+    rows = [[*before, *(tree.tokens[node] for node in path)] for path in tree.paths]
+    if embeds_places(model):
+        given["place_ids"] = _of_nodes(tree, [model.places(row)[known:] for row in rows])
+    if biases_places(model):
+        given |= _pairs_of_nodes(model, tree, rows, known)
+    if couples(model):
+        given["position_ids"] = _of_nodes(tree, [model.text_positions(row)[known:] for row in rows])
+    return {name: part.to(model.device) for name, part in given.items()}
+
+
+def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
+    """Like `tree_places`, but for attention along paths: tables of pairs belong to rows instead of nodes. Adds the
+    output of `path_inputs`, and for walking heads what only a loss needs, decides_BQK (see `decisive`)."""
+    given, rows = path_inputs(tree), path_rows(tree)
+    tokens = [[tree.tokens[node] for node in path] for path in tree.paths]
+    spots = [model.spots(path, len(path)) for path in tokens]
+    ends = [len(row.keys) for row in rows]
+    parts = [spots[row.path].part(end - len(row.queries), end) for row, end in zip(rows, ends, strict=True)]
+    positions = [model.text_positions(path) for path in tokens]
+    if walks(model):
+        given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands)
+    return {"position_ids": _of_nodes(tree, positions), **model.pairs(parts), **given}
+
+
+def _pairs_of_nodes(model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]], known: int) -> dict[str, torch.Tensor]:
+    """The arguments of `SwappedLlama.pairs` for the nodes of a tree as one row. `rows`: the tokens of each path."""
+    # The place of a digit depends on the whole number, so a shared node may have different places in its rows.
+    nodes = len(tree.tokens)
+    found: dict[str, torch.Tensor] = {}
+    for row, path in zip(rows, tree.paths, strict=True):
+        queries, keys = torch.tensor(path), torch.tensor([*range(known), *(known + node for node in path)])
+        for name, part in model.pairs([model.spots(row, len(path))]).items():
+            shape = (1, nodes, known + nodes) if part.dim() == 3 else (1, known + nodes)
+            whole = found.setdefault(name, torch.zeros(shape, dtype=part.dtype))
+            whole[(0, queries[:, None], keys) if part.dim() == 3 else (0, keys)] = part[0]
+    return found
+
+
+def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """One number for each token of the rows, rearranged as one number for each node, (1, T)."""
+    found_1T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
+    for row, path in zip(rows, tree.paths, strict=True):
+        found_1T[0, path] = torch.tensor(row)
+    return found_1T
