@@ -97,7 +97,9 @@ def _passed(spots: RowSpots, operands: int) -> tuple[torch.Tensor, torch.Tensor]
     at_BK, digits_BK = _codes(spots), own_BK3[..., 1] == VALUE
     answered_BK = torch.isin(at_BK + _MOST_PLACES, at_BK[digits_BK])
     back_BQK = next_BQ3[..., :1] - number_BK[:, None]
-    answers_BQ1 = (next_BQ3[..., :1] > operands) & (next_BQ3[..., 1:2] == VALUE)
+    of_query_BQ3 = own_BK3.gather(1, torch.from_numpy(spots.at)[..., None].expand(-1, -1, 3))
+    written_BQ1 = (of_query_BQ3 != next_BQ3).any(-1, keepdim=True)
+    answers_BQ1 = written_BQ1 & (next_BQ3[..., :1] > operands) & (next_BQ3[..., 1:2] == VALUE)
     lower_BQK = digits_BK[:, None] & answers_BQ1 & (place_BK[:, None] < next_BQ3[..., 2:])
     return lower_BQK & (back_BQK == 1), lower_BQK & (back_BQK == 2) & ~answered_BK[:, None]
 

@@ -197,11 +197,12 @@ def row_spots_downward(words: Sequence[str], last: int, operands: int = 0) -> Ro
     """Like `row_spots`, but every number is written highest digit first, so each further digit is one place lower.
 
     The number at the end of the row is an answer that is still being written, if at least `operands` numbers come
-    before it. It begins one place higher than the longer of the last two of these, with a digit for the last carry:
+    before it. It begins one place higher than the longer of the last two of these, with a digit for the last carry. In
+    other numbers, which are read and not written, a digit counts as its own next digit:
 
         words       7   8   +   5   =   0   8   3
         own place   1   0       0       2   1   0
-        next place  0  -1      -1   2   1   0  -1
+        next place  1   0       0   2   1   0  -1
 
     The places of a question's digits depend on the whole question. Only integers and floats have a next digit.
     """
@@ -219,7 +220,10 @@ def row_spots_downward(words: Sequence[str], last: int, operands: int = 0) -> Ro
         inside[token] = begun and bool(words[token])
         place = place - 1 if _is_digit(words[token]) else -1 if inside[token] else place
     at = np.arange(len(words) - last, len(words))
-    following = [_next_lower(token, own, inside, question.numbers, operands) for token in at]
+    following = [
+        own[token] if token < start and own[token, 0] else _next_lower(token, own, inside, question.numbers, operands)
+        for token in at
+    ]
     begins = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
     starts = [begins[np.searchsorted(begins, token, "right") - 1] if inside[token] else 0 for token in at]
     after, begun = np.array(following).reshape(-1, 3), np.array(starts, dtype=np.int64)

@@ -112,4 +112,10 @@ def test_where_the_second_number_has_no_digit_the_walk_passes_the_first():
 
 def test_only_answers_walk():
     assert walked("3581 + 2417") == "..........."
+    assert walked("like 123. Add 3581 + 2417") == "." * 25
     assert walked("3581 +") == "......"
+
+
+def test_a_digit_of_a_question_sees_the_digits_of_its_own_place():
+    spots = row_spots_downward([*"3581 + 2417"], 3, 2)
+    assert pairs(spots, 0).tolist() == [[0, 1, *[0] * 9], [0, 0, 1, *[0] * 8], [0, 0, 0, 1, *[0] * 7]]

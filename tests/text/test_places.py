@@ -97,7 +97,8 @@ def test_an_answer_that_begins_with_its_highest_digit_counts_its_places_down():
     spots = row_spots_downward([*"78+5=083"], 8, operands=2)
     assert spots.own[:, 2].tolist() == [1, 0, 0, 0, 0, 2, 1, 0]
     assert spots.own[:, 0].tolist() == [1, 1, 0, 2, 0, 3, 3, 3]
-    assert spots.following[[0, 1, 3, 4, 5, 6, 7], 2].tolist() == [0, -1, -1, 2, 1, 0, -1]
+    assert spots.following[[0, 1, 3, 4, 5, 6, 7], 2].tolist() == [1, 0, 0, 2, 1, 0, -1]
+    assert spots.following[[0, 1, 3, 4, 5, 6, 7], 0].tolist() == [1, 1, 2, 3, 3, 3, 3]
     assert tuple(spots.following[2]) == NO_SPOT
     assert spots.starts.tolist() == [0, 0, 0, 3, 0, 5, 5, 5]
 
@@ -126,5 +127,5 @@ def test_a_sum_has_the_same_places_while_it_is_written_and_afterwards(a, b):
     length = 1 + max(len(str(a)), len(str(b)))
     row = [*f"{a} + {b} = {a + b:0{length}}"]
     during, after = (row_spots_downward(words, len(words), 2) for words in (row, [*row, " "]))
-    for unfinished, finished in zip(during, after, strict=True):
-        assert unfinished.tolist() == finished[:-1].tolist()
+    assert during.own.tolist() == after.own[:-1].tolist()
+    assert during.inside.tolist() == after.inside[:-1].tolist()
