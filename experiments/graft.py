@@ -4,16 +4,16 @@
                                 [output=checkpoints] [words=held_out] [bound=0] [measure=true] [perplexity=true]
                                 [together=12000] [table=graft] [publish=true] [key=value ...]
 
-Trains configs/smollm2_graft.yaml with the changes of each row (see ROWS), one seed after the other; other arguments go
-to `lab.finetune`. Then asks every tuned model for sums of each stratum (lab/numbers/additions.py) and length, greedily,
-by the lab's own engine, in the held-out words of lab/text/templates.py in turn (words=validation: in those with which
-designs are compared; words=fresh: in those of which no mistake has suggested a design; words=nupa: in NUPA's own words,
-in which "as written" is trained). digits=100x48 means 48 sums of
-100 digits in each stratum; without a number, `problems` sums are asked. The first numbers of a batch have at most
-`together` digits in all (a GPU has room for ten times as many). Also measures the perplexity of docstrings of Python's
-library, unless perplexity=false. Measurements are kept beside each model and are not repeated; measure=false neither
-trains nor asks, and shows what is known. Shows exact match (95 %, the wider of Student's over seeds and Wilson's over
-problems) by stratum and by wording; leaves tables and a figure.
+Trains configs/smollm2_graft.yaml, or smollm2_graft_as_written.yaml, with the changes of each row (see ROWS), one seed
+after the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
+(lab/numbers/additions.py) and length, greedily, by the lab's own engine, in the held-out words of
+lab/text/templates.py in turn. Other words: words=validation for those with which designs are compared; words=fresh for
+those of which no mistake has suggested a design; words=nupa for NUPA's own, in which "as written" is trained.
+digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. The first
+numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also measures the
+perplexity of docstrings of Python's library, unless perplexity=false. Measurements are kept beside each model and are
+not repeated; measure=false neither trains nor asks, and shows what is known. Shows exact match (95 %, the wider of
+Student's over seeds and Wilson's over problems) by stratum and by wording; leaves tables and a figure.
 """
 
 import math
@@ -57,14 +57,16 @@ PLAIN = "positions={kind: original}"
 NO_PASSAGES = "data.passages=0"
 NEAREST = "positions.locality.words=nearest"
 EARLIER = [NO_PASSAGES, "data.variation.nines=0.1", "training={batch_size: 16, micro_batch_size: 16}"]
-AS_WRITTEN = [
-    "positions.locality={words: last, walk: {heads: 3, layers: [10, 25]}}",
-    "format={reverse: none, pad: answer, carry_place: true}",
-    "data={lengths: {hard: [1, 6], easy: [1, 6]}, templates: benchmark, passages: 0}",
-]
-NO_WALK = "positions.locality.walk={heads: 0}"
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
+AS_WRITTEN = {
+    "as written": [],
+    "as written, not told where to stop": ["training.walk_weight=0"],
+    "as written, no walk": ["training.walk_weight=0", "positions.locality.walk={heads: 0}"],
+}
+"""Rows of configs/smollm2_graft_as_written.yaml: nothing is reversed. Walking heads are told where to stop, or are not,
+or there are none."""
 ROWS = {
+    **AS_WRITTEN,
     "graft": [],
     "graft, no passages": [NO_PASSAGES],
     "graft, nearest word": [NEAREST],
@@ -76,8 +78,6 @@ ROWS = {
     "graft, all words": [*EARLIER, "positions.locality.words=all"],
     "graft, far digits seen": [*EARLIER, "positions.locality={words: all, far: seen}"],
     "graft, reversed": [*EARLIER, REVERSED],
-    "graft, as written": AS_WRITTEN,
-    "graft, as written, no walk": [*AS_WRITTEN, NO_WALK],
     "plain": [*EARLIER, PLAIN],
     "plain, reversed": [*EARLIER, REVERSED, PLAIN],
 }
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str]) -> None:
 def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     name = f"{row.replace(', ', '-').replace(' ', '-')}_{seed}"
     changes = [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}", "resume=true"]
-    return load(FinetuneConfig, CONFIG, changes)
+    return load(FinetuneConfig, CONFIG.with_stem("smollm2_graft_as_written") if row in AS_WRITTEN else CONFIG, changes)
 
 
 def trained(config: FinetuneConfig) -> Path:
