@@ -98,7 +98,7 @@ WORDS = {"held_out": HELD_OUT, "validation": VALIDATION, "fresh": FRESH, "nupa":
 """The templates that sums are asked in, by name; NUPA's own words need none."""
 READ_AS = dict(zip(("right", "loose"), READINGS, strict=True))
 """How answers are read, by the name under which they are kept."""
-TRAINED = 8
+TRAINED, TRAINED_AS_WRITTEN = 8, 6
 """Digits of the longest numbers in training."""
 DIGITS = "8,20,50,100x48,1000x12"
 OWN = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity", "together", "table")
@@ -277,8 +277,9 @@ def show(
                 lines.append((row, str(len(asked)), str(length), str(count), *cells, f"{100 * lowest:.1f}"))
                 means = [sum(of_strata) / len(STRATA) for of_strata in zip(*shares.values(), strict=True)]
                 curves.setdefault(row, {})[length] = seeds_proportion(means, count * len(STRATA))
-    words = next(iter(measured.values()))[0].words.replace("_", "-")
-    title = f"SmolLM2-135M tuned on short sums: exact match in {words} words (%, 95 %), n a seed and stratum"
+    words = next(iter(measured.values()))[0].words
+    named = {"nupa": "NUPA's"}.get(words, words.replace("_", "-"))
+    title = f"SmolLM2-135M tuned on short sums: exact match in {named} words (%, 95 %), n a seed and stratum"
     table = Table(title, ("row", "seeds", "digits", "n", *STRATA, "lowest seed"), lines, 4)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)
@@ -310,10 +311,11 @@ def by_wording(measured: dict[str, list[Measured]], lengths: Mapping[int, int]) 
 
 def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
     """Exact match of all strata together against digits, on one axis."""
+    trained = TRAINED_AS_WRITTEN if {*curves} <= {*AS_WRITTEN} else TRAINED
     with figures.figure_at(path, (6.4, 3.4)) as figure:
         axes = figure.subplots()
-        axes.axvspan(1, TRAINED, color="0.92", lw=0)
-        axes.text(TRAINED / 2.8, 0.5, "trained", ha="center", color="0.4")
+        axes.axvspan(1, trained, color="0.92", lw=0)
+        axes.text(trained / 2.8, 0.5, "trained", ha="center", color="0.4")
         for color, (row, points) in zip(figures.COLORS, curves.items(), strict=False):
             figures.line_with_band(axes, points, color=color, label=row)
         axes.set(xscale="log", xlim=(1, 1.2 * max(map(max, curves.values()))), ylim=(-0.03, 1.03))
@@ -321,7 +323,7 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes.set_xticks(places, labels=map(str, places), minor=False)
         axes.minorticks_off()
         axes.set(xlabel="digits of the longer number", ylabel="exact match")
-        axes.set_title("Sums in prose, SmolLM2-135M tuned on short sums")
+        axes.set_title("Sums, SmolLM2-135M tuned on short ones")
         axes.legend(loc="center right")
 
 
