@@ -107,6 +107,11 @@ def test_the_pretrained_adder_adds_in_words():
     assert answer.split()[0][::-1] == "4608"
 
 
+@pytest.mark.slow
+def test_the_pretrained_adder_that_reverses_nothing_carries_through_sixty_digits():
+    assert lab.load("zoo/adds-as-written-smollm2").ask(f"{'9' * 60} + 1") == str(10**60)
+
+
 def test_a_name_that_the_zoo_does_not_have_is_refused_with_those_that_it_has():
     with pytest.raises(ModelError, match=r"^zoo/adds-a-million: the zoo has .*zoo/adds-4-digits"):
         lab.load("zoo/adds-a-million")
