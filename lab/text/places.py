@@ -221,7 +221,9 @@ def row_spots_downward(words: Sequence[str], last: int, operands: int = 0) -> Ro
         place = place - 1 if _is_digit(words[token]) else -1 if inside[token] else place
     at = np.arange(len(words) - last, len(words))
     following = [
-        own[token] if token < start and own[token, 0] else _next_lower(token, own, inside, question.numbers, operands)
+        own[token]
+        if token < start and own[token, 0]
+        else _next_lower(int(token), own, inside, question.numbers, operands)
         for token in at
     ]
     begins = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
