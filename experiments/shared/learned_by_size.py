@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from matplotlib.ticker import LogFormatter
+
 from lab.drawing.figures import COLORS, error_bars, figure_at, plain
 from lab.numbers.statistics import Estimate
 
@@ -15,9 +17,8 @@ def learned_by_size(points: Mapping[str, tuple[int, Estimate]], title: str, path
             color, name = COLORS[place % len(COLORS)], plain(f"{parameters:,}: {label}")
             axes.errorbar([parameters], [share.value], error_bars([share]), fmt="o", color=color, label=name)
         axes.set_xscale("log")
-        sizes = sorted({parameters for parameters, _ in points.values()})
-        axes.set_xticks(sizes, labels=[f"{size:,}" for size in sizes])
-        axes.minorticks_off()
+        axes.xaxis.set_major_formatter(LogFormatter())
+        axes.xaxis.set_minor_formatter(LogFormatter())
         axes.set_ylim(-0.04, 1.04)
         axes.set_xlabel("parameters")
         axes.set_ylabel("learned (95 % Wilson interval)")

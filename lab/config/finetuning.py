@@ -1,8 +1,8 @@
 """The config of `lab.finetune`. Does not import torch."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lab.config.notation import FormatConfig
 from lab.config.schema import (
@@ -50,24 +50,22 @@ class TextTokenizerConfig(Section):
     digits: DigitTokensConfig = DigitTokensConfig()
 
 
+def _in_order(layers: tuple[int, int]) -> tuple[int, int]:
+    if not 0 <= layers[0] <= layers[1]:
+        raise ValueError("should be [first, last], from layer 0 up")
+    return layers
+
+
+LayerRange: TypeAlias = Annotated[tuple[int, int], AfterValidator(_in_order)]
+
+
 class WalkConfig(Section):
     """Heads that walk down the places of a question's numbers to find a carry (lab/models/walking_heads.py)."""
 
     heads: int = Field(default=0, ge=0)
     """How many heads of each layer walk, the last ones; 0 for none."""
-    layers: tuple[int, int] | None = None
+    layers: LayerRange | None = None
     """The first and the last layer with such heads; all layers if not given."""
-
-    @field_validator("layers")
-    @classmethod
-    def _in_order(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
-        return in_order(layers)
-
-
-def in_order(layers: tuple[int, int] | None) -> tuple[int, int] | None:
-    if layers and not 0 <= layers[0] <= layers[1]:
-        raise ValueError("should be [first, last], from layer 0 up")
-    return layers
 
 
 class LocalityConfig(Section):
@@ -86,7 +84,7 @@ class LocalityConfig(Section):
     token of the text. The wording then reaches an answer through its first digit, which the last word before it writes;
     through the first token of the text, which is a word of the question if the tokenizer adds no token of its own; and
     through the number of words between digits, which position ids count. This suits models of a single task."""
-    layers: tuple[int, int] | None = None
+    layers: LayerRange | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"
     """What happens to digits outside the window. hidden: no token attends to them. seen: tokens may attend to them, and
@@ -96,11 +94,6 @@ class LocalityConfig(Section):
     many there are, they weigh no more than this many would; 0 for no bound."""
     walk: WalkConfig = WalkConfig()
     """Which heads walk down the places. Needs format.reverse=none."""
-
-    @field_validator("layers")
-    @classmethod
-    def _in_order(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
-        return in_order(layers)
 
     @model_validator(mode="after")
     def _hidden_or_seen(self) -> Self:

@@ -79,11 +79,11 @@ def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:
     return {"places_BK": torch.from_numpy(spots.own)[..., 2], "below_BQK": second_BQK | first_BQK}
 
 
-def decisive(spots: RowSpots, operands: int) -> torch.Tensor:
+def decisive(spots: RowSpots, operands: int, digit_BK: torch.Tensor) -> torch.Tensor:
     """Whether a key that a query passes decides about the carry, (B, Q, K): whether the digits of its place do not add
-    up to nine."""
+    up to nine. `digit_BK`: the digit of each key; of other tokens any number."""
     second_BQK, first_BQK = _passed(spots, operands)
-    digit_BK, at_BK = torch.from_numpy(spots.digits), _codes(spots)
+    at_BK = _codes(spots)
     above_BKK = at_BK[:, :, None] - at_BK[:, None] == _MOST_PLACES
     total_BK = digit_BK + (above_BKK * digit_BK[:, None]).sum(-1)
     nine_BQK = (second_BQK & (total_BK == 9)[:, None]) | (first_BQK & (digit_BK == 9)[:, None])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from lab.models.coupled import decisive
 from lab.models.paths import path_inputs, path_rows
@@ -90,7 +91,8 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     parts = [spots[row.path].part(end - len(row.queries), end) for row, end in zip(rows, ends, strict=True)]
     positions = [model.text_positions(path) for path in tokens]
     if walks(model):
-        given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands)
+        digits = [torch.tensor(model.digits([tree.tokens[node] for node in row.keys])) for row in rows]
+        given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands, pad_sequence(digits, batch_first=True))
     return {"position_ids": _of_nodes(tree, positions), **model.pairs(parts), **given}
 
 

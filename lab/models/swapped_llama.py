@@ -153,6 +153,10 @@ class SwappedLlama(LlamaForCausalLM):
             found.append(run if digits > 0 else 0)
         return found
 
+    def digits(self, tokens: Sequence[int]) -> list[int]:
+        """The digit of each token; 0 for other tokens."""
+        return [int(self._words[token]) if self._digits[token] == 1 else 0 for token in tokens]
+
     def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
         """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
         return self.pairs([self.spots(tokens, last or len(tokens))])["kinds_BQK"][0]
@@ -241,11 +245,7 @@ class SwappedLlama(LlamaForCausalLM):
             attention_mask, biases = self._of_kinds(attention_mask, kinds_BQK)
             others |= biases
         if self.walk_bias is not None:
-            assert places_BK is not None
-            assert below_BQK is not None
-            missing = attention_mask.shape[-1] - places_BK.shape[-1]  # type: ignore[union-attr]
-            places_BK, below_BQK = (nn.functional.pad(part, (0, missing)) for part in (places_BK, below_BQK))
-            others["walks"] = self._walks(Downward.through(places_BK, below_BQK))
+            others["walks"] = self._walks(places_BK, below_BQK, attention_mask.shape[-1])  # type: ignore[union-attr]
         if paths is not None:
             others["paths"] = paths
         output = super().forward(
@@ -282,13 +282,14 @@ class SwappedLlama(LlamaForCausalLM):
         least = torch.finfo(mask_B1QK.dtype).min
         return mask_B1QK.masked_fill(hidden_B1QK, least), {**biases, "unbounded": mask_B1QK}
 
-    def _walks(self, downward: Downward) -> dict[int, Walk]:
-        """How the heads of each layer walk."""
-        biases = self.walk_bias()  # type: ignore[misc]
-        return {
-            layer: Walk(downward, bias_N, self.seen_in_walks)
-            for layer, bias_N in zip(self.walking, biases, strict=True)
-        }
+    def _walks(self, places_BK: torch.Tensor | None, below_BQK: torch.Tensor | None, keys: int) -> dict[int, Walk]:
+        """How the heads of each layer walk, if the cache has room for so many keys."""
+        assert places_BK is not None
+        assert below_BQK is not None
+        missing = keys - places_BK.shape[-1]
+        downward = Downward.through(*(nn.functional.pad(part, (0, missing)) for part in (places_BK, below_BQK)))
+        layers = zip(self.walking, self.walk_bias(), strict=True)  # type: ignore[misc]
+        return {layer: Walk(downward, bias_N, self.seen_in_walks) for layer, bias_N in layers}
 
     def _bounded(self, mask_B1QK: torch.Tensor, far_BQK: torch.Tensor) -> torch.Tensor:
         """The mask, lowered at the far digits of a query if it sees more of them than `far_at_most`."""

@@ -139,8 +139,6 @@ class RowSpots(NamedTuple):
     """For each token of the row, whether it is part of a number: a digit, or a separator between digits."""
     at: np.ndarray
     """For each of the last tokens, its index in the row."""
-    digits: np.ndarray
-    """For each token of the row, its digit; 0 if it is not a digit."""
 
     @classmethod
     def stacked(cls, rows: Sequence["RowSpots"]) -> "RowSpots":
@@ -152,8 +150,7 @@ class RowSpots(NamedTuple):
         """The spots of the row without the tokens from `end` on, where only those from `first` on are queries. All
         tokens of the row are queries in these spots."""
         asked, read = slice(first, end), slice(end)
-        of_last = (self.following[asked], self.starts[asked], self.at[asked])
-        return RowSpots(of_last[0], self.own[read], of_last[1], self.inside[read], of_last[2], self.digits[read])
+        return RowSpots(self.following[asked], self.own[read], self.starts[asked], self.inside[read], self.at[asked])
 
 
 def _stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -190,7 +187,7 @@ def row_spots(words: Sequence[str], last: int, ordinary: bool = False, operands:
             starts.append(number.tokens[0][0] if number.tokens[0] else 0)
     _, own, inside = _marked([*numbers, number], len(words), finished)
     after, begun = np.array(following, dtype=np.int64).reshape(-1, 3), np.array(starts, dtype=np.int64)
-    return RowSpots(after, own, begun, inside, np.arange(first, len(words)), _digits(words))
+    return RowSpots(after, own, begun, inside, np.arange(first, len(words)))
 
 
 def row_spots_downward(words: Sequence[str], last: int, operands: int = 0) -> RowSpots:
@@ -228,12 +225,7 @@ def row_spots_downward(words: Sequence[str], last: int, operands: int = 0) -> Ro
     ]
     begins = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
     starts = [begins[np.searchsorted(begins, token, "right") - 1] if inside[token] else 0 for token in at]
-    after, begun = np.array(following).reshape(-1, 3), np.array(starts, dtype=np.int64)
-    return RowSpots(after, own, begun, inside, at, _digits(words))
-
-
-def _digits(words: Sequence[str]) -> np.ndarray:
-    return np.array([int(word) if _is_digit(word) else 0 for word in words])
+    return RowSpots(np.array(following).reshape(-1, 3), own, np.array(starts, dtype=np.int64), inside, at)
 
 
 def _next_lower(

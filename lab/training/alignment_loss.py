@@ -18,7 +18,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from lab.config.finetuning import AlignmentConfig
 from lab.errors import ModelError
-from lab.training.losses import tree_loss
+from lab.training.losses import base_model, tree_loss
 
 
 def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
@@ -88,8 +88,7 @@ def _inputs_of_attention(model: Any, layers: set[int]) -> Iterator[dict[int, tup
     """For each layer: its attention module, the states (T, D) that the module reads, and its rotation. Hooks collect
     them during a forward pass, and are removed afterwards."""
     found: dict[int, tuple[Any, torch.Tensor, Any]] = {}
-    whole = getattr(model, "module", model)  # unwrapped, if there are several processes
-    base = whole.get_base_model() if hasattr(whole, "get_base_model") else whole
+    base = base_model(model)
 
     def keep(layer: int) -> Any:
         def hook(attention: Any, args: Any, given: dict[str, Any]) -> None:

@@ -23,6 +23,12 @@ AnswerLoss: TypeAlias = Callable[[torch.nn.Module, dict[str, torch.Tensor]], tor
 """The sum of the negative log-likelihoods of a batch's answer tokens, from a model and the output of a collator."""
 
 
+def base_model(model: Any) -> Any:
+    """The model itself, without its adapters and the wrapper of several processes."""
+    whole = getattr(model, "module", model)
+    return whole.get_base_model() if hasattr(whole, "get_base_model") else whole
+
+
 def tree_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     """The summed loss of the answer tokens of a prefix tree; `inputs` is the output of a `PrefixTreeCollator`.
 

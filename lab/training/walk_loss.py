@@ -8,11 +8,9 @@ training, not what the model computes.
 Shapes: B rows, Q queries, K keys, N walking heads of a layer.
 """
 
-from typing import Any
-
 import torch
 
-from lab.training.losses import AnswerLoss
+from lab.training.losses import AnswerLoss, base_model
 
 _SMALLEST = 1e-9
 """The smallest probability whose logarithm is taken."""
@@ -25,10 +23,9 @@ class WalkLoss:
         self.weight, self.answer_loss = weight, answer_loss
 
     def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        whole: Any = getattr(model, "module", model)  # unwrapped, if there are several processes
-        base = whole.get_base_model() if hasattr(whole, "get_base_model") else whole
         if not model.training or not self.weight:
             return self.answer_loss(model, inputs)
+        base = base_model(model)
         base.seen_in_walks = []
         try:
             total = self.answer_loss(model, inputs)

@@ -1,7 +1,8 @@
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
+from lab.models.coupled import HIDDEN, decisive, hide, text_positions, walk_down
 from lab.models.same_place import pairs
 from lab.text.places import RowSpots, row_spots, row_spots_downward
 
@@ -114,6 +115,20 @@ def test_only_answers_walk():
     assert walked("3581 + 2417") == "..........."
     assert walked("like 123. Add 3581 + 2417") == "." * 25
     assert walked("3581 +") == "......"
+
+
+def decides(text: str) -> str:
+    """Like `walked`, with only the digits whose place decides about the carry."""
+    spots = RowSpots.stacked([row_spots_downward([*text], 1, 2)])
+    digits = torch.tensor([[int(word) if word.isdigit() else 0 for word in text]])
+    seen = decisive(spots, 2, digits)[0, 0].tolist()
+    return "".join(word if one else "." for word, one in zip(text, seen, strict=True))
+
+
+def test_a_place_decides_if_its_digits_do_not_add_up_to_nine():
+    assert decides("3581 + 2417 =") == ".......2..7.."
+    assert decides("3981 + 17 =") == "3.......7.."  # 9 has no digit below it and passes a carry on, as 8 + 1 does
+    assert decides("78 3581 + 2417 = 05") == ".............7....."
 
 
 def test_a_digit_of_a_question_sees_the_digits_of_its_own_place():
