@@ -74,13 +74,8 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
     """The attributed effect of every edge, as a share of the margin between base and source: axes carry, sender,
     receiver; nan if there is no edge.
 
-    Args:
-        subject: a model that can add, with merged adapters.
-        pairs: the pairs that it is run on, in both directions.
-        steps: 1 for EAP; a larger number for EAP-IG with that many points.
-
-    Raises the same errors as `Contrast`, and ModelError if the subject cannot add, or if unmerged adapters hide its
-    weights.
+    `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as `Contrast`, and
+    ModelError if the subject cannot add, or if unmerged adapters hide its weights.
     """
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(_BATCH)

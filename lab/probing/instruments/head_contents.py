@@ -62,12 +62,10 @@ def contents(
     """What heads hold at q_k, for columns k.
 
     Args:
-        subject: the model.
         heads: components of kind head.
         columns: above 0, because nothing is carried into the ones.
         train: sums on which the directions are learned. A sum does not count for a column that it lacks.
         test: other sums, on which everything is measured.
-        batch_size: sums per forward pass.
     """
     learned, tested = (outputs(subject, heads, columns, sums, batch_size) for sums in (train, test))
     directions: dict[tuple[Component, int], Subspace] = {}

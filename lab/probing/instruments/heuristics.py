@@ -86,13 +86,10 @@ def heuristics(
     """The rules of the neurons that write the digit of a column.
 
     Args:
-        subject: the model.
         sums: those without the column do not count. Half of them choose rules, the other half test them.
         column: k.
         top: how many neurons, the strongest first. A neuron's strength is the standard deviation of its activation,
             times the norm of what it adds to the logits of the ten digits; what it adds to all ten does not count.
-        batch_size: sums per forward pass.
-        seed: the seed of the shuffled sums and of the neurons of the control.
     """
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     chosen, activation_BN = _strongest(subject, sums, there, column, top, batch_size)

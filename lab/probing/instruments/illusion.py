@@ -143,14 +143,12 @@ def examine(
     """The evidence on a subspace at a place.
 
     Args:
-        subject: the model.
         name: the name of the subspace.
         basis_DR: orthonormal columns.
         place: where it exchanges the carry.
         test: cross-digit pairs from which it was not learned.
         wrote: what `read_writes` found at the place.
         compared: other bases by name.
-        batch_size: pairs per forward pass.
 
     Raises ModelError if the basis is not orthonormal.
     """

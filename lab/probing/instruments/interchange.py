@@ -94,10 +94,7 @@ def interchange_all(
     gradients over a batch.
 
     Args:
-        subject: the model.
         length: digits of both numbers.
-        layers: all layers if not given.
-        sites: sites of the stream in each layer.
         columns: if not given, all but the first and the last. Pairs of the last column are not a fair sample: their
             sums must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds
             that instead of the carry.
@@ -105,8 +102,6 @@ def interchange_all(
         train_pairs: pairs from which subspaces are learned.
         test_pairs: other pairs, on which they are tested.
         das_steps: steps of gradient descent.
-        batch_size: pairs per forward pass.
-        seed: the seed of all draws.
 
     Raises TaskError for a column without a carry into it, and for an unknown subspace.
     """

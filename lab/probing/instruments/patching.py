@@ -81,12 +81,9 @@ def patch(
     """The effects of patches; nan if a pair has no such place.
 
     Args:
-        subject: a model that can add.
-        pairs: the pairs that it is run on, in both directions.
         patches: one for each combination of the axes' labels; the last axis varies fastest.
         name: what is measured.
         axes: what the patches differ in; the axis "carry" is put before these.
-        batch_size: rows per forward pass.
 
     Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
     """

@@ -92,8 +92,6 @@ def patch_paths(
     """The effects of the paths from each sender to each receiver.
 
     Args:
-        subject: a model that can add.
-        pairs: the pairs that it is run on, in both directions.
         senders: heads, MLPs, or the embedding.
         into: receivers.
         outside: heads from which controls are drawn; all heads that are not senders if not given.

@@ -33,11 +33,8 @@ def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batc
     """Asks sums of each length with all kinds of ids; axes (ids, length).
 
     Args:
-        subject: the model.
-        lengths: the sums.
         trained: how many ids, from 0 on, occurred in training.
         shift: what is added to shifted ids.
-        batch_size: sums per forward pass.
 
     Raises ModelError for a model that takes or uses no position ids, and for ids that have no embedding.
     """

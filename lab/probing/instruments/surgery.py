@@ -90,8 +90,6 @@ def shares_right(
         name: what is measured, with {} for "exact match" or "digits right".
         axis: what the ways differ in.
         ways: functions of sums that return the logits (B, T, V), by name.
-        lengths: the sums.
-        batch_size: sums per forward pass.
     """
     exact, digits = {}, {}
     for length, sums in lengths.items():
