@@ -37,10 +37,10 @@ from lab.probing.pairs import Pairs
 from lab.probing.positions import Sums, batches
 
 READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
-"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly; a_{k-1} + b_{k-1} with a mean for
-each value; one digit of column k - 1, with a mean for each value."""
+"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly, or with a mean for each value; one
+digit of column k - 1, with a mean for each value."""
 PARTS = ("all of it", "its carry direction", "the rest")
-"""Parts of a head's output. The rest is the part orthogonal to the direction."""
+"""Parts of a head's output; the rest is orthogonal to the direction."""
 _RESAMPLES = 300
 _SUMS = range(19)
 
@@ -106,10 +106,8 @@ def outputs(
 
 @torch.inference_mode()
 def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], batch_size: int = 64) -> Effects:
-    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part).
-
-    `heads`: the direction of each head (`Contents.directions`). Raises the same errors as `patching.patch`.
-    """
+    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part). `heads`: the direction of
+    each head (`Contents.directions`). Raises the same errors as `patching.patch`."""
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
     names = sorted({head.hook_point for head in heads})

@@ -51,15 +51,15 @@ class Neuron(NamedTuple):
 
 
 class Heuristics(NamedTuple):
-    """Which neurons follow rules, and what the model loses without them."""
+    """Which neurons follow rules, and what the model loses without them. A rule fits if it explains at least half of
+    the variance."""
 
     neurons: list[Neuron]
     """Those that move the digits' logits most, the strongest first."""
     matched: Measured
-    """The share of the neurons for which a rule explains at least half of the variance; axes (sums), as they are and
-    shuffled."""
+    """The share of the neurons that a rule fits; axes (sums), as they are and shuffled."""
     by_family: Measured
-    """The share of the neurons whose rule is of a family and explains at least half of the variance; axes (family)."""
+    """The share of the neurons that a rule of a family fits; axes (family)."""
     digits: Measured
     """Right digits of column k; axes (removed)."""
 

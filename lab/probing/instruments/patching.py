@@ -105,8 +105,8 @@ def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATC
     for rows in batches(len(contrast), batch_size):
         runs = Runs(contrast, rows, [], names)
         at_once = max(1, batch_size // len(runs))
-        for first in range(0, len(distinct), at_once):
-            group = distinct[first : first + at_once]
+        for few in batches(len(distinct), at_once):
+            group = distinct[few]
             lowest = min(component.layer for patch in group for component in patch.components)
             at_CBT = torch.stack([masks[patch.place][rows] for patch in group])
             hooks = replacing([patch.components for patch in group], runs.source, at_CBT)

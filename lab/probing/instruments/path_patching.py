@@ -21,7 +21,7 @@ of a head.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 
 
 class Receiver(NamedTuple):
-    """What a path leads to: the query, key or value input of a head, an MLP, or the logits."""
+    """What a path leads to."""
 
     input: Input
     layer: int
@@ -132,8 +132,8 @@ def margins(
             for layer in sorted({receiver.layer for receiver in after}):
                 here = [receiver for receiver in after if receiver.layer == layer]
                 received = _received(runs, here, layer, delta_BTD)
-                for first in range(0, len(here), at_once):
-                    group = here[first : first + at_once]
+                for few in batches(len(here), at_once):
+                    group = here[few]
                     hooks = _receiving(group, layer, received, delta_BTD)
                     found_CB = runs.again(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
                     for receiver, found_B in zip(group, found_CB, strict=True):
@@ -156,12 +156,11 @@ def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torc
     found: dict[Input, torch.Tensor] = {}
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
     for site, inputs in sites:
-        wanted: list[Input] = [name for name in inputs if any(receiver.input == name for receiver in group)]
-        if wanted:
+        points = {name: _hook_point(name, layer) for name in inputs if any(name == one.input for one in group)}
+        if points:
             hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
-            kept = runs.within(layer, [_hook_point(name, layer) for name in wanted], hooks)
-            for name in wanted:
-                found[name] = kept[_hook_point(name, layer)]
+            kept = runs.within(layer, list(points.values()), hooks)
+            found |= {name: kept[point] for name, point in points.items()}
     return found
 
 
@@ -184,8 +183,7 @@ def _receiving(
 
         return _hook_point(name, layer), put
 
-    names: tuple[Input, ...] = ("q", "k", "v", "mlp", "logits")
-    return [hook(name) for name in names if any(receiver.input == name for receiver in group)]
+    return [hook(name) for name in get_args(Input) if any(receiver.input == name for receiver in group)]
 
 
 def _hook_point(name: Input, layer: int) -> str:
