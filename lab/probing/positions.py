@@ -77,12 +77,15 @@ class SumWriter(Protocol):
     def write(self, a: int, b: int) -> Written:
         """The question, the answer and the end as tokens. Raises ModelError if a token holds a digit together with
         something that does not belong to its number."""
+        ...
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """Each token as text, for display."""
+        ...
 
     def digit_ids(self) -> list[int]:
         """The tokens of the digits 0 to 9 in an answer. Raises ModelError if a token may hold several digits."""
+        ...
 
 
 class NotatedSums:

@@ -153,14 +153,16 @@ def _delta(runs: Runs, sender: Component) -> torch.Tensor:
 def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torch.Tensor) -> dict[Input, torch.Tensor]:
     """What the receivers of a layer compute from a stream with delta: the queries, keys and values of all heads
     (B, T, H, Z), and what the MLP adds (B, T, D)."""
+    wanted = {receiver.input for receiver in group}
     found: dict[Input, torch.Tensor] = {}
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
     for site, inputs in sites:
-        points = {name: _hook_point(name, layer) for name in inputs if any(name == one.input for one in group)}
+        points: dict[Input, str] = {name: _hook_point(name, layer) for name in inputs if name in wanted}
         if points:
             hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
             kept = runs.within(layer, list(points.values()), hooks)
-            found |= {name: kept[point] for name, point in points.items()}
+            for name, point in points.items():
+                found[name] = kept[point]
     return found
 
 
