@@ -90,14 +90,17 @@ class Subject:
         if unknown := [name for name in names if name not in self.bridge.hook_dict]:
             raise ModelError(f"{self.name}: there is no hook point {unknown[0]}")
         found: dict[str, torch.Tensor] = {}
+        return self.logits(sums, [*hooks, *keeping(names, found)]), found
 
-        def keep(name: str) -> Callable[..., None]:
-            # a hook point may have several names; keep its activation under the one that was asked for
-            return lambda activation, hook: found.update({name: activation})
 
-        keeping: list[Any] = [(name, keep(name)) for name in names]
-        logits_BTV = self.bridge.run_with_hooks(sums.tokens_BT.to(self.device), fwd_hooks=[*hooks, *keeping])
-        return logits_BTV, found
+def keeping(names: Sequence[str], kept: dict[str, torch.Tensor]) -> list[Hook]:
+    """Hooks that put activations into `kept`, under the names that were asked for: a hook point may have several."""
+
+    def keep(name: str) -> Hook:
+        # return the activation, so that the model goes on with this very tensor and not with another view of it
+        return name, lambda activation, hook: kept.setdefault(name, activation)
+
+    return [keep(name) for name in names]
 
 
 def open_model(name: str, template: str = "") -> Subject:

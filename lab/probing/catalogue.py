@@ -51,11 +51,12 @@ class Session:
 
     def __init__(self, subject: Subject, config: ProbeConfig) -> None:
         self.subject, self.config, self.batch_size = subject, config, config.batch_size
+        self.column, self.seed = config.sums.column, config.seed
 
     def sums_of(self, length: int, count: int | None = None) -> Sums:
         """Sums of a length. `count`: how many; `sums.per_length` of the config if not given."""
         asked = self.config.sums
-        drawn = (addition(asked.stratum, length, self.config.seed, i) for i in range(count or asked.per_length))
+        drawn = (addition(asked.stratum, length, self.seed, i) for i in range(count or asked.per_length))
         return self.subject.sums([(int(problem.a), int(str(problem.b))) for problem in drawn])
 
     @cached_property
@@ -81,7 +82,7 @@ class Session:
     def pairs(self) -> Pairs:
         """Pairs that differ in nothing but the carry into the column."""
         asked = self.config.sums
-        return carry_only(asked.trained, asked.column - 1, asked.pairs, self.config.seed)
+        return carry_only(asked.trained, self.column - 1, asked.pairs, self.seed)
 
     @property
     def few_pairs(self) -> Pairs:
@@ -106,21 +107,16 @@ class Session:
     def interchanged(self) -> interchange.Interchanged:
         asked = self.config.sums
         return interchange.interchange_all(
-            self.subject,
-            asked.trained,
-            columns=[asked.column],
-            train_pairs=asked.pairs,
-            test_pairs=asked.pairs,
-            batch_size=self.batch_size,
-            seed=self.config.seed,
-        )
+            self.subject, asked.trained, columns=[self.column], train_pairs=asked.pairs, test_pairs=asked.pairs,
+            batch_size=self.batch_size, seed=self.seed,
+        )  # fmt: skip
 
     @cached_property
     def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
         """Evidence on each kind of learned subspace, at the place where it exchanges the carry best."""
         rates, subspaces = self.interchanged
         asked = self.config.sums
-        test = interchange.pairs_for(asked.trained, asked.column, asked.pairs, asked.pairs, self.config.seed)[1]
+        test = interchange.pairs_for(asked.trained, self.column, asked.pairs, asked.pairs, self.seed)[1]
         found = {}
         for name in interchange.LEARNED:
             places = [place for place, other in subspaces if other == name]
@@ -226,12 +222,10 @@ def _path_patching(session: Session) -> list[Measured]:
 
 def _head_contents(session: Session) -> list[Measured]:
     """The contents of the heads with the largest effects of patching. Directions are learned on half of the sums."""
-    subject, column = session.subject, session.config.sums.column
-    heads = session.strongest_heads(_OPENED)
-    half = len(session.probed) // 2
+    subject, heads, half = session.subject, session.strongest_heads(_OPENED), len(session.probed) // 2
     train, test = session.probed.part(slice(0, half)), session.probed.part(slice(half, None))
-    found = head_contents.contents(subject, heads, [column], train, test, session.batch_size)
-    directions = {head: found.directions[head, column] for head in heads}
+    found = head_contents.contents(subject, heads, [session.column], train, test, session.batch_size)
+    directions = {head: found.directions[head, session.column] for head in heads}
     effect = head_contents.exchange(subject, session.pairs, directions, session.batch_size).effect
     return [found.explained, found.steps, effect]
 
@@ -267,16 +261,16 @@ def _helix(session: Session) -> list[Measured]:
     """In at most `_HELIX_LAYERS` layers, because every layer takes a pass over the sums for each fit."""
     subject = session.subject
     layers = range(0, subject.layers, -(-subject.layers // _HELIX_LAYERS))
-    column, seed = session.config.sums.column, session.config.seed
-    found = helix.helix(
-        subject, session.probed, session.trained, column, layers=layers, batch_size=session.batch_size, seed=seed
-    )
-    return [*found]
+    return [*helix.helix(
+        subject, session.probed, session.trained, session.column,
+        layers=layers, batch_size=session.batch_size, seed=session.seed,
+    )]  # fmt: skip
 
 
 def _heuristics(session: Session) -> list[Measured]:
-    column, seed = session.config.sums.column, session.config.seed
-    found = heuristics.heuristics(session.subject, session.probed, column, batch_size=session.batch_size, seed=seed)
+    found = heuristics.heuristics(
+        session.subject, session.probed, session.column, batch_size=session.batch_size, seed=session.seed
+    )
     return [found.matched, found.by_family, found.digits]
 
 

@@ -57,22 +57,16 @@ def figure(*beside: Labelled) -> dict[str, Any]:
     the combinations of the other axes; at first it shows the one with the largest value. Raises ValueError for arrays
     with different axes.
     """
-    arrays = [_with_an_axis(one) for one in beside]
-    axes = arrays[0].axes
-    if any(one.axes != axes for one in arrays):
+    axes = _with_an_axis(beside[0]).axes
+    if any(one.axes != beside[0].axes for one in beside):
         raise ValueError(f"{', '.join(one.name for one in beside)} have different axes")
     shown = ["layer", "head"] if {"layer", "head"} <= axes.keys() else list(axes)[-2:]
     chosen = [name for name in axes if name not in shown]
     choices = list(itertools.product(*(axes[name] for name in chosen)))
     labels = [", ".join(f"{name} {label}" for name, label in zip(chosen, choice, strict=True)) for choice in choices]
-    values, lows, highs = (
-        [_by_choice(one, getattr(one, part), chosen, shown) for one in arrays] for part in ("value", "low", "high")
-    )
-    if len(shown) == 2:
-        traces, layout, updates = _maps(arrays, shown, values)
-    else:
-        traces, layout, updates = _lines(arrays, shown[0], values, lows, highs)
-    active = _largest(values[0])
+    arrays = [_by_choice(_with_an_axis(one), [*chosen, *shown], len(chosen)) for one in beside]
+    traces, layout, updates = _maps(arrays, shown) if len(shown) == 2 else _lines(arrays, shown[0])
+    active = _largest(arrays[0].value)
     for number, trace in enumerate(traces):
         trace |= {key: parts[number] for key, parts in updates[active].items()}
     if len(choices) > 1:
@@ -109,9 +103,9 @@ Updates: TypeAlias = list[dict[str, Any]]
 """What each choice of the menu sets in each trace."""
 
 
-def _maps(arrays: Sequence[Labelled], shown: Sequence[str], values: Sequence[np.ndarray]) -> tuple[Any, Any, Updates]:
+def _maps(arrays: Sequence[Labelled], shown: Sequence[str]) -> tuple[Any, Any, Updates]:
     axes, count = arrays[0].axes, len(arrays)
-    known = np.concatenate([one[np.isfinite(one)] for one in values])
+    known = np.concatenate([one.value[np.isfinite(one.value)] for one in arrays])
     bound = float(np.abs(known).max()) if known.size else 1.0
     diverging = bool(known.size and known.min() < 0)
     down, across = ([str(label) for label in axes[name]] for name in shown)
@@ -141,36 +135,29 @@ def _maps(arrays: Sequence[Labelled], shown: Sequence[str], values: Sequence[np.
         layout[f"xaxis{number}"] = {**axis, "title": {"text": shown[1]}, "domain": domain, "anchor": f"y{number}"}
         layout[f"yaxis{number}"] = {**axis, "autorange": "reversed", "anchor": f"x{number}"}
         layout[f"yaxis{number}"] |= {"title": {"text": shown[0]}} if n == 0 else {"showticklabels": False}
-    updates = [{"z": [_finite(value[choice]) for value in values]} for choice in range(len(values[0]))]
+    updates = [{"z": [_finite(one.value[choice]) for one in arrays]} for choice in range(len(arrays[0].value))]
     return traces, layout, updates
 
 
-def _lines(
-    arrays: Sequence[Labelled],
-    shown: str,
-    values: Sequence[np.ndarray],
-    lows: Sequence[np.ndarray],
-    highs: Sequence[np.ndarray],
-) -> tuple[Any, Any, Updates]:
+def _lines(arrays: Sequence[Labelled], shown: str) -> tuple[Any, Any, Updates]:
     across = [str(label) for label in arrays[0].axes[shown]]
     traces = [{"type": "scatter", "mode": "markers+lines", "x": across, "name": one.name} for one in arrays]
     legend = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}
     axis = {"type": "category", "automargin": True, "title": {"text": shown}}
     layout = {"xaxis": axis, "legend": legend}
     updates = []
-    for choice in range(len(values[0])):
-        points = [
-            _points(*(_finite(part[choice]) for part in parts)) for parts in zip(values, lows, highs, strict=True)
-        ]
+    for choice in range(len(arrays[0].value)):
+        points = [_points(*(_finite(part[choice]) for part in (one.value, one.low, one.high))) for one in arrays]
         updates.append({key: [one[key] for one in points] for key in ("y", "error_y")})
     return traces, layout, updates
 
 
-def _by_choice(measured: Labelled, array: np.ndarray, chosen: Sequence[str], shown: Sequence[str]) -> np.ndarray:
-    """(choices, *shown)."""
-    names = list(measured.axes)
-    ordered = np.transpose(array, [names.index(name) for name in (*chosen, *shown)])
-    return ordered.reshape(-1, *ordered.shape[len(chosen) :])
+def _by_choice(measured: Labelled, ordered: Sequence[str], chosen: int) -> Labelled:
+    """The arrays with their axes in this order, the first `chosen` of which become one, (choices, *shown)."""
+    order = [list(measured.axes).index(name) for name in ordered]
+    turned = (array.transpose(order) for array in measured.arrays)
+    value, low, high, n = (array.reshape(-1, *array.shape[chosen:]) for array in turned)
+    return measured._replace(value=value, low=low, high=high, n=n)
 
 
 def _largest(values: np.ndarray) -> int:

@@ -7,25 +7,10 @@ from pydantic import Field, field_validator, model_validator
 from lab.config.schema import LONGEST, RunConfig, Section
 
 Instrument = Literal[
-    "alignment",
-    "destinations",
-    "ablation",
-    "patching",
-    "attribution",
-    "path_patching",
-    "edges",
-    "head_contents",
-    "probes",
-    "interchange",
-    "illusion",
-    "logit_lens",
-    "logit_attribution",
-    "fourier",
-    "helix",
-    "heuristics",
-    "surgery",
-    "remap",
-]
+    "alignment", "destinations", "ablation", "patching", "attribution", "path_patching", "edges", "head_contents",
+    "probes", "interchange", "illusion", "logit_lens", "logit_attribution", "fourier", "helix", "heuristics",
+    "surgery", "remap",
+]  # fmt: skip
 
 
 class SumsConfig(Section):

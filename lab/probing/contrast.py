@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from lab.errors import ModelError, TaskError
-from lab.probing.bridge import Hook, Subject
+from lab.probing.bridge import Hook, Subject, keeping
 from lab.probing.interventions import take
 from lab.probing.measured import Axes, Measured
 from lab.probing.pairs import Pairs
@@ -95,13 +95,8 @@ class Contrast:
         return (tokens_T == at_B[:, None]) & (tokens_T <= query_B1)
 
     def effects(self, name: str, axes: Axes, changed: np.ndarray) -> Effects:
-        """The effects of a change, for pairs that have been run.
-
-        Args:
-            name: what is measured.
-            axes: what was changed; the axis "carry" is put before these.
-            changed: margins (B, *axes) after the change; nan for a pair without this change.
-        """
+        """The effects of a change, for pairs that have been run. `axes`: what was changed; the axis "carry" is put
+        before these. `changed`: the margins (B, *axes) after the change; nan for a pair without this change."""
         return self.effects_of_moves(name, axes, changed - self.corrupt_B[:, *[None] * len(axes)])
 
     def effects_of_moves(self, name: str, axes: Axes, moved: np.ndarray) -> Effects:
@@ -161,13 +156,8 @@ class Runs:
     """Runs the base and the source of some of the pairs once, and then the base again with changes."""
 
     def __init__(self, contrast: Contrast, rows: slice, base: Sequence[str], source: Sequence[str]) -> None:
-        """Runs the pairs, and stores their margins in the contrast.
-
-        Args:
-            contrast: the pairs.
-            rows: which of them.
-            base: the hook points whose activations are kept when the base runs.
-            source: the hook points whose activations are kept when the source runs.
+        """Runs some of the pairs, and stores their margins in the contrast. `base` and `source` are the hook points
+        whose activations are kept.
 
         Raises ModelError for a hook point that does not exist, and if the last layer depends on more than the stream
         before it.
@@ -215,18 +205,13 @@ class Runs:
     def within(self, layer: int, names: Sequence[str], hooks: Sequence[Hook]) -> dict[str, torch.Tensor]:
         """Activations of one layer by name, in the base's run with hooks. No other layer is computed."""
         kept: dict[str, torch.Tensor] = {}
-        self.again(range(layer, layer + 1), [*hooks, *_keeping(names, kept)])
+        self.again(range(layer, layer + 1), [*hooks, *keeping(names, kept)])
         return kept
 
     def slopes(self, names: Sequence[str], start_BTD: torch.Tensor | None = None, hooks: Sequence[Hook] = ()) -> Slopes:
         """The gradient of each row's margin with respect to the row's own activations, in the base's run; zeros if no
-        path leads from an activation to the margin.
-
-        Args:
-            names: the hook points of the activations.
-            start_BTD: the stream before the first layer; the base's if not given.
-            hooks: further hooks of the run.
-        """
+        path leads from an activation to the margin. `names`: the hook points; `start_BTD`: the stream before the first
+        layer, if it is not the base's."""
         first_BTD = self._streams[0] if start_BTD is None else start_BTD
         kept: dict[str, torch.Tensor] = {}
 
@@ -234,7 +219,7 @@ class Runs:
             return first_BTD.detach().clone().requires_grad_()  # even if the weights do not require gradients
 
         with torch.inference_mode(False), torch.enable_grad():
-            beginning = [("blocks.0.hook_resid_pre", begin), *_keeping(names, kept)]
+            beginning = [("blocks.0.hook_resid_pre", begin), *keeping(names, kept)]
             margin_1B = self.again(range(len(self._blocks)), [*beginning, *hooks])
             found = torch.autograd.grad(margin_1B.sum(), [kept[name] for name in names], allow_unused=True)
         slopes = [torch.zeros_like(kept[name]) if one is None else one for name, one in zip(names, found, strict=True)]
@@ -266,13 +251,3 @@ class Runs:
         base, source = (ids.to(logits.device).repeat(copies)[:, None] for ids in self._ids)
         found = logits[:, 0].float()
         return (found.gather(1, source) - found.gather(1, base))[:, 0]
-
-
-def _keeping(names: Sequence[str], kept: dict[str, torch.Tensor]) -> list[Hook]:
-    """Hooks that put activations into `kept`."""
-
-    def keep(name: str) -> Hook:
-        # return the activation, so that the model goes on with this very tensor and not with another view of it
-        return name, lambda activation, hook: kept.setdefault(name, activation)
-
-    return [keep(name) for name in names]

@@ -77,15 +77,8 @@ def pattern(layer: int, change: Change) -> Hook:
 def said_digits(
     subject: Subject, sums: Sums, column: int, hooks: Callable[[slice], Sequence[Hook]], batch_size: int = 64
 ) -> np.ndarray:
-    """The digit (B,) that a changed model finds most likely at q_k of each sum; meaningless for sums without column k.
-
-    Args:
-        subject: the model.
-        sums: the sums that it reads.
-        column: k.
-        hooks: returns the hooks that change the model, for a slice of the sums.
-        batch_size: sums per forward pass.
-    """
+    """The digit (B,) that a changed model finds most likely at q_k of each sum, k = `column`; meaningless for sums
+    without this column. `hooks`: returns the hooks that change the model, for a slice of the sums."""
     ids, found = torch.tensor(subject.writer.digit_ids()), []
     for rows in batches(len(sums), batch_size):
         part = sums.part(rows)

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from experiments import trained_circuits as verified
-from lab.probing.benchmark.contestants import CONTESTANTS, Trial
+from lab.probing.benchmark.contestants import CONTESTANTS, Trial, auroc, parts
 from lab.probing.benchmark.families import trained
 from lab.probing.benchmark.families.trained import VERIFIED
 from lab.probing.benchmark.known import FIELD, FieldSums
-from lab.probing.benchmark.measures import auroc, parts
 from lab.probing.benchmark.running import ADDERS
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE

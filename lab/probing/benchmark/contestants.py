@@ -3,11 +3,15 @@
 There are four kinds. Nodes: through which heads and MLPs does the carry come? Edges: which component passes it to
 which? Heads: which head looks at which digit? Directions: along which vector of the stream is the carry written, at the
 first site at which it is read; and what does the instrument claim at the site before, at which there is no carry yet?
+
+    AUROC         the probability that a part of the circuit has a higher score than another part (ties count half)
+    false alarms  how many parts outside of the circuit are claimed
+    missed        how many parts of the circuit are not claimed
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,6 @@ import torch
 
 from lab.numbers.additions import addition
 from lab.probing.benchmark.known import Adder, Known
-from lab.probing.benchmark.measures import parts
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.instruments import (
@@ -28,10 +31,8 @@ from lab.probing.instruments import (
     interchange,
     patching,
     path_patching,
-    probes,
 )
 from lab.probing.instruments.interchange import Place
-from lab.probing.instruments.subspaces import difference_of_means, probe_direction
 from lab.probing.interventions import SITES
 from lab.probing.measured import either_way
 from lab.probing.pairs import Pairs, carry_only, cross_digit
@@ -40,6 +41,8 @@ from lab.probing.positions import Sums
 Scores = Mapping[str, float]
 _LENGTH, _COLUMN = 4, 2
 """Digits of the operands, and the column whose incoming carry is asked about."""
+_CLAIMED = 0.05
+"""A part with at least this score, as a share of the carry's whole effect, is claimed to belong to the circuit."""
 _TRUE = 0.9
 """A direction with at least this |cos| to the truth is the carry."""
 
@@ -105,6 +108,26 @@ class Trial:
         return Place(layer, site, _COLUMN), Place(layer, SITES[before], _COLUMN)
 
 
+def auroc(scores: np.ndarray, is_in: np.ndarray) -> float:
+    """The AUROC of scores; nan if everything is in the circuit, or nothing."""
+    inside, outside = scores[is_in], scores[~is_in]
+    if not len(inside) or not len(outside):
+        return float("nan")
+    above = (inside[:, None] > outside).mean() + 0.5 * (inside[:, None] == outside).mean()
+    return float(above)
+
+
+def parts(scores: np.ndarray, is_in: np.ndarray) -> dict[str, float]:
+    """AUROC, false alarms and misses of absolute scores. Scores that agree to a millionth are ties."""
+    sizes = np.round(np.abs(np.nan_to_num(scores)), 6)
+    claimed = sizes >= _CLAIMED
+    return {
+        "AUROC": auroc(sizes, is_in),
+        "false alarms": float((claimed & ~is_in).sum()),
+        "missed": float((~claimed & is_in).sum()),
+    }
+
+
 def _activation_patching(trial: Trial) -> Scores:
     heads = either_way(patching.patch_heads(trial.adder, trial.minimal).effect.value)[..., 0]
     mlps = either_way(patching.patch_mlps(trial.adder, trial.minimal, (EVERYWHERE,)).effect.value)[..., 0]
@@ -122,20 +145,17 @@ def _attribution_patching(trial: Trial) -> Scores:
     return trial.nodes(dict(zip(order, either_way(found), strict=True)))
 
 
-def _ablation(replacement: ablation.Replacement) -> Callable[[Trial], Scores]:
-    def score(trial: Trial) -> Scores:
-        """Ablation hurts everything that digits need, so heads that bring a_k and b_k are not false alarms. They are
-        not known for trained adders, which are not scored."""
-        known = trial.adder.known
-        if not isinstance(known, Known):
-            return {}
-        groups = ablation.components(trial.adder)
-        lost = ablation.ablate(trial.adder, trial.sums, groups, replacement, "everywhere").column.value
-        loss = np.nanmax(np.abs(lost), axis=1)
-        digits = frozenset(Component("head", *where) for where in known.digit_heads)
-        return trial.nodes(dict(zip(trial.adder.components, loss, strict=True)), digits)
-
-    return score
+def _ablation(replacement: ablation.Replacement, trial: Trial) -> Scores:
+    """Ablation hurts everything that digits need, so heads that bring a_k and b_k are not false alarms. They are not
+    known for trained adders, which are not scored."""
+    known = trial.adder.known
+    if not isinstance(known, Known):
+        return {}
+    groups = ablation.components(trial.adder)
+    lost = ablation.ablate(trial.adder, trial.sums, groups, replacement, "everywhere").column.value
+    loss = np.nanmax(np.abs(lost), axis=1)
+    digits = frozenset(Component("head", *where) for where in known.digit_heads)
+    return trial.nodes(dict(zip(trial.adder.components, loss, strict=True)), digits)
 
 
 def _node_sums(trial: Trial) -> Scores:
@@ -165,52 +185,45 @@ def _aligned(trial: Trial) -> Scores:
     return {"false alarms": float(wrong), "missed": float(sum(claimed.get(head) != true[head] for head in true))}
 
 
-def _direction(name: str) -> Callable[[Trial], Scores]:
-    def score(trial: Trial) -> Scores:
-        """Compares the evidence on a direction with its |cos| to the true one, at the first site at which the carry is
-        read. At the site before it, every claim is wrong. The directions of trained adders are not known, so they only
-        have rates."""
-        known = trial.adder.known
-        if name == "truth" and not isinstance(known, Known):
-            return {}
-        here, before = trial.known_sites()
-        found, elsewhere = (_examined(trial, name, place) for place in (here, before))
-        rates = {
-            "rate": found.claim.rate,
-            "rate mended": found.claim.mended_rate,
-            "best random": found.claim.best_random,
-            "rate before": elsewhere.claim.rate,
-            "claimed before": float(elsewhere.claim.holds),
-        }
-        if not isinstance(known, Known):
-            return rates
-        cosine = found.cosines["truth"]
-        return {
-            "|cos|": cosine,
-            "|cos| mended": illusion.cosine(found.mended_DR, known.carry_D[:, None]),
-            **rates,
-            "illusion unseen": float(found.claim.holds and cosine < _TRUE),
-            "truth denied": float(not found.claim.holds and cosine >= _TRUE),
-        }
-
-    return score
+def _direction(name: str, trial: Trial) -> Scores:
+    """Compares the evidence on a direction with its |cos| to the true one, at the first site at which the carry is
+    read. At the site before it, every claim is wrong. The directions of trained adders are not known, so they only have
+    rates."""
+    known = trial.adder.known
+    if name == "truth" and not isinstance(known, Known):
+        return {}
+    found, before = (_examined(trial, name, place) for place in trial.known_sites())
+    rates = {
+        "rate": found.claim.rate,
+        "rate mended": found.claim.mended_rate,
+        "best random": found.claim.best_random,
+        "rate before": before.claim.rate,
+        "claimed before": float(before.claim.holds),
+    }
+    if not isinstance(known, Known):
+        return rates
+    cosine = found.cosines["truth"]
+    return {
+        "|cos|": cosine,
+        "|cos| mended": illusion.cosine(found.mended_DR, known.carry_D[:, None]),
+        **rates,
+        "illusion unseen": float(found.claim.holds and cosine < _TRUE),
+        "truth denied": float(not found.claim.holds and cosine >= _TRUE),
+    }
 
 
 def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
     adder, train = trial.adder, trial.train
     truth = {"truth": adder.known.carry_D[:, None]} if isinstance(adder.known, Known) else {}
-    known = [adder.sums(side) for side in (train.base, train.source)]
-    stream_ND = torch.cat([probes.read_queries(adder, sums, [place[:2]], [_COLUMN], 128)[0, :, 0] for sums in known])
-    carry_N = np.concatenate([sums.columns.carry[:, _COLUMN] for sums in known])
-    match name:
-        case "difference of means":
-            basis_DR = difference_of_means(stream_ND, carry_N)
-        case "probe":
-            basis_DR = probe_direction(stream_ND, carry_N)
-        case "das":
-            basis_DR = interchange.das(adder, train, place, steps=trial.das_steps)
-        case _:
-            basis_DR = truth["truth"]
+    if name == "truth":
+        basis_DR = truth["truth"]
+    elif name == "das":
+        basis_DR = interchange.das(adder, train, place, steps=trial.das_steps)
+    else:
+        known = [adder.sums(side) for side in (train.base, train.source)]
+        stream_ND = torch.cat([interchange.streams(adder, sums, place, 128) for sums in known])
+        carry_N = np.concatenate([sums.columns.carry[:, _COLUMN] for sums in known])
+        basis_DR = interchange.basis(name, stream_ND, carry_N)
     wrote = illusion.read_writes(adder, trial.minimal, place)
     return illusion.examine(adder, name, basis_DR, place, trial.test, wrote, compared=truth, batch_size=128)
 
@@ -220,15 +233,15 @@ CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "attribution patching (nodes)": _attribution_patching,
     "AtP* (nodes)": lambda trial: trial.nodes(atp_star.strongest(*atp_star.atp_star(trial.adder, trial.minimal))),
     "EAP-IG (nodes)": _node_sums,
-    "mean ablation (nodes)": _ablation("mean"),
-    "resample ablation (nodes)": _ablation("resample"),
+    "mean ablation (nodes)": partial(_ablation, "mean"),
+    "resample ablation (nodes)": partial(_ablation, "resample"),
     "path patching (edges)": _path_patching,
     "EAP (edges)": lambda trial: trial.edges(either_way(edges.attribute(trial.adder, trial.minimal).value)),
     "EAP-IG (edges)": lambda trial: trial.edges(either_way(trial.eap_ig)),
     "alignment (heads)": _aligned,
-    "difference of means (direction)": _direction("difference of means"),
-    "probe (direction)": _direction("probe"),
-    "DAS (direction)": _direction("das"),
-    "the truth (direction)": _direction("truth"),
+    "difference of means (direction)": partial(_direction, "difference of means"),
+    "probe (direction)": partial(_direction, "probe"),
+    "DAS (direction)": partial(_direction, "das"),
+    "the truth (direction)": partial(_direction, "truth"),
 }
 """Contestants by the name that tables show; "the truth" is the best that a direction could score."""

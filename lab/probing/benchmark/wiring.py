@@ -9,7 +9,7 @@ Shapes: D width, Q directions, V words, N neurons, H heads, Z width of a head, T
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -130,27 +130,16 @@ class Wiring:
 
     def subject(self, name: str, writer: FieldSums, digit: str, end: str) -> Subject:
         """The finished model; `digit`, `end`: directions that the unembedding reads."""
-        neurons = len(self.mlp(0)[0])
-        model, config = native(len(self.names), HEAD_WIDTH, self.layers, len(self.head), neurons, writer.tokens)
         angles_T = torch.arange(writer.tokens) * 2 * math.pi / (writer.tokens + 1)
-        weights = {
-            "tok_embed.weight": self.embedding(),
-            "pos.weight": angles_T.cos()[:, None] * self.at["cos"] + angles_T.sin()[:, None] * self.at["sin"],
-            "head.weight": unembedding(self.dual["one"], self.dual[digit], self.dual[end]),
-        }
-        for layer in range(self.layers):
-            reads_ND, writes_DN = self.mlp(layer)
-            weights |= {
-                f"layers.{layer}.attn.q.weight": SHARPNESS * self._query_LHZD[layer].flatten(0, 1),
-                f"layers.{layer}.attn.k.weight": self._key_LHZD[layer].flatten(0, 1),
-                f"layers.{layer}.attn.v.weight": self.values_ZD.repeat(len(self.head), 1),
-                f"layers.{layer}.attn.o.weight": self.out_LDHZ[layer].flatten(1),
-                f"layers.{layer}.mlp.fc_in.weight": reads_ND,
-                f"layers.{layer}.mlp.fc_out.weight": writes_DN,
-            }
-        put_weights(model, weights)
-        opened = build_bridge_from_module(model, architecture="TransformerLensNative", tl_config=config, tokenizer=None)
-        return Subject(name, opened, writer)
+        places_TD = angles_T.cos()[:, None] * self.at["cos"] + angles_T.sin()[:, None] * self.at["sin"]
+        unembedding_VD = unembedding(self.dual["one"], self.dual[digit], self.dual[end])
+        layers = [
+            Layer(SHARPNESS * query_HZD, key_HZD, self.values_ZD, out_DHZ, *self.mlp(layer))
+            for layer, (query_HZD, key_HZD, out_DHZ) in enumerate(
+                zip(self._query_LHZD, self._key_LHZD, self.out_LDHZ, strict=True)
+            )
+        ]
+        return native(name, writer, self.embedding(), places_TD, unembedding_VD, layers)
 
     def embedding(self) -> torch.Tensor:
         embedding_VD = embedding(self.at)
@@ -189,24 +178,54 @@ def unembedding(one_D: torch.Tensor, digit_D: torch.Tensor, end_D: torch.Tensor)
     return rows_VD
 
 
+class Layer(NamedTuple):
+    """The weights of a layer; all heads have the same values."""
+
+    query_HZD: torch.Tensor
+    key_HZD: torch.Tensor
+    value_ZD: torch.Tensor
+    out_DHZ: torch.Tensor
+    reads_ND: torch.Tensor
+    writes_DN: torch.Tensor
+
+
 def native(
-    width: int, head_width: int, layers: int, heads: int, neurons: int, tokens: int
-) -> tuple[NativeModel, TransformerBridgeConfig]:
-    """A transformer of TransformerLens' own architecture with these sizes, and its config."""
+    name: str,
+    writer: FieldSums,
+    embedding_VD: torch.Tensor,
+    places_TD: torch.Tensor,
+    unembedding_VD: torch.Tensor,
+    layers: Sequence[Layer],
+) -> Subject:
+    """A transformer of TransformerLens' own architecture with these weights."""
+    heads, head_width, width = layers[0].query_HZD.shape
     config = TransformerBridgeConfig(
         d_model=width,
         d_head=head_width,
-        n_layers=layers,
-        n_ctx=tokens,
+        n_layers=len(layers),
+        n_ctx=writer.tokens,
         n_heads=heads,
-        d_mlp=neurons,
+        d_mlp=len(layers[0].reads_ND),
         d_vocab=len(WORDS),
         architecture="TransformerLensNative",
         act_fn="relu",
         normalization_type=None,
         init_weights=False,
     )
-    return NativeModel(config).eval(), config
+    model = NativeModel(config).eval()
+    weights = {"tok_embed.weight": embedding_VD, "pos.weight": places_TD, "head.weight": unembedding_VD}
+    for number, layer in enumerate(layers):
+        weights |= {
+            f"layers.{number}.attn.q.weight": layer.query_HZD.flatten(0, 1),
+            f"layers.{number}.attn.k.weight": layer.key_HZD.flatten(0, 1),
+            f"layers.{number}.attn.v.weight": layer.value_ZD.repeat(heads, 1),
+            f"layers.{number}.attn.o.weight": layer.out_DHZ.flatten(1),
+            f"layers.{number}.mlp.fc_in.weight": layer.reads_ND,
+            f"layers.{number}.mlp.fc_out.weight": layer.writes_DN,
+        }
+    put_weights(model, weights)
+    opened = build_bridge_from_module(model, architecture="TransformerLensNative", tl_config=config, tokenizer=None)
+    return Subject(name, opened, writer)
 
 
 def put_weights(model: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:

@@ -67,12 +67,10 @@ def ablate(
     """Ablates each group in all sums.
 
     Args:
-        subject: the model.
         sums: at least two sums. All have the same numbers of digits, because tokens are compared by position.
         groups: the components that are ablated together.
         replacement: what an output is replaced by: its mean over the sums, or the output for another sum.
         where: at which tokens.
-        batch_size: rows per forward pass, which covers as many groups as fit.
 
     Raises TaskError if there are fewer than two sums, if the sums differ in the lengths of their operands, or if there
     is nothing to ablate, and ModelError for components that the model does not have.

@@ -57,21 +57,18 @@ class Destinations(NamedTuple):
     attention: Measured
     """Axes: layer, head, target (`TARGETS`, which sum to one), length."""
     leak: Measured
-    """Axes: layer, head, length. Attention to digits that are not needed for s_k if the carry can be told from the
-    digit written before, as in sums written ones first: operand digits at places other than k and k - 1, and earlier
-    digits of the answer."""
+    """Axes: layer, head, length. Attention to "other places" and "earlier answer": s_k does not need these digits if
+    the carry can be told from the digit written before, as in sums written ones first."""
 
 
 class Aligned(NamedTuple):
-    """A head, and a digit that it attends to from every q_k."""
+    """A head, the digit of one of `NUMBERS` that it attends to from every q_k, and the share of its attention."""
 
     layer: int
     head: int
     number: str
-    """One of `NUMBERS`."""
     offset: int
     weight: float = 1.0
-    """The share of its attention."""
 
 
 @torch.inference_mode()
@@ -110,10 +107,9 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
 def aligned_heads(measured: Alignment) -> list[Aligned]:
     """The heads that attend to the digit of one place, and their attention to it as weights (means over all lengths).
 
-    A head counts if the digit gets at least a fifth of its attention more from q_k than from the query of another
-    column, and more than if the attention to the number were spread evenly. Measure at trained lengths. The first
-    condition leaves out heads that attend to the first token from everywhere, as many heads do if they find nothing
-    else. Even so, the prompt should not begin with a digit.
+    A head counts if the digit gets at least a fifth of its attention more than in the control `permuted`, and more than
+    in `uniform`. Measure at trained lengths. Many heads that find nothing else attend to the first token from
+    everywhere, which `permuted` shows; even so, the prompt should not begin with a digit.
     """
     attention, low = nanmean(measured.attention.value), nanmean(measured.attention.low)
     permuted, uniform = nanmean(measured.permuted.value), nanmean(measured.uniform.high)
@@ -217,14 +213,14 @@ def _targets(sums: Sums, query_at_BQ: torch.Tensor) -> dict[str, torch.Tensor]:
         torch.stack([_one_hot(target_at(sums, name, offset), tokens) for name in ("a", "b")]).any(0)
         for offset in (0, -1)
     )
-    candidates = [_one_hot(query_at_BQ, tokens), own_BQT, below_BQT, is_operand_B1T, is_answer_B1T, seen_BQT]
-    taken_BQT = ~seen_BQT
-    masks = []
-    for candidate in candidates:
-        masks.append(candidate & ~taken_BQT)
+    itself_BQT = _one_hot(query_at_BQ, tokens)
+    candidates = {"itself": itself_BQT, "place k": own_BQT, "place k-1": below_BQT, "other places": is_operand_B1T,
+                  "earlier answer": is_answer_B1T, "other tokens": seen_BQT}  # fmt: skip
+    taken_BQT, masks = ~seen_BQT, {}
+    for name, candidate in candidates.items():
+        masks[name] = candidate & ~taken_BQT
         taken_BQT = taken_BQT | candidate
-    itself, own, below, others, answer, rest = masks
-    return dict(zip(TARGETS, (own, below, others, answer, itself, rest), strict=True))
+    return {name: masks[name] for name in TARGETS}
 
 
 def _digits_at(sums: Sums) -> dict[str, torch.Tensor]:

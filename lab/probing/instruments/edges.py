@@ -74,13 +74,8 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
     """The attributed effect of every edge, as a share of the margin between base and source: axes carry, sender,
     receiver; nan if there is no edge.
 
-    Args:
-        subject: a model that can add, with merged adapters.
-        pairs: the pairs that it is run on, in both directions.
-        steps: 1 for EAP; a larger number for EAP-IG with that many points.
-
-    Raises the same errors as `Contrast`, and ModelError if the subject cannot add, or if unmerged adapters hide its
-    weights.
+    `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as `Contrast`, and
+    ModelError if the subject cannot add, or if unmerged adapters hide its weights.
     """
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(_BATCH)
@@ -146,16 +141,16 @@ def faithfulness(
         raise TaskError(f"ablation {ablation!r}: should be one of {', '.join(ABLATIONS)}")
     contrast, graph = Contrast(subject, pairs), Graph(subject)
     contrast.check_competence(batch_size)
-    nothing = np.zeros_like(graph.is_edge_UR)
-    kept, empty = [], []
+    every = [*circuits, np.zeros_like(graph.is_edge_UR)]
+    found = []
     # each pair is there in both directions, so the bases include all sources
     mean = means(subject, contrast.base, _names(subject), batch_size) if ablation == "mean" else None
     for rows in batches(len(contrast), batch_size):
         run = _Wired(contrast, graph, rows)
         off = mean or run.runs.base
-        kept.append(torch.stack([run.margin(circuit, off) for circuit in circuits], 1).cpu())
-        empty.append(run.margin(nothing, off).cpu())
-    kept_BC, empty_B = (torch.cat(parts).numpy() for parts in (kept, empty))
+        found.append(torch.stack([run.margin(circuit, off) for circuit in every], 1).cpu())
+    margin_BC = torch.cat(found).numpy()
+    kept_BC, empty_B = margin_BC[:, :-1], margin_BC[:, -1]
     shares_BC = (kept_BC - empty_B[:, None]) / (contrast.clean_B - empty_B).mean()
     return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, shares_BC)
 
@@ -164,18 +159,18 @@ class _Wired:
     """The runs of some of the pairs, with everything that edges need."""
 
     def __init__(self, contrast: Contrast, graph: Graph, rows: slice) -> None:
-        self._subject, self._graph = contrast.subject, graph
+        self.subject, self.graph = contrast.subject, graph
         self._layers = range(contrast.subject.layers)
         with torch.inference_mode():
             self.runs = Runs(contrast, rows, names := _names(contrast.subject), names)
-            writes.check_additive(self._subject, self.runs.base)
-            _check_projections(self._subject, self.runs.base)
+            writes.check_additive(self.subject, self.runs.base)
+            _check_projections(self.subject, self.runs.base)
 
     @cached_property
     def _difference_UBTD(self) -> torch.Tensor:
         """What each sender writes for the source, minus what it writes for the base."""
         source_UBTD, base_UBTD = (
-            torch.stack([writes.written(self._subject, one, run) for one in self._graph.senders])
+            torch.stack([writes.written(self.subject, one, run) for one in self.graph.senders])
             for run in (self.runs.source, self.runs.base)
         )
         return source_UBTD - base_UBTD
@@ -188,8 +183,7 @@ class _Wired:
 
     def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
         """The margins (B,), with the edges of the circuit live and the writes of `off` on all other edges."""
-        wired = _Circuit(self._subject, self._graph, circuit_UR, self.runs.source, off)
-        return self.runs.again(self._layers, wired.hooks())[0]
+        return self.runs.again(self._layers, _Circuit(self, circuit_UR, off).hooks())[0]
 
     def _gradients(self, share: float) -> torch.Tensor:
         """The gradient of the margin with respect to each receiver's input, (R, B, T, D)."""
@@ -204,10 +198,10 @@ class _Wired:
         found = []
         for layer in self._layers:
             pulled = {
-                name: _pull_back(self._subject, layer, name, kept[entering[layer]], slopes[heads[name, layer]])
+                name: _pull_back(self.subject, layer, name, kept[entering[layer]], slopes[heads[name, layer]])
                 for name in _PROJECTIONS
             }
-            for one in self._graph.receivers:
+            for one in self.graph.receivers:
                 if one.layer == layer and one.input != "logits":
                     found.append(slopes[mlps[layer]] if one.input == "mlp" else pulled[one.input][one.head])
         return torch.stack([*found, slopes[last]])
@@ -217,26 +211,26 @@ class _Circuit:
     """A run in which each receiver reads its own stream: writes of senders are live along edges of the circuit, and
     those of `off` along all others."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        graph: Graph,
-        circuit_UR: np.ndarray,
-        source: dict[str, torch.Tensor],
-        off: dict[str, torch.Tensor],
-    ) -> None:
-        self._subject, self._graph, self._off = subject, graph, off
+    def __init__(self, wired: _Wired, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> None:
+        subject, source = wired.subject, wired.runs.source
+        self._subject, self._graph, self._off = subject, wired.graph, off
         self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point])
-        self._changed = {EMBEDDING: source[EMBEDDING.hook_point].float() - off[EMBEDDING.hook_point].float()}
+        self._changed = {
+            EMBEDDING: writes.written(subject, EMBEDDING, source) - writes.written(subject, EMBEDDING, off)
+        }
         """By sender, in the order of writing: its live write minus its write in `off`."""
 
     def hooks(self) -> list[Hook]:
         found: list[Hook] = []
         for layer in range(self._subject.layers):
+            heads = [Component("head", layer, head) for head in range(self._subject.heads)]
             found += [self._projected(layer, name) for name in _PROJECTIONS]
-            found += [self._after_heads(layer), self._before_mlp(layer), self._after_mlp(layer)]
-        last = f"blocks.{self._subject.layers - 1}.hook_resid_post"
-        return [*found, (last, lambda stream, hook: self._read("logits", self._subject.layers - 1, last)[0].to(stream))]
+            found.append(self._wrote(heads))
+            # this is an alias of the MLP's input; a change reaches the MLP and nothing else, which is what we want here
+            found.append(self._reading("mlp", layer, f"blocks.{layer}.hook_resid_mid"))
+            found.append(self._wrote([Component("mlp", layer)]))
+        last = self._subject.layers - 1
+        return [*found, self._reading("logits", last, f"blocks.{last}.hook_resid_post")]
 
     def _read(self, input: str, layer: int, site: str) -> torch.Tensor:
         """What the receivers of this kind in a layer read, (R, B, T, D)."""
@@ -256,29 +250,19 @@ class _Circuit:
 
         return point, change
 
-    def _after_heads(self, layer: int) -> Hook:
-        point = f"blocks.{layer}.attn.hook_z"
+    def _reading(self, input: str, layer: int, site: str) -> Hook:
+        """A hook that gives the only receiver of its kind what it reads."""
+        return site, lambda stream, hook: self._read(input, layer, site)[0].to(stream.dtype)
 
-        def keep(z_BTHZ: torch.Tensor, hook: Any) -> torch.Tensor:
-            for head in range(self._subject.heads):
-                one = Component("head", layer, head)
-                live_BTD = writes.written(self._subject, one, {point: z_BTHZ})
-                self._changed[one] = live_BTD - writes.written(self._subject, one, self._off)
-            return z_BTHZ
+    def _wrote(self, components: Sequence[Component]) -> Hook:
+        """A hook that takes down what the components of one hook point write."""
+        point = components[0].hook_point
 
-        return point, keep
-
-    def _before_mlp(self, layer: int) -> Hook:
-        mid = f"blocks.{layer}.hook_resid_mid"
-        # this is an alias of the MLP's input; a change reaches the MLP and nothing else, which is what we want here
-        return mid, lambda stream, hook: self._read("mlp", layer, mid)[0].to(stream.dtype)
-
-    def _after_mlp(self, layer: int) -> Hook:
-        point = f"blocks.{layer}.hook_mlp_out"
-
-        def keep(added_BTD: torch.Tensor, hook: Any) -> torch.Tensor:
-            self._changed[Component("mlp", layer)] = added_BTD.float() - self._off[point].float()
-            return added_BTD
+        def keep(output: torch.Tensor, hook: Any) -> torch.Tensor:
+            for one in components:
+                live_BTD, off_BTD = (writes.written(self._subject, one, run) for run in ({point: output}, self._off))
+                self._changed[one] = live_BTD - off_BTD
+            return output
 
         return point, keep
 

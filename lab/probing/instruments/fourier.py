@@ -120,10 +120,10 @@ def residual_power(
     """The power of the vectors that the stream at the operands' tokens has for the numbers: axes (layer, site, order,
     period).
 
-    The vectors come from a least-squares fit with one vector for each position and one for each number. A plain mean
-    for each number would also contain positions, because no number begins with 0. Intervals are bootstrapped over
-    tokens, and n counts tokens. With few tokens for each number there is power at all periods by chance, in the
-    permuted order too. Raises TaskError if a number does not occur in the sums.
+    The vectors come from a least-squares fit that also has a vector for each position: no number begins with 0, so a
+    plain mean would contain positions. Intervals are bootstrapped over tokens, and n counts tokens. With few tokens for
+    each number there is power at all periods by chance, in the permuted order too. Raises TaskError if a number does
+    not occur in the sums.
     """
     layers = range(subject.layers) if layers is None else layers
     ids = number_tokens(subject)
@@ -154,10 +154,9 @@ def remove_periods(
 ) -> Removal:
     """Exact match and right digits without the wave of one period in the embeddings of the operands' tokens.
 
-    The wave is projected out over the numbers, so all other periods stay as they are. The control removes as many
-    random patterns, which are orthonormal, have mean 0 and are drawn anew for each batch. Tokens of fewer digits, such
-    as the first one of a number, are not changed. Raises TaskError for a period that the numbers cannot have, and the
-    same errors as `number_tokens`.
+    All other periods stay as they are. The random patterns of the control are orthonormal, have mean 0 and are drawn
+    anew for each batch. Tokens of fewer digits, such as the first one of a number, are not changed. Raises TaskError
+    for a period that the numbers cannot have, and the same errors as `number_tokens`.
     """
     ids = number_tokens(subject)
     vectors_MD = torch.from_numpy(_embeddings(subject, ids))

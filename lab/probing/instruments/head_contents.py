@@ -37,10 +37,10 @@ from lab.probing.pairs import Pairs
 from lab.probing.positions import Sums, batches
 
 READINGS = ("carry", "straight line", "digit sum", "a's digit", "b's digit")
-"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly; a_{k-1} + b_{k-1} with a mean for
-each value; one digit of column k - 1, with a mean for each value."""
+"""What the coordinate may depend on: the carry into k; a_{k-1} + b_{k-1} linearly, or with a mean for each value; one
+digit of column k - 1, with a mean for each value."""
 PARTS = ("all of it", "its carry direction", "the rest")
-"""Parts of a head's output. The rest is the part orthogonal to the direction."""
+"""Parts of a head's output; the rest is orthogonal to the direction."""
 _RESAMPLES = 300
 _SUMS = range(19)
 
@@ -62,12 +62,10 @@ def contents(
     """What heads hold at q_k, for columns k.
 
     Args:
-        subject: the model.
         heads: components of kind head.
         columns: above 0, because nothing is carried into the ones.
         train: sums on which the directions are learned. A sum does not count for a column that it lacks.
         test: other sums, on which everything is measured.
-        batch_size: sums per forward pass.
     """
     learned, tested = (outputs(subject, heads, columns, sums, batch_size) for sums in (train, test))
     directions: dict[tuple[Component, int], Subspace] = {}
@@ -108,10 +106,8 @@ def outputs(
 
 @torch.inference_mode()
 def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], batch_size: int = 64) -> Effects:
-    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part).
-
-    `heads`: the direction of each head (`Contents.directions`). Raises the same errors as `patching.patch`.
-    """
+    """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part). `heads`: the direction of
+    each head (`Contents.directions`). Raises the same errors as `patching.patch`."""
     contrast = Contrast(subject, pairs)
     contrast.check_competence(batch_size)
     names = sorted({head.hook_point for head in heads})

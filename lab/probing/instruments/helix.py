@@ -79,13 +79,10 @@ def helix(
     """How the digits of column k are written at the tokens of a_k.
 
     Args:
-        subject: the model.
         train: sums from which the means are taken. Every digit has to occur as a_k.
         test: other sums, into which digits are put.
         column: k.
-        layers: the stream is read and changed before each of these layers; all layers if not given.
-        batch_size: sums per forward pass.
-        seed: the seed of the digits that are put in, and of the permuted orders.
+        layers: the stream is read and changed before each of these layers.
 
     Raises TaskError if a digit does not occur in column k of a in `train`.
     """

@@ -51,15 +51,15 @@ class Neuron(NamedTuple):
 
 
 class Heuristics(NamedTuple):
-    """Which neurons follow rules, and what the model loses without them."""
+    """Which neurons follow rules, and what the model loses without them. A rule fits if it explains at least half of
+    the variance."""
 
     neurons: list[Neuron]
     """Those that move the digits' logits most, the strongest first."""
     matched: Measured
-    """The share of the neurons for which a rule explains at least half of the variance; axes (sums), as they are and
-    shuffled."""
+    """The share of the neurons that a rule fits; axes (sums), as they are and shuffled."""
     by_family: Measured
-    """The share of the neurons whose rule is of a family and explains at least half of the variance; axes (family)."""
+    """The share of the neurons that a rule of a family fits; axes (family)."""
     digits: Measured
     """Right digits of column k; axes (removed)."""
 
@@ -86,13 +86,10 @@ def heuristics(
     """The rules of the neurons that write the digit of a column.
 
     Args:
-        subject: the model.
         sums: those without the column do not count. Half of them choose rules, the other half test them.
         column: k.
         top: how many neurons, the strongest first. A neuron's strength is the standard deviation of its activation,
             times the norm of what it adds to the logits of the ten digits; what it adds to all ten does not count.
-        batch_size: sums per forward pass.
-        seed: the seed of the shuffled sums and of the neurons of the control.
     """
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     chosen, activation_BN = _strongest(subject, sums, there, column, top, batch_size)

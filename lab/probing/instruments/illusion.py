@@ -50,6 +50,8 @@ _POINTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 class Writes(NamedTuple):
     """What was written to the stream of q_k before a place, for carry-only pairs in both directions."""
 
+    components: list[Component]
+    """All that wrote, in the order of writing."""
     effect: Measured
     """Axes carry, component: the effect of exchanging the component's write at the place."""
     unread: tuple[Component, ...]
@@ -60,10 +62,6 @@ class Writes(NamedTuple):
     """What each component wrote for the source, minus what it wrote for the base."""
     gradient_XD: torch.Tensor
     """Gradients of the margin, at points between base and source."""
-
-    @property
-    def components(self) -> list[str]:
-        return self.effect.axes["component"]
 
 
 class Claim(NamedTuple):
@@ -143,14 +141,12 @@ def examine(
     """The evidence on a subspace at a place.
 
     Args:
-        subject: the model.
         name: the name of the subspace.
         basis_DR: orthonormal columns.
         place: where it exchanges the carry.
         test: cross-digit pairs from which it was not learned.
         wrote: what `read_writes` found at the place.
         compared: other bases by name.
-        batch_size: pairs per forward pass.
 
     Raises ModelError if the basis is not orthonormal.
     """
@@ -159,15 +155,14 @@ def examine(
     rates = _rates(subject, test, place, basis_DR, batch_size)
     low = wilson(round(rates["target"] * len(test.base)), len(test.base)).low
     drawn = interchanges.random_rates(subject, test, place, basis_DR.shape[1], batch_size=batch_size)
-    shares_U = _shares(basis_DR, wrote)
     claim = Claim(
         f"{name} at L{place.layer} {place.site}, column {place.column}",
         rates["target"],
         low,
         rates["other neighbour"],
         float(drawn.at(direction="both", outcome="target").value.max()),
-        _of(shares_U, wrote, wrote.unread),
-        _of(shares_U, wrote, wrote.computed),
+        _share(basis_DR, wrote, wrote.unread),
+        _share(basis_DR, wrote, wrote.computed),
         float((span(wrote.gradient_XD).T @ basis_DR.cpu()).square().sum() / basis_DR.shape[1]),
         _rates(subject, test, place, mended_DR, batch_size)["target"],
     )
@@ -199,6 +194,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     # add up writes from the weakest until their sum has an effect; that a longer sum has none would be an accident
     count = len(order) if does_nothing.all() else int(does_nothing.argmin())
     return Writes(
+        components,
         effect,
         tuple(components[u] for u in order[:count]),
         tuple(one for one in components if here.computes(one)),
@@ -231,9 +227,10 @@ class _Here:
         if component.kind != "head":
             return component.kind == "mlp"
         name = f"blocks.{component.layer}.attn.hook_pattern"
-        rows = (take(run[name].transpose(1, 2), self._at_B1)[:, 0, component.head] for run in
-                (self._runs.source, self._runs.base))  # fmt: skip
-        source_BT, base_BT = rows
+        source_BT, base_BT = (
+            take(run[name].transpose(1, 2), self._at_B1)[:, 0, component.head]
+            for run in (self._runs.source, self._runs.base)
+        )
         return component.layer > 0 or float((source_BT - base_BT).abs().sum(-1).mean()) > NOTHING
 
     def gradients(self, total_BD: torch.Tensor) -> torch.Tensor:
@@ -272,24 +269,19 @@ def cosine(one_DR: torch.Tensor, other_DR: torch.Tensor) -> float:
 
 def _mended(basis_DR: torch.Tensor, wrote: Writes) -> torch.Tensor:
     """The basis, projected on the span of the writes that are read later; empty if no write is."""
-    named = {str(one) for one in wrote.unread}
-    read = [u for u, name in enumerate(wrote.components) if name not in named]
+    read = [u for u, one in enumerate(wrote.components) if one not in wrote.unread]
     if not read:
         return basis_DR[:, :0]
     span_DX = span(wrote.difference_UBD[read].flatten(0, 1))
     return torch.linalg.qr(span_DX @ (span_DX.T @ basis_DR))[0][:, : span_DX.shape[1]]
 
 
-def _shares(basis_DR: torch.Tensor, wrote: Writes) -> np.ndarray:
-    """The share of the value V^T difference that each component wrote; the shares sum to one."""
+def _share(basis_DR: torch.Tensor, wrote: Writes, some: Sequence[Component]) -> float:
+    """The share of the value V^T difference that some of the components wrote."""
     value_UBR = wrote.difference_UBD.cpu() @ basis_DR.cpu()
     total_BR = value_UBR.sum(0)
-    return ((value_UBR * total_BR).sum((1, 2)) / total_BR.square().sum().clamp(min=1e-30)).numpy()
-
-
-def _of(shares_U: np.ndarray, wrote: Writes, some: tuple[Component, ...]) -> float:
-    named = {str(one) for one in some}
-    return float(sum(share for share, name in zip(shares_U, wrote.components, strict=True) if name in named))
+    share_U = ((value_UBR * total_BR).sum((1, 2)) / total_BR.square().sum().clamp(min=1e-30)).numpy()
+    return float(sum(share for share, one in zip(share_U, wrote.components, strict=True) if one in some))
 
 
 def _rates(subject: Subject, test: Pairs, place: Place, basis_DR: torch.Tensor, batch_size: int) -> dict[str, float]:

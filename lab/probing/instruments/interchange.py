@@ -94,10 +94,7 @@ def interchange_all(
     gradients over a batch.
 
     Args:
-        subject: the model.
         length: digits of both numbers.
-        layers: all layers if not given.
-        sites: sites of the stream in each layer.
         columns: if not given, all but the first and the last. Pairs of the last column are not a fair sample: their
             sums must not grow by a digit, so a_k + b_k is smaller if there is a carry, and a difference of means finds
             that instead of the carry.
@@ -105,8 +102,6 @@ def interchange_all(
         train_pairs: pairs from which subspaces are learned.
         test_pairs: other pairs, on which they are tested.
         das_steps: steps of gradient descent.
-        batch_size: pairs per forward pass.
-        seed: the seed of all draws.
 
     Raises TaskError for a column without a carry into it, and for an unknown subspace.
     """
@@ -132,21 +127,22 @@ def interchange_all(
             for m, name in enumerate(subspaces):
                 at = (slice(None), i // len(sites), i % len(sites), j, m)
                 if name == "random":
-                    hits[at] = _randomly(subject, asked, place, source_GND[i], batch_size, seed)
+                    hits[at] = _randomly(asked, place, source_GND[i], batch_size, seed)
                     continue
                 if name == "das":
                     basis_DR = das(subject, train, place, steps=das_steps, batch_size=batch_size, seed=seed)
                 else:
-                    basis_DR = _basis(name, known_GND[i], carry_N)
+                    basis_DR = basis(name, known_GND[i], carry_N)
                 if name in LEARNED:
                     found[place, name] = Subspace.of(basis_DR, known_GND[i], carry_N)
-                hits[at] = _outcomes(subject, asked, place, source_GND[i], basis_DR, batch_size, seed)
+                hits[at] = _outcomes(asked, place, source_GND[i], basis_DR, batch_size, seed)
     axes = {"layer": list(layers), "site": list(sites), "column": list(columns), "subspace": list(subspaces)}
     return Interchanged(Measured.share("interchange", axes | _OUTCOME_AXES, hits), found)
 
 
-def _basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
-    """The orthonormal columns (D, R) of a subspace, from the streams (N, D) of the training pairs at a place."""
+def basis(name: str, known_ND: torch.Tensor, carry_N: np.ndarray) -> torch.Tensor:
+    """The orthonormal columns (D, R) of a subspace other than those of `das` and `random_basis`, from the streams
+    (N, D) of the training pairs at a place."""
     match name:
         case "nothing":
             return torch.zeros(known_ND.shape[1], 0)
@@ -169,8 +165,8 @@ def interchange(
 ) -> Measured:
     """Interchange of a given subspace at one place: axes (change, direction, outcome)."""
     asked = _Asked.of(subject, pairs)
-    source_ND = _streams(subject, asked.source, place, batch_size)
-    hits = _outcomes(subject, asked, place, source_ND, basis_DR, batch_size)
+    source_ND = streams(subject, asked.source, place, batch_size)
+    hits = _outcomes(asked, place, source_ND, basis_DR, batch_size)
     return Measured.share("interchange", _OUTCOME_AXES, hits)
 
 
@@ -178,22 +174,20 @@ def random_rates(subject: Subject, pairs: Pairs, place: Place, rank: int = 1, *,
     """Interchange of each of `DRAWS` random subspaces with all pairs: axes (draw, direction, outcome). A learned
     subspace should have a better rate than the best of them."""
     asked = _Asked.of(subject, pairs)
-    source_ND = _streams(subject, asked.source, place, batch_size)
+    source_ND = streams(subject, asked.source, place, batch_size)
     drawn = (random_basis(subject.width, rank, draw) for draw in range(DRAWS))
-    hits = [_outcomes(subject, asked, place, source_ND, basis_DR, batch_size)[:, 0] for basis_DR in drawn]
+    hits = [_outcomes(asked, place, source_ND, basis_DR, batch_size)[:, 0] for basis_DR in drawn]
     axes = {"draw": list(range(DRAWS)), "direction": list(DIRECTIONS), "outcome": list(OUTCOMES)}
     return Measured.share("interchange of random subspaces", axes, np.stack(hits, 1))
 
 
-def _randomly(
-    subject: Subject, asked: "_Asked", place: Place, source_ND: torch.Tensor, batch_size: int, seed: int
-) -> np.ndarray:
+def _randomly(asked: "_Asked", place: Place, source_ND: torch.Tensor, batch_size: int, seed: int) -> np.ndarray:
     """Like `_outcomes`, for random subspaces, each with every twentieth pair."""
     hits = np.full((len(asked.base), len(CHANGES), len(DIRECTIONS), len(OUTCOMES)), np.nan)
     for draw in range(min(DRAWS, len(hits))):
         some = slice(draw, None, DRAWS)
-        basis_DR = random_basis(subject.width, 1, seed + draw)
-        hits[some] = _outcomes(subject, asked.part(some), place, source_ND[some], basis_DR, batch_size, seed + draw)
+        basis_DR = random_basis(source_ND.shape[1], 1, seed + draw)
+        hits[some] = _outcomes(asked.part(some), place, source_ND[some], basis_DR, batch_size, seed + draw)
     return hits
 
 
@@ -201,8 +195,10 @@ _OUTCOME_AXES = {"change": list(CHANGES), "direction": list(DIRECTIONS), "outcom
 
 
 class _Asked(NamedTuple):
-    """Pairs as tokens, the token of each outcome (N, O), and whether a pair counts for a direction, (N, 3)."""
+    """Pairs as a subject is asked for them, the token of each outcome (N, O), and whether a pair counts for a
+    direction, (N, 3)."""
 
+    subject: Subject
     base: Sums
     source: Sums
     token_NO: np.ndarray
@@ -211,17 +207,18 @@ class _Asked(NamedTuple):
     @classmethod
     def of(cls, subject: Subject, pairs: Pairs) -> "_Asked":
         base, source = subject.sums(pairs.base), subject.sums(pairs.source)
-        carry_N, theirs_N, own_N = (array[:, pairs.column] for array in (source.columns.carry, source.columns.sum,
-                                                                         base.columns.sum))  # fmt: skip
+        digits = (source.columns.carry, source.columns.sum, base.columns.sum)
+        carry_N, theirs_N, own_N = (array[:, pairs.column] for array in digits)
         token_of_digit = np.array(subject.writer.digit_ids())
         opposite_N = (2 * own_N - pairs.target) % 10
         token_NO = token_of_digit[np.stack([pairs.target, theirs_N, own_N, opposite_N], axis=1)]
         # if both sums have the same digit, it does not show whether the source's answer was taken over
         token_NO[:, 1] = np.where(theirs_N == own_N, _NO_TOKEN, token_NO[:, 1])
-        return cls(base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
+        return cls(subject, base, source, token_NO, np.stack([np.ones_like(carry_N), carry_N, 1 - carry_N], axis=1))
 
     def part(self, rows: slice) -> "_Asked":
-        return _Asked(self.base.part(rows), self.source.part(rows), self.token_NO[rows], self.counts_N3[rows])
+        base, source = self.base.part(rows), self.source.part(rows)
+        return _Asked(self.subject, base, source, self.token_NO[rows], self.counts_N3[rows])
 
 
 _NO_TOKEN = -1
@@ -229,21 +226,15 @@ _NO_TOKEN = -1
 
 @torch.inference_mode()
 def _outcomes(
-    subject: Subject,
-    asked: _Asked,
-    place: Place,
-    source_ND: torch.Tensor,
-    basis_DR: torch.Tensor,
-    batch_size: int,
-    seed: int = 0,
+    asked: _Asked, place: Place, source_ND: torch.Tensor, basis_DR: torch.Tensor, batch_size: int, seed: int = 0
 ) -> np.ndarray:
     """Whether each pair had each outcome, (N, change, direction, outcome); nan if it does not count."""
     generator = torch.Generator().manual_seed(seed)
     found_CN: list[list[int]] = [[], []]
     for rows in batches(len(asked.base), batch_size):
-        exchange = _exchange(source_ND[rows], basis_DR.to(subject.device))
+        exchange = _exchange(source_ND[rows], basis_DR.to(asked.subject.device))
         for found_N, change in zip(found_CN, (exchange, _placebo(exchange, generator)), strict=True):
-            found_N += _logits_with(subject, asked.base.part(rows), place, change).argmax(-1).tolist()
+            found_N += _logits_with(asked.subject, asked.base.part(rows), place, change).argmax(-1).tolist()
     hits_NCO = np.array(found_CN).T[:, :, None] == asked.token_NO[:, None]
     counts_N13O = (asked.counts_N3[:, None, :, None] == 1) & (asked.token_NO != _NO_TOKEN)[:, None, None]
     return np.where(counts_N13O, hits_NCO[:, :, None], np.nan)
@@ -260,7 +251,7 @@ def das(
     time. Each step uses one batch of pairs. The model's weights do not change.
     """
     base, source = subject.sums(pairs.base), subject.sums(pairs.source)
-    here_ND, there_ND = (_streams(subject, side, place, batch_size) for side in (base, source))
+    here_ND, there_ND = (streams(subject, side, place, batch_size) for side in (base, source))
     carry_N = np.concatenate([side.columns.carry[:, place.column] for side in (base, source)])
     start_DR = random_basis(subject.width, rank, seed)
     start_DR[:, :1] = difference_of_means(torch.cat([here_ND, there_ND]), carry_N)
@@ -308,7 +299,8 @@ def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> 
     return take(subject.logits(base, residual(place.layer, place.site, changed)), at_N1)[:, 0]
 
 
-def _streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:
+def streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:
+    """The stream (N, D) of each sum at a place."""
     return probes.read_queries(subject, sums, [(place.layer, place.site)], [place.column], batch_size)[0, :, 0]
 
 

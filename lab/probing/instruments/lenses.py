@@ -92,10 +92,7 @@ def direct_attribution(subject: Subject, sums: Sums, *, batch_size: int = 64) ->
     depend on the question. They sum to the difference of the logits. Raises ModelError if they do not, as with adapters
     that are not merged, or if the model writes several digits a token.
     """
-    names = ["embedding"]
-    for layer in range(subject.layers):
-        names += [*(f"L{layer}H{head}" for head in range(subject.heads)), f"L{layer} MLP"]
-    names.append("bias")
+    names = ["embedding", *(str(one).replace("mlp", "MLP") for one in subject.components), "bias"]
     token_BKX, there_BKX = _digits(subject, sums)
     found = np.concatenate(
         [_attributed(subject, sums.part(rows), token_BKX[rows]) for rows in batches(len(sums), batch_size)]

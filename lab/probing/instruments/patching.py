@@ -81,12 +81,9 @@ def patch(
     """The effects of patches; nan if a pair has no such place.
 
     Args:
-        subject: a model that can add.
-        pairs: the pairs that it is run on, in both directions.
         patches: one for each combination of the axes' labels; the last axis varies fastest.
         name: what is measured.
         axes: what the patches differ in; the axis "carry" is put before these.
-        batch_size: rows per forward pass.
 
     Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
     """
@@ -108,8 +105,8 @@ def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATC
     for rows in batches(len(contrast), batch_size):
         runs = Runs(contrast, rows, [], names)
         at_once = max(1, batch_size // len(runs))
-        for first in range(0, len(distinct), at_once):
-            group = distinct[first : first + at_once]
+        for few in batches(len(distinct), at_once):
+            group = distinct[few]
             lowest = min(component.layer for patch in group for component in patch.components)
             at_CBT = torch.stack([masks[patch.place][rows] for patch in group])
             hooks = replacing([patch.components for patch in group], runs.source, at_CBT)

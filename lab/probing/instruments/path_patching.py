@@ -21,7 +21,7 @@ of a head.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ Input: TypeAlias = Literal["q", "k", "v", "mlp", "logits"]
 
 
 class Receiver(NamedTuple):
-    """What a path leads to: the query, key or value input of a head, an MLP, or the logits."""
+    """What a path leads to."""
 
     input: Input
     layer: int
@@ -92,8 +92,6 @@ def patch_paths(
     """The effects of the paths from each sender to each receiver.
 
     Args:
-        subject: a model that can add.
-        pairs: the pairs that it is run on, in both directions.
         senders: heads, MLPs, or the embedding.
         into: receivers.
         outside: heads from which controls are drawn; all heads that are not senders if not given.
@@ -134,8 +132,8 @@ def margins(
             for layer in sorted({receiver.layer for receiver in after}):
                 here = [receiver for receiver in after if receiver.layer == layer]
                 received = _received(runs, here, layer, delta_BTD)
-                for first in range(0, len(here), at_once):
-                    group = here[first : first + at_once]
+                for few in batches(len(here), at_once):
+                    group = here[few]
                     hooks = _receiving(group, layer, received, delta_BTD)
                     found_CB = runs.again(range(layer, subject.layers), hooks, len(group)).cpu().numpy()
                     for receiver, found_B in zip(group, found_CB, strict=True):
@@ -155,15 +153,16 @@ def _delta(runs: Runs, sender: Component) -> torch.Tensor:
 def _received(runs: Runs, group: Sequence[Receiver], layer: int, delta_BTD: torch.Tensor) -> dict[Input, torch.Tensor]:
     """What the receivers of a layer compute from a stream with delta: the queries, keys and values of all heads
     (B, T, H, Z), and what the MLP adds (B, T, D)."""
+    wanted = {receiver.input for receiver in group}
     found: dict[Input, torch.Tensor] = {}
     sites: tuple[tuple[Site, tuple[Input, ...]], ...] = (("pre", ("q", "k", "v")), ("mid", ("mlp",)))
     for site, inputs in sites:
-        wanted: list[Input] = [name for name in inputs if any(receiver.input == name for receiver in group)]
-        if wanted:
+        points: dict[Input, str] = {name: _hook_point(name, layer) for name in inputs if name in wanted}
+        if points:
             hooks = interventions.residual(layer, site, lambda stream_BTD: stream_BTD + delta_BTD)
-            kept = runs.within(layer, [_hook_point(name, layer) for name in wanted], hooks)
-            for name in wanted:
-                found[name] = kept[_hook_point(name, layer)]
+            kept = runs.within(layer, list(points.values()), hooks)
+            for name, point in points.items():
+                found[name] = kept[point]
     return found
 
 
@@ -186,8 +185,7 @@ def _receiving(
 
         return _hook_point(name, layer), put
 
-    names: tuple[Input, ...] = ("q", "k", "v", "mlp", "logits")
-    return [hook(name) for name in names if any(receiver.input == name for receiver in group)]
+    return [hook(name) for name in get_args(Input) if any(receiver.input == name for receiver in group)]
 
 
 def _hook_point(name: Input, layer: int) -> str:

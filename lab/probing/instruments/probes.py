@@ -69,15 +69,6 @@ def probe(
     """Probes at every layer, site and query position, trained on three quarters of the sums and tested on the rest.
 
     There should be many more sums than the stream has dimensions; fewer can be separated whatever their labels are.
-
-    Args:
-        subject: the model.
-        sums: the sums that it reads.
-        layers: all of them if not given.
-        sites: sites of the stream in each layer.
-        columns: all of them if not given.
-        batch_size: sums per forward pass.
-
     Raises TaskError if fewer than eight sums have one of the columns.
     """
     layers = range(subject.layers) if layers is None else layers

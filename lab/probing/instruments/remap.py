@@ -14,6 +14,7 @@ Shapes: B sums, T tokens.
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import TypeGuard
 
 import numpy as np
@@ -30,14 +31,8 @@ from lab.probing.positions import Sums
 
 @torch.inference_mode()
 def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batch_size: int = 32) -> Accuracy:
-    """Asks sums of each length with all kinds of ids; axes (ids, length).
-
-    Args:
-        subject: the model.
-        lengths: the sums.
-        trained: how many ids, from 0 on, occurred in training.
-        shift: what is added to shifted ids.
-        batch_size: sums per forward pass.
+    """Asks sums of each length with all kinds of ids; axes (ids, length). `trained`: how many ids, from 0 on, occurred
+    in training; `shift`: what is added to shifted ids.
 
     Raises ModelError for a model that takes or uses no position ids, and for ids that have no embedding.
     """
@@ -50,10 +45,10 @@ def remap(subject: Subject, lengths: Lengths, trained: int, shift: int = 8, batc
         "random order": lambda sums: spread(own := ids(subject, sums), _room(model, own), generator),
     }
 
-    def asked(way: Callable[[Sums], torch.Tensor]) -> Callable[[Sums], torch.Tensor]:
-        return lambda sums: logits(subject, sums, way(sums))
+    def asked(way: Callable[[Sums], torch.Tensor], sums: Sums) -> torch.Tensor:
+        return logits(subject, sums, way(sums))
 
-    by_name = {name: asked(way) for name, way in ways.items()}
+    by_name = {name: partial(asked, way) for name, way in ways.items()}
     return shares_right("{} with other position ids", "ids", by_name, lengths, batch_size)
 
 

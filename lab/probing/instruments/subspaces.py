@@ -21,9 +21,8 @@ class Subspace(NamedTuple):
     basis_DR: torch.Tensor
     """Orthonormal columns V."""
     mean_0_R: torch.Tensor
-    """The mean coordinates V^T x of streams without a carry."""
+    """The mean coordinates V^T x of streams without a carry; `mean_1_R`: of those with one."""
     mean_1_R: torch.Tensor
-    """The same for streams with a carry."""
 
     @classmethod
     def of(cls, basis_DR: torch.Tensor, stream_ND: torch.Tensor, carry_N: np.ndarray) -> "Subspace":

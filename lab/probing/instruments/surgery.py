@@ -18,6 +18,7 @@ Shapes: B sums, T tokens, H heads, Q columns and the end, D width of the model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -67,10 +68,10 @@ def surgery(
     alignment.
     """
 
-    def changed(operation: Operation) -> Callable[[Sums], torch.Tensor]:
-        return lambda sums: subject.logits(sums, operation(sums))
+    def logits(operation: Operation, sums: Sums) -> torch.Tensor:
+        return subject.logits(sums, operation(sums))
 
-    ways = {name: changed(operation) for name, operation in operations(subject, aligned, carry).items()}
+    ways = {name: partial(logits, operation) for name, operation in operations(subject, aligned, carry).items()}
     return shares_right("{} after surgery", "operation", ways, lengths, batch_size)
 
 
@@ -84,15 +85,8 @@ def vanilla(subject: Subject, lengths: Lengths, batch_size: int = 32) -> list[Me
 def shares_right(
     name: str, axis: str, ways: Mapping[str, Callable[[Sums], torch.Tensor]], lengths: Lengths, batch_size: int
 ) -> Accuracy:
-    """The share of sums that are right, and the share of right digits; axes (`axis`, length).
-
-    Args:
-        name: what is measured, with {} for "exact match" or "digits right".
-        axis: what the ways differ in.
-        ways: functions of sums that return the logits (B, T, V), by name.
-        lengths: the sums.
-        batch_size: sums per forward pass.
-    """
+    """The share of sums that are right, and the share of right digits; axes (`axis`, length). `name` has {} for "exact
+    match" or "digits right"; `ways` are functions of sums that return the logits (B, T, V), by name."""
     exact, digits = {}, {}
     for length, sums in lengths.items():
         read = [sums.read_all(logits, batch_size) for logits in ways.values()]

@@ -14,11 +14,9 @@ from functools import partial
 
 import numpy as np
 import torch
-from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
 from lab.probing.benchmark.known import DIGITS, FIELD, FieldSums, Known, KnownAdder
-from lab.probing.benchmark.wiring import basis, embedding, native, put_weights, unembedding
-from lab.probing.bridge import Subject
+from lab.probing.benchmark.wiring import Layer, basis, embedding, native, unembedding
 from lab.probing.components import Component
 
 _HEADS = ("a", "b", "a at b", "decoy")
@@ -34,11 +32,10 @@ def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> Kn
     basis_DD = basis(width, seed)
     at: dict[str, torch.Tensor] = dict(zip(_NAMES, basis_DD, strict=False))
     place_TD = basis_DD[len(_NAMES) :]
-    model, config = native(width, head_width, 2, heads, 5, tokens)
     order = np.random.default_rng(seed).permutation(heads) if seed else np.arange(heads)
     head = {one: int(place) for one, place in zip(_HEADS, order, strict=True)}
 
-    keys_ZD = torch.cat([place_TD, at["nine"][None]])
+    key_HZD = torch.cat([place_TD, at["nine"][None]]).expand(heads, -1, -1)
     values_ZD, ten_ZD = torch.zeros(2, head_width, width)
     values_ZD[0], values_ZD[1], ten_ZD[0] = at["value"], at["plus"], at["ten"]
     out_DHZ, carry_DHZ = torch.zeros(2, width, heads, head_width)
@@ -47,20 +44,15 @@ def adder(name: str, ones_first: bool, seed: int = 0, sharp: bool = False) -> Kn
     out_DHZ[:, head["a"], 1] = at["end"]
     carry_DHZ[:, head["a"], 0] = at["carry"]
     step = 60 * math.sqrt(head_width)  # a token that is one step worse gets e^-60 of the weight
-    weights = {"tok_embed.weight": embedding(at), "pos.weight": place_TD}
-    weights["head.weight"] = unembedding(at["one"], at["digit"], at["end"])
-    attention = ((_fixed(writer, head, step), values_ZD, out_DHZ), (_highest(ones_first, head, tokens, step), ten_ZD,
-                                                                   carry_DHZ))  # fmt: skip
-    for layer, (query_HTZ, value_ZD, written_DHZ) in enumerate(attention):
-        weights |= {
-            f"layers.{layer}.attn.q.weight": torch.einsum("htz,td->hzd", query_HTZ, place_TD).flatten(0, 1),
-            f"layers.{layer}.attn.k.weight": keys_ZD.repeat(heads, 1),
-            f"layers.{layer}.attn.v.weight": value_ZD.repeat(heads, 1),
-            f"layers.{layer}.attn.o.weight": written_DHZ.flatten(1),
-        }
-    put_weights(model, weights | _mlps(at, sharp))
-    opened = build_bridge_from_module(model, architecture="TransformerLensNative", tl_config=config, tokenizer=None)
-    return KnownAdder(Subject(name, opened, writer), _known(at, head))
+    queries = (_fixed(writer, head, step), _highest(ones_first, head, tokens, step))
+    fixed_HZD, highest_HZD = (torch.einsum("htz,td->hzd", query_HTZ, place_TD) for query_HTZ in queries)
+    find, add = _mlps(at, sharp)
+    layers = [
+        Layer(fixed_HZD, key_HZD, values_ZD, out_DHZ, *find),
+        Layer(highest_HZD, key_HZD, ten_ZD, carry_DHZ, *add),
+    ]
+    subject = native(name, writer, embedding(at), place_TD, unembedding(at["one"], at["digit"], at["end"]), layers)
+    return KnownAdder(subject, _known(at, head))
 
 
 def _fixed(writer: FieldSums, head: dict[str, int], step: float) -> torch.Tensor:
@@ -87,28 +79,21 @@ def _highest(ones_first: bool, head: dict[str, int], tokens: int, step: float) -
     return query_HTZ
 
 
-def _mlps(at: dict[str, torch.Tensor], sharp: bool) -> dict[str, torch.Tensor]:
-    u, y, one, nothing = (
-        at["a at b"] + at["value"],
-        at["a"] + at["b"] + at["carry"],
-        at["one"],
-        torch.zeros_like(at["one"]),
-    )
+def _mlps(at: dict[str, torch.Tensor], sharp: bool) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """What the neurons of both layers read (N, D) and write (D, N)."""
+    u, y, one = at["a at b"] + at["value"], at["a"] + at["b"] + at["carry"], at["one"]
+    nothing = torch.zeros_like(one)
     if sharp:  # nine from 8.5 to 9.5, ten from 9.5 on, with slopes of 4 at the ends
         found = [4 * (u - bound * one) for bound in (8.25, 8.5, 9.5, 9.75)]
         tell = [at["nine"], -at["nine"], at["ten"] - at["nine"], at["nine"] - at["ten"]]
-        carry, digit = [4 * (y - bound * one) for bound in (9.25, 9.5)], [-10 * at["digit"], 10 * at["digit"]]
+        carry = [4 * (y - bound * one) for bound in (9.25, 9.5)]
     else:
         found = [u - 8 * one, u - 9 * one, u - 10 * one, nothing]
         tell = [at["nine"], at["ten"] - 2 * at["nine"], at["nine"] - at["ten"], nothing]
-        carry, digit = [y - 9 * one, y - 10 * one], [-10 * at["digit"], 10 * at["digit"]]
-    unused = [nothing, nothing]
+        carry = [y - 9 * one, y - 10 * one]
+    digit, unused = [-10 * at["digit"], 10 * at["digit"]], [nothing, nothing]
     layers = ([*found, nothing], [*tell, nothing]), ([y, *carry, *unused], [at["digit"], *digit, *unused])
-    return {
-        f"layers.{layer}.mlp.{name}.weight": torch.stack(rows, dim=dim)
-        for layer, (reads, writes) in enumerate(layers)
-        for name, rows, dim in (("fc_in", reads, 0), ("fc_out", writes, 1))
-    }
+    return [(torch.stack(reads), torch.stack(writes, dim=1)) for reads, writes in layers]
 
 
 def _known(at: dict[str, torch.Tensor], head: dict[str, int]) -> Known:

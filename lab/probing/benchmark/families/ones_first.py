@@ -18,11 +18,12 @@ is 1 minus the borrow. So every instrument works unchanged (`FieldSums`).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 from lab.probing.benchmark.known import FieldSums, Known, KnownAdder
 from lab.probing.benchmark.wiring import Wiring
 from lab.probing.components import Component
-from lab.probing.interventions import Site
+from lab.probing.interventions import SITES, Site
 
 NAMES = ("a", "b", "c")
 """Names of the operands; three of them stand as a + b' + b''."""
@@ -140,9 +141,7 @@ def _looks(head: str) -> tuple[int, int]:
 
 
 def _between(found: int, used: int) -> list[tuple[int, Site]]:
-    sites: tuple[Site, ...] = ("pre", "mid", "post")
-    inner: list[tuple[int, Site]] = [(layer, site) for layer in range(found + 1, used) for site in sites]
-    return [(found, "post"), *inner, (used, "pre"), (used, "mid")]
+    return [(found, "post"), *product(range(found + 1, used), SITES), (used, "pre"), (used, "mid")]
 
 
 def _find_carry(made: Wiring, design: Design, layer: int, name: str) -> None:
