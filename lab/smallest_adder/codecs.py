@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.smallest_adder.contract import DIGITS
-from lab.smallest_adder.problems import Pair
+from lab.smallest_adder.contract import DIGITS, Pair
 
 PLACES = DIGITS + 2
 """The number of decimal places of an answer that are looked at; a right answer has at most eleven."""

@@ -9,7 +9,7 @@ from lab.models.exporting import DTYPES, opened_as, published
 from lab.numbers.statistics import wilson
 from lab.smallest_adder.asking import WEIGHTS, open_adder, read_weights
 from lab.smallest_adder.config import AdderConfig
-from lab.smallest_adder.problems import PUBLIC_SEED, problems
+from lab.smallest_adder.contract import PUBLIC_SEED, problems
 
 CARD = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
 _KINDS = {"gpt": "a plain GPT", "tiny": "one layer of Llama", "reduced": "a minimal transformer"}

@@ -12,9 +12,9 @@ from lab.numbers.statistics import Estimate, wilson
 from lab.smallest_adder.asking import WEIGHTS
 from lab.smallest_adder.codecs import digits_of
 from lab.smallest_adder.config import AdderConfig
+from lab.smallest_adder.contract import PUBLIC_SEED, problems
 from lab.smallest_adder.groups import Batch, BatchedModel, Group, train_group
 from lab.smallest_adder.models import build
-from lab.smallest_adder.problems import PUBLIC_SEED, problems
 from lab.smallest_adder.rows import PLACES, rows
 from lab.smallest_adder.submission import submission
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from lab.smallest_adder.codecs import Reading, Writing
+from lab.smallest_adder.contract import Pair, practice
 from lab.smallest_adder.graph.flow import Flow
 from lab.smallest_adder.graph.graph import Graph
 from lab.smallest_adder.graph.program import Program, confirmed, written_after
-from lab.smallest_adder.problems import Pair, practice
-from lab.smallest_adder.trace.child import Child, Clock, Limits, Misbehaved, integers, plain
-from lab.smallest_adder.verdict import Counts
+from lab.smallest_adder.trace.child import Child, Clock, Limits, Misbehaved, integers
+from lab.smallest_adder.verdict import Counts, plain
 
 PRACTICE = 1_000
 

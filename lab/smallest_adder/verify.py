@@ -4,11 +4,11 @@ import secrets
 from collections.abc import Callable
 
 from lab.errors import LabError
+from lab.smallest_adder.contract import problems
 from lab.smallest_adder.layers.table import LAYERS
-from lab.smallest_adder.problems import problems
-from lab.smallest_adder.trace.child import Limits, Misbehaved, plain
+from lab.smallest_adder.trace.child import Limits, Misbehaved
 from lab.smallest_adder.trial import Objection, Trial, Unusable
-from lab.smallest_adder.verdict import Verdict, Verification
+from lab.smallest_adder.verdict import Verdict, Verification, plain
 
 
 def verify(
