@@ -31,6 +31,7 @@ it.
 
 import ast
 import random
+import symtable
 from pathlib import Path
 
 from lab.errors import TaskError
@@ -48,6 +49,7 @@ PARAMETERS_FOR_ONE_MORE = 4
 BENDS = 8
 STEPS = 64
 RIGHT_IN_OTHER_PRECISION = 0.9
+QUALIFYING = 0.99
 
 CATEGORIES = ("trained", "hand-coded")
 
@@ -91,9 +93,10 @@ def read_submission(path: Path) -> str:
         raise TaskError(f"{path}: {path.stat().st_size:,} bytes; a submission has at most {LARGEST_SOURCE:,}")
     try:
         source = path.read_text(encoding="utf-8")
-        names = exported(ast.parse(source))
+        symbols = symtable.symtable(source, "<unknown>", "exec").get_symbols()
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
         raise TaskError(f"{path}: not a Python file: {' '.join(str(error).split())}") from error
+    names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
     missing = [name for name in EXPORTS if name not in names]
     if missing and {"build_model", "add"} <= names:
         raise TaskError(
@@ -127,20 +130,3 @@ def _said(source: str, name: str) -> list[str]:
     """What the lines "NAME: ..." of the docstring say."""
     lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
     return [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith(f"{name}:")]
-
-
-def exported(tree: ast.Module) -> set[str]:
-    """The names that a file binds at its top level, in blocks such as `if` and `try` as well."""
-    names: set[str] = set()
-    waiting: list[ast.AST] = list(tree.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add(node.asname or node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif not isinstance(node, ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
-    return names

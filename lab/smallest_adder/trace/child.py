@@ -20,11 +20,8 @@ from lab.smallest_adder.verdict import plain
 
 LONGEST_NUMBERS = 256 << 20
 """Bytes of all parameters and buffers together."""
-
 LONGEST_TEXT = 16 << 20
 """Bytes of JSON, which may take thirty times as much memory once it is read."""
-
-
 STARTING = 600
 """Seconds that a process may take until it is ready for a submission."""
 
