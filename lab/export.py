@@ -91,7 +91,7 @@ def _model(run: Path, folder: Path, options: ExportOptions) -> None:
     config: Any = load(_SCHEMAS[command], file, [])
     with put_in_place(folder) as made:
         if adder:
-            from lab.smallest_adder.exporting import export as export_adder
+            from lab.smallest_adder.training import export as export_adder
 
             export_adder(run, config, made, folder, dtype)
         else:

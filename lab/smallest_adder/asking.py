@@ -103,14 +103,11 @@ class AdderEngine:
         began = time.perf_counter()
         sums = self.add([_operands(requests[index].prompt) for index in left])
         seconds = (time.perf_counter() - began) / max(1, len(left))
-        yield {
-            index: _completion(requests[index].prompt, str(found), seconds)
-            for index, found in zip(left, sums, strict=True)
-        }
-
-
-def _completion(prompt: Prompt, found: str, seconds: float) -> Completion:
-    return Completion(" ".join(reversed(found)), len(str(prompt).split()), len(found) + 1, seconds, "stop")
+        completions = {}
+        for index, found in zip(left, map(str, sums), strict=True):
+            read = len(str(requests[index].prompt).split())
+            completions[index] = Completion(" ".join(reversed(found)), read, len(found) + 1, seconds, "stop")
+        yield completions
 
 
 def _operands(prompt: Prompt) -> tuple[int, int]:

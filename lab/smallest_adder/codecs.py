@@ -6,16 +6,15 @@ not used after that: they never see a problem that counts.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from lab.smallest_adder.contract import DIGITS
-from lab.smallest_adder.problems import Pair
+from lab.smallest_adder.contract import DIGITS, Pair
 
 PLACES = DIGITS + 2
 """The number of decimal places of an answer that are looked at; a right answer has at most eleven."""
-
 BASES = 24
 """Number of rows whose tokens are exchanged one by one."""
 
@@ -38,15 +37,11 @@ def digit_name(place: int) -> str:
 def neighbours(pairs: Sequence[Pair]) -> list[tuple[int, int, Pair]]:
     """(which pair, which digit, the pair with that digit changed), for each digit and its nine other values."""
     changed = []
-    for which, pair in enumerate(pairs):
-        for place in range(2 * DIGITS):
-            power = 10 ** (place % DIGITS)
-            now = pair[place // DIGITS] // power % 10
-            for digit in range(10):
-                if digit != now:
-                    new = list(pair)
-                    new[place // DIGITS] += (digit - now) * power
-                    changed.append((which, place, (new[0], new[1])))
+    for (which, (a, b)), place, digit in product(enumerate(pairs), range(2 * DIGITS), range(10)):
+        power = 10 ** (place % DIGITS)
+        more = (digit - (a, b)[place // DIGITS] // power % 10) * power
+        if more:
+            changed.append((which, place, (a + more, b) if place < DIGITS else (a, b + more)))
     return changed
 
 
@@ -90,12 +85,13 @@ class Writing(NamedTuple):
         return np.array(columns, dtype=np.int64).T
 
 
-def reach(prompts: np.ndarray, changed: Sequence[tuple[int, int, Pair]], after: np.ndarray) -> list[set[int]]:
-    """For each token of the prompt, the digits that were seen to change it."""
-    found: list[set[int]] = [set() for _ in range(prompts.shape[1])]
+def reach(before: np.ndarray, changed: Sequence[tuple[int, int, object]], after: np.ndarray) -> list[set[int]]:
+    """For each column of what comes out, the places of what goes in that were seen to change it: the digits that change
+    a token of the prompt, the tokens that change a decimal place of the answer."""
+    found: list[set[int]] = [set() for _ in range(before.shape[1])]
     for (which, place, _), row in zip(changed, after, strict=True):
-        for position in np.flatnonzero(prompts[which] != row):
-            found[position].add(place)
+        for column in np.flatnonzero(before[which] != row):
+            found[column].add(place)
     return found
 
 
@@ -125,24 +121,16 @@ class Reading(NamedTuple):
         rows = up_to_stop(outputs, stops)
         bases = rows[drawn.permutation(len(rows))[:BASES]]
         swaps = [(which, *swap) for which, base in enumerate(bases) for swap in _swaps(base, rows, stops)]
-        answers, before = decode(rows.tolist()), decode(bases.tolist())
-        after = decode([row for *_, row in swaps])
-        found: list[set[int]] = [set() for _ in range(PLACES)]
-        for (which, position, _), answer in zip(swaps, after, strict=True):
-            if type(answer) is int and type(before[which]) is int:
-                for place in np.flatnonzero(places_of([answer]) != places_of([before[which]])):
-                    found[place].add(position)
+        swapped = [row for *_, row in swaps]
+        answers, before, after = decode(rows.tolist()), decode(bases.tolist()), decode(swapped)
+        told = [k for k, swap in enumerate(swaps) if type(after[k]) is int and type(before[swap[0]]) is int]
+        found = reach(places_of(before), [swaps[k] for k in told], places_of([after[k] for k in told]))
         positions, tables = [], []
-        seen = [
-            *zip(rows.tolist(), answers, strict=True),
-            *((swap[2], answer) for swap, answer in zip(swaps, after, strict=True)),
-        ]
+        seen = list(zip([*rows.tolist(), *swapped], [*answers, *after], strict=True))
         for place, several in enumerate(found):
             if len(several) > 1:
-                needed = ", ".join(map(str, sorted(several)))
-                raise NotCopied(
-                    f"decimal place {place} of the answer depends on the generated tokens {needed}, not on one alone"
-                )
+                needed = f"the generated tokens {', '.join(map(str, sorted(several)))}, not on one alone"
+                raise NotCopied(f"decimal place {place} of the answer depends on {needed}")
             # a place that no swap has changed is the same in all rows, or zero after a stop token
             position, table = _table(place, [*several] or [None, *range(rows.shape[1])], seen)
             positions.append(position)
@@ -191,8 +179,9 @@ def _one_to_one(positions: Sequence[int | None], tables: Sequence[dict[int, int]
 
 
 def places_of(answers: Sequence[int | str]) -> np.ndarray:
-    """(answers, PLACES): decimal places from the ones up; the last one holds everything above it."""
-    values = np.array([min(max(int(answer), -1), 10**15) for answer in answers], dtype=np.int64)
+    """(answers, PLACES): decimal places from the ones up; the last one holds everything above it. A text is as -1."""
+    numbers = [min(max(answer, -1), 10**15) if isinstance(answer, int) else -1 for answer in answers]
+    values = np.array(numbers, dtype=np.int64)
     low = values[:, None] // 10 ** np.arange(PLACES - 1) % 10
     return np.concatenate([low, (values // 10 ** (PLACES - 1))[:, None]], axis=1)
 

@@ -60,13 +60,9 @@ class TinyAdderConfig(Section):
     """The standard deviation of the initial weights of queries and keys."""
 
     @model_validator(mode="after")
-    def _from_low_to_high(self) -> Self:
+    def _possible(self) -> Self:
         if isinstance(self.period, tuple) and self.period[0] >= self.period[1]:
             raise ValueError("period should be one number, or two of which the second is larger")
-        return self
-
-    @model_validator(mode="after")
-    def _room_above_the_plane(self) -> Self:
         if self.height and self.width < 3:
             raise ValueError("height needs a width of 3 or more: an arc has two dimensions")
         return self

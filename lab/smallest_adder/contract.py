@@ -1,4 +1,4 @@
-"""What a submission is: one Python file with five exports, and the bounds that the challenge sets.
+"""What the challenge asks. A submission is one Python file with five exports:
 
     build_model()     a torch.nn.Module with its weights, or (module, metadata)
     encode(a, b)      the prompt, a list of at most 35 token ids
@@ -25,10 +25,13 @@ among them, as one more key); linear attention counts if it is written with its 
 values), not as a running sum. Operations that choose among learned values (the largest few, the place of a maximum) are
 not smooth and not allowed, so mixtures that keep only the best experts are not submissions.
 
-This file only reads the source; no code of a submission is run here.
+The problems are ten edge cases and pairs drawn uniformly. This file only reads a submission's source, and runs none of
+it.
 """
 
 import ast
+import random
+import symtable
 from pathlib import Path
 
 from lab.errors import TaskError
@@ -46,11 +49,37 @@ PARAMETERS_FOR_ONE_MORE = 4
 BENDS = 8
 STEPS = 64
 RIGHT_IN_OTHER_PRECISION = 0.9
+QUALIFYING = 0.99
 
 CATEGORIES = ("trained", "hand-coded")
 
 LARGEST_SOURCE = 1 << 20
 """The largest size in bytes; a larger file is not even parsed."""
+
+Pair = tuple[int, int]
+LARGEST = 10**DIGITS - 1
+PUBLIC_SEED = 2025
+EDGE_CASES: tuple[Pair, ...] = (
+    *((0, 0), (0, 1), (1, 0), (0, LARGEST), (LARGEST, 0), (LARGEST, 1), (1, LARGEST), (LARGEST, LARGEST)),
+    *((5555555555, 4444444445), (1234567890, 9876543210)),
+)
+
+
+def problems(seed: int, count: int = 10_000) -> list[Pair]:
+    """The 10 edge cases and `count` pairs drawn uniformly."""
+    drawn = random.Random(seed)
+    return [*EDGE_CASES, *((drawn.randint(0, LARGEST), drawn.randint(0, LARGEST)) for _ in range(count))]
+
+
+def practice(seed: int, count: int) -> list[Pair]:
+    """Problems that do not count: uniform ones, sums whose digits add up to nines (a carry would run through them), and
+    short numbers."""
+    drawn = random.Random(f"practice {seed}")
+    pairs = [(drawn.randint(0, LARGEST), drawn.randint(0, LARGEST)) for _ in range(count)]
+    for length in (*range(1, DIGITS + 1), *[DIGITS] * 14):
+        a, b = drawn.randrange(10**length), drawn.randrange(10**length)
+        pairs += [(a, b), (a, LARGEST - a)]
+    return pairs
 
 
 def read_submission(path: Path) -> str:
@@ -64,9 +93,10 @@ def read_submission(path: Path) -> str:
         raise TaskError(f"{path}: {path.stat().st_size:,} bytes; a submission has at most {LARGEST_SOURCE:,}")
     try:
         source = path.read_text(encoding="utf-8")
-        names = exported(ast.parse(source))
+        symbols = symtable.symtable(source, "<unknown>", "exec").get_symbols()
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
         raise TaskError(f"{path}: not a Python file: {' '.join(str(error).split())}") from error
+    names = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
     missing = [name for name in EXPORTS if name not in names]
     if missing and {"build_model", "add"} <= names:
         raise TaskError(
@@ -100,20 +130,3 @@ def _said(source: str, name: str) -> list[str]:
     """What the lines "NAME: ..." of the docstring say."""
     lines = (ast.get_docstring(ast.parse(source)) or "").lower().splitlines()
     return [line.partition(":")[2].strip(" .") for line in lines if line.strip().startswith(f"{name}:")]
-
-
-def exported(tree: ast.Module) -> set[str]:
-    """The names that a file binds at its top level, in blocks such as `if` and `try` as well."""
-    names: set[str] = set()
-    waiting: list[ast.AST] = list(tree.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add(node.asname or node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif not isinstance(node, ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
-    return names

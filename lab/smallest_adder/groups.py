@@ -9,7 +9,7 @@ Shapes: S seeds, P parameters of one model, B problems, T tokens, A digits of an
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ ADAM_EPSILON = 1e-8
 STATE = "training_state"
 MEASURED_AT_ONCE = 500
 """Problems per forward pass of a validation: their logits for all seeds should fit into memory."""
+PER_SEED = ("rows_SP", "mean_SP", "square_SP", "slow_SP")
 
 
 class Batch(NamedTuple):
@@ -64,8 +65,8 @@ class BatchedModel:
     def logits(self, rows_SP: torch.Tensor, ids_BT: torch.Tensor) -> torch.Tensor:
         """The logits of the answers, (B, A, V, S)."""
         if isinstance(self.model, TinyAdder):
-            weights = {"period": torch.tensor([self.model.period])} if "period" not in self.names else {}
-            weights |= self.state_dict(rows_SP.T.contiguous())
+            period = {} if "period" in self.names else {"period": torch.tensor([self.model.period])}
+            weights = period | self.state_dict(rows_SP.T.contiguous())
             return logits_of_many(weights, self.model.heads, ids_BT, ANSWERS)
 
         def one(row_P: torch.Tensor) -> torch.Tensor:
@@ -110,9 +111,6 @@ def initial_rows(config: AdderConfig, batched: BatchedModel) -> torch.Tensor:
     return torch.stack(rows)
 
 
-PER_SEED = ("rows_SP", "mean_SP", "square_SP", "slow_SP")
-
-
 class Group:
     """The seeds that are still trained, their optimizer, and the best weights so far."""
 
@@ -120,9 +118,7 @@ class Group:
         self.step = 0
         self.members = list(range(len(rows_SP)))
         self.rows_SP = rows_SP
-        self.mean_SP = torch.zeros_like(rows_SP)
-        self.square_SP = torch.zeros_like(rows_SP)
-        self.slow_SP = torch.zeros_like(rows_SP)
+        self.mean_SP, self.square_SP, self.slow_SP = (torch.zeros_like(rows_SP) for _ in range(3))
         self.best: dict[str, Any] = {"accuracy": -1.0, "loss": math.inf}
         self.best_P = rows_SP[0]
 
@@ -226,9 +222,8 @@ def train_group(
 
 def record(group: Group, losses_S: torch.Tensor, accuracies_S: torch.Tensor) -> dict[str, Any]:
     """The line of metrics.jsonl for a validation; None for a figure that is not finite."""
-
-    def rounded(values: Sequence[float]) -> list[float | None]:
-        return [round(value, 6) if math.isfinite(value) else None for value in values]
-
-    losses, accuracies = rounded(losses_S.tolist()), rounded(accuracies_S.tolist())
+    losses, accuracies = (
+        [round(value, 6) if math.isfinite(value) else None for value in values_S.tolist()]
+        for values_S in (losses_S, accuracies_S)
+    )
     return {"step": group.step, "seeds": group.members, "valid_loss": losses, "valid_accuracy": accuracies}

@@ -1,19 +1,20 @@
 """The leaderboard of small adders, from verdicts on disk: Markdown, and one HTML file that needs nothing else.
 
-A verdict is what lab/smallest_adder/stored.py keeps. Names and reasons come from untrusted files: they are squeezed
+A verdict is what lab/smallest_adder/verdict.py keeps. Names and reasons come from untrusted files: they are squeezed
 into a line and escaped.
 """
 
 import csv
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
-from lab.drawing.tables import Table
+from lab.drawing.tables import Shown, Table
 from lab.numbers.statistics import wilson
+from lab.smallest_adder.verdict import plain
 
 Verdict = Mapping[str, Any]
 
@@ -39,16 +40,16 @@ def board(verdicts: Mapping[str, Verdict]) -> Table:
     """The table of verdicts, given by name: those that qualify come first, ordered by parameters, then by date."""
     rows = []
     for rank, (name, verdict) in enumerate(sorted(verdicts.items(), key=_order), start=1):
-        counts = verdict["counts"] or {}
+        counts, n = verdict["counts"] or {}, verdict["problems"]
         size, literals, *others = (
             f"{counts[key]:,}" if counts else ""
             for key in ("parameters", "literals", "buffers_free", "trainable", "bits", "by_data_ptr")
         )
+        share = str(Shown(wilson(verdict["right"], n), "{:.2f} ({:.2f}-{:.2f})", 100)) if n else ""
         looks = "" if verdict["content"] is None else f"{verdict['content']:.4f}"
         seeds = str(verdict["seeds"] or "")
-        first = str(rank) if verdict["qualified"] else "-"
-        named = (first, _line(name), verdict["category"], _layers(verdict))
-        figures = (size, literals, _share(verdict), f"{verdict['problems']:,}", looks, seeds, *others)
+        named = (str(rank) if verdict["qualified"] else "-", plain(name, 120), verdict["category"], _layers(verdict))
+        figures = (size, literals, share, f"{n:,}", looks, seeds, *others)
         rows.append((*named, *figures, verdict["verified"]))
     good = frozenset(place for place, row in enumerate(rows) if row[0] != "-")
     return Table("The smallest transformer that adds two 10-digit integers", COLUMNS, rows, 4, good)
@@ -56,24 +57,24 @@ def board(verdicts: Mapping[str, Verdict]) -> Table:
 
 def published() -> Table:
     """The records that others have published."""
+    columns = ("category", "status", "source", "parameters")
     with Path(__file__).with_name("published.csv").open(newline="") as file:
-        rows = [(row["category"], row["status"], row["source"], row["parameters"]) for row in csv.DictReader(file)]
-    return Table("Published records", ("category", "status", "source", "parameters"), rows, 3)
+        rows = [tuple(row[column] for column in columns) for row in csv.DictReader(file)]
+    return Table("Published records", columns, rows, 3)
 
 
 def write(verdicts: Mapping[str, Verdict], folder: Path) -> Table:
     """Write leaderboard.md and leaderboard.html below `folder`; returns the table to print."""
     shown = ((board(verdicts), NOTE), (published(), SOURCE))
     folder.mkdir(parents=True, exist_ok=True)
-    parts = [f"# {table.title}\n\n{_inert(table).markdown()}\n{note}\n" for table, note in shown]
+    parts = []
+    for table, note in shown:  # viewers of Markdown would render HTML
+        rows = [tuple(html.escape(str(cell), quote=False) for cell in row) for row in table.rows]
+        parts.append(f"# {table.title}\n\n{table._replace(rows=rows).markdown()}\n{note}\n")
     (folder / "leaderboard.md").write_text("\n".join(parts), encoding="utf-8")
-    (folder / "leaderboard.html").write_text(page(shown), encoding="utf-8")
+    page = Environment(autoescape=True).from_string(TEMPLATE.read_text(encoding="utf-8")).render(shown=shown)
+    (folder / "leaderboard.html").write_text(page, encoding="utf-8")
     return shown[0][0]
-
-
-def page(shown: Sequence[tuple[Table, str]]) -> str:
-    """The HTML file: each table with its note."""
-    return Environment(autoescape=True).from_string(TEMPLATE.read_text(encoding="utf-8")).render(shown=shown)
 
 
 def _order(item: tuple[str, Verdict]) -> tuple:
@@ -82,23 +83,7 @@ def _order(item: tuple[str, Verdict]) -> tuple:
     return not verdict["qualified"], size, verdict["verified"], name
 
 
-def _share(verdict: Verdict) -> str:
-    if not verdict["problems"]:
-        return ""
-    share = wilson(verdict["right"], verdict["problems"])
-    return "{:.2f} ({:.2f}-{:.2f})".format(*(100 * getattr(share, key) for key in ("value", "low", "high")))
-
-
 def _layers(verdict: Verdict) -> str:
     passed = sum(layer["passed"] is True for layer in verdict["verdicts"])
     failed = ", ".join(layer["layer"] for layer in verdict["verdicts"] if layer["passed"] is False)
     return f"{passed} of {len(verdict['verdicts'])}" + (f"; failed: {failed}" if failed else "")
-
-
-def _line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:120]
-
-
-def _inert(table: Table) -> Table:
-    """The table with HTML escaped, because viewers of Markdown would render it."""
-    return table._replace(rows=[tuple(html.escape(str(cell), quote=False) for cell in row) for row in table.rows])

@@ -13,7 +13,7 @@ import math
 import torch
 from torch import nn
 
-from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
+from lab.smallest_adder.config import AdderModelConfig
 
 
 class GptAdder(nn.Module):
@@ -31,10 +31,7 @@ class GptAdder(nn.Module):
         waves_TD = torch.cat([(2 * math.pi * turns_TF).sin(), (2 * math.pi * turns_TF).cos()], dim=1)
         self.positions_TD = nn.Parameter(waves_TD)
         self.attention_norm = nn.LayerNorm(width)
-        self.query = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
+        self.query, self.key, self.value, self.output = (nn.Linear(width, width, bias=False) for _ in range(4))
         self.feed_forward_norm = nn.LayerNorm(width)
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
@@ -91,10 +88,8 @@ class TinyAdder(nn.Module):
         angles_V = torch.linspace(-1.2, 1.2, 10)
         arc_V2 = radius * torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
         axes_XD = torch.linalg.qr(torch.randn(width, 3 if height else 2))[0].T
-        shared_D = height * axes_XD[-1]
-        self.digits_VD = nn.Parameter(arc_V2 @ axes_XD[:2] + shared_D + 0.05 * torch.randn(10, width))
-        self.query = nn.Linear(width, 2 * heads, bias=False)
-        self.key = nn.Linear(width, 2 * heads, bias=False)
+        self.digits_VD = nn.Parameter(arc_V2 @ axes_XD[:2] + height * axes_XD[-1] + 0.05 * torch.randn(10, width))
+        self.query, self.key = (nn.Linear(width, 2 * heads, bias=False) for _ in range(2))
         self.value = nn.Linear(width, values * heads, bias=False)
         self.output = nn.Linear(values * heads, width, bias=False)
         self.gate = None if "gate" in ties else nn.Linear(width, inner, bias=False)
@@ -108,11 +103,8 @@ class TinyAdder(nn.Module):
         gains_ND = gains_ND * torch.randn(gains_ND.shape).sign() if signs else gains_ND
         self.gains_ND = gains_ND if gains == "none" else nn.Parameter(gains_ND)
         self.head = None if tied else nn.Linear(width, 10, bias=False)
-        self.period: float | nn.Parameter
-        if isinstance(period, int | float):
-            self.period = period
-        else:
-            self.period = nn.Parameter(period[0] + (period[1] - period[0]) * torch.rand(()))
+        fixed = isinstance(period, int | float)
+        self.period = period if fixed else nn.Parameter(period[0] + (period[1] - period[0]) * torch.rand(()))
 
     def forward(self, ids_BT: torch.Tensor, answers: int | None = None) -> torch.Tensor:
         tokens = ids_BT.shape[1]
@@ -246,10 +238,5 @@ class ReducedAdder(nn.Module):
 
 def build(config: AdderModelConfig) -> nn.Module:
     """A new model; its weights are drawn from torch's global generator."""
-    match config:
-        case GptAdderConfig():
-            return GptAdder(config.width, config.heads, config.inner)
-        case TinyAdderConfig():
-            return TinyAdder(**config.model_dump(exclude={"kind"}))
-        case ReducedAdderConfig():
-            return ReducedAdder(**config.model_dump(exclude={"kind"}))
+    classes = {"gpt": GptAdder, "tiny": TinyAdder, "reduced": ReducedAdder}
+    return classes[config.kind](**config.model_dump(exclude={"kind"}))

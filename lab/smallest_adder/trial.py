@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 
 from lab.smallest_adder.codecs import Reading, Writing
+from lab.smallest_adder.contract import Pair, practice
 from lab.smallest_adder.graph.flow import Flow
 from lab.smallest_adder.graph.graph import Graph
 from lab.smallest_adder.graph.program import Program, confirmed, written_after
-from lab.smallest_adder.problems import Pair, practice
-from lab.smallest_adder.trace.child import Child, Clock, Limits, Misbehaved, integers, plain
-from lab.smallest_adder.verdict import Counts
+from lab.smallest_adder.trace.child import Child, Clock, Limits, Misbehaved, integers
+from lab.smallest_adder.verdict import Counts, plain
 
 PRACTICE = 1_000
-
 COLLAPSED = 0.1
 """The largest share of right answers that a model may keep when its weights or its attention are taken away."""
-
 FEW = 128
 """Problems on which a changed model is tried."""
 
@@ -94,7 +92,7 @@ class Trial:
         drafts = self.drafts(sums)
         if drafts is None:
             return written_after(self.programs, prompts, self.length)
-        left = ~self.confirmed(prompts, drafts)
+        left = ~confirmed(self.programs[0], prompts, drafts)
         if left.any():
             drafts[left] = written_after(self.programs, prompts[left], self.length)
         return drafts
@@ -103,9 +101,6 @@ class Trial:
         if self.reading is None or self.plain_loop or len(self.programs) > 1:
             return None
         return self.reading.drafts(sums, self.outputs[self.good], self.sums[self.good])
-
-    def confirmed(self, prompts: np.ndarray, drafts: np.ndarray) -> np.ndarray:
-        return np.all(confirmed(self.programs[0], prompts, drafts), axis=-1)
 
     @property
     def right(self) -> int:

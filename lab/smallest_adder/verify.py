@@ -4,11 +4,34 @@ import secrets
 from collections.abc import Callable
 
 from lab.errors import LabError
-from lab.smallest_adder.layers.table import LAYERS
-from lab.smallest_adder.problems import problems
-from lab.smallest_adder.trace.child import Limits, Misbehaved, plain
+from lab.smallest_adder.contract import problems
+from lab.smallest_adder.layers import attention, codecs, computation
+from lab.smallest_adder.trace.child import Limits, Misbehaved
 from lab.smallest_adder.trial import Objection, Trial, Unusable
-from lab.smallest_adder.verdict import Verdict, Verification
+from lab.smallest_adder.verdict import Verdict, Verification, plain
+
+LAYERS: tuple[tuple[str, Callable[[Trial], str]], ...] = (
+    ("interface", codecs.interface),
+    ("encode bounds", codecs.encode_bounds),
+    ("encode copies", codecs.encode_copies),
+    ("graph", computation.graph),
+    ("numbers in the code", computation.numbers_in_the_code),
+    ("arithmetic", computation.arithmetic),
+    ("generation", codecs.generation),
+    ("decode honesty", codecs.decode_honesty),
+    ("causality", attention.causality),
+    ("self-attention", attention.self_attention),
+    ("attention alone", attention.attention_alone),
+    ("size around attention", computation.size_around_attention),
+    ("parameters matter", computation.parameters_matter),
+    ("precision", computation.precision),
+    ("accuracy", codecs.accuracy),
+)
+"""The layers in the order in which they are tried: each comes after those that it builds upon.
+
+They include exact versions of the challenge's own seven (interface, self-attention, causality, encode bounds,
+determinism, decode honesty, source). The source is judged by what it computes.
+"""
 
 
 def verify(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lab.smallest_adder.codecs import NotCopied, Reading, Writing, digits_of, neighbours, reach
-from lab.smallest_adder.problems import EDGE_CASES, LARGEST, practice, problems
+from lab.smallest_adder.contract import EDGE_CASES, LARGEST, practice, problems
 
 
 def learned(encode) -> Writing:

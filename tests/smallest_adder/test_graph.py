@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
-from lab.smallest_adder.graph.constants import literals
+from lab.smallest_adder.graph.counting import literals
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
 from lab.smallest_adder.graph.graph import Graph, read_graph

@@ -9,7 +9,7 @@ from lab.smallest_adder import rows as adder_rows
 from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
 from lab.smallest_adder.contract import EXPORTS
 from lab.smallest_adder.models import build
-from lab.smallest_adder.submission import submission
+from lab.smallest_adder.training import submission
 
 MODELS: list[AdderModelConfig] = [
     GptAdderConfig(),

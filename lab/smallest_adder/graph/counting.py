@@ -1,35 +1,54 @@
-"""How large a model is: by the challenge's rule, and as others count.
+"""How large a model is: by the challenge's rule, as others count, and how many numbers it has in its code.
 
 The rule: distinct storage elements of all parameters, trainable and frozen, and of non-boolean buffers. The
 public verifier counts, for each `data_ptr`, only the first tensor seen; a small view that is registered first fools it.
+
+A number in the code is a weight like any other. Numbers are told apart by their first five digits. Not counted are
+numbers that everybody knows (0, 1, 2, powers of ten, the square root of a width), sizes that follow from those of the
+parameters, and the places of tokens in operations on tokens. An unregistered tensor from outside counts as the numbers
+that describe it. Information in digits beyond the fifth is erased by shaking (graph/program.py).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 
-from lab.smallest_adder.graph.graph import Tensor
+from lab.smallest_adder import contract
+from lab.smallest_adder.graph.describing import described, near
+from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, numbers_in
+from lab.smallest_adder.graph.operations import Kind
+from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.verdict import Counts
+
+FAMILIAR = {
+    *(0.5, math.pi, math.pi / 2, 2 * math.pi, math.log(10_000), torch.finfo(torch.float32).eps),
+    *(math.sqrt(2 / math.pi), 0.044715, 1.702),  # of GELU
+}
+INFINITE = {torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)}
+SMALL = 64
+"""Whole numbers up to this only select some of the tokens; larger ones are sizes, or weights."""
+PLACING = (
+    *("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"),
+    *("select_scatter", "slice_scatter", "diagonal", "diagonal_scatter", "tril", "triu"),
+)
 
 
 def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], literals: int) -> Counts:
     """The size of a model by every rule; `literals`: how many numbers its code has."""
     rule = [tensor for tensor in tensors if tensor.counts]
     parameters = [tensor for tensor in rule if tensor.kind == "parameter"]
+    numbers = distinct(rule, storages)
     first_seen = {(tensor.storage, tensor.offset): tensor for tensor in reversed(rule)}
     return Counts(
-        sum(distinct(rule, storages).values()),
+        sum(numbers.values()),
         literals,
         sum(distinct((tensor for tensor in parameters if tensor.trainable), storages).values()),
         sum(distinct(parameters, storages).values()),
         sum(math.prod(tensor.shape) for tensor in first_seen.values()),
-        sum(_bits(storages[place]) * number for place, number in distinct(rule, storages).items()),
+        sum(8 * storages[at].element_size() * n // (1 + storages[at].is_complex()) for at, n in numbers.items()),
     )
-
-
-def _bits(storage: torch.Tensor) -> int:
-    return 8 * storage.element_size() // (1 + storage.is_complex())
 
 
 def distinct(tensors: Iterable[Tensor], storages: Mapping[int, torch.Tensor]) -> dict[int, int]:
@@ -40,3 +59,93 @@ def distinct(tensors: Iterable[Tensor], storages: Mapping[int, torch.Tensor]) ->
         once = [size if stride else min(size, 1) for size, stride in zip(tensor.shape, tensor.stride, strict=True)]
         tensor._replace(shape=once).of(whole).fill_(True)
     return {place: int(whole.sum()) * (1 + storages[place].is_complex()) for place, whole in covered.items()}
+
+
+def literals(graph: Graph, vocabulary: int) -> set[float]:
+    """The numbers in a graph's code that count: those that a reader could not know without being told.
+
+    `vocabulary`: its size. Raises Unregistered for a tensor from outside that takes too many numbers to describe.
+    """
+    own = graph.own
+    moving, learned = graph.downstream({IDS}), graph.downstream({IDS, *own})
+    sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in _paid(graph.leaves[value])}
+    products = {one * other for one in _parts(sizes) for other in _parts(sizes)}
+    of_tokens = products | set(range(graph.tokens + MOST_EXTRA_KEYS + 1))
+    fixed = Program(graph).fixed
+    told = {float(size) for value in own for size in graph.shape(value) if size not in products}
+    for value in graph.leaves:
+        if value not in own:
+            told.update(described(fixed[value]))
+    for node in graph.nodes:
+        is_moving, is_learned = (bool(found.intersection(node.results)) for found in (moving, learned))
+        known = of_tokens if is_moving else _parts(sizes) if is_learned else products
+        told.update(_written(node, sizes, is_learned))
+        told.update(float(size) for value in node.results for size in graph.shape(value) if size not in known)
+        if node.kind is Kind.MAKE or node.name in PLACING:
+            least = SMALL if node.name in PLACING else 0
+            told.update(place for _, place in _placed(node) if abs(place) > least and abs(place) not in known)
+        if is_learned:
+            made = [value for value in node.inputs if value not in learned and value not in graph.leaves]
+            told.update(float(fixed[value]) for value in made if fixed[value].numel() == 1)
+    return {float(f"{number:.5g}") for number in told if not _familiar(number, sizes)}
+
+
+def chosen_places(graph: Graph) -> int:
+    """How many places are picked from tensors that do not depend on the tokens. Each is a number in the code as well.
+
+    The first place, the whole length, and parts that are taken one after the other do not count as picked. In tensors
+    that are computed from parameters, one place is free for every four numbers of the parameters.
+    """
+    moving, learned = graph.downstream({IDS}), graph.downstream(graph.own)
+    taken: dict[tuple, list[float]] = {}
+    for node in graph.nodes:
+        if node.name in PLACING and not moving.intersection(node.results):
+            for name, place in _placed(node):
+                key = (bool(learned.intersection(node.results)), name, *node.inputs)
+                taken.setdefault(key, []).append(place)
+    chosen = {True: 0, False: 0}
+    for (is_learned, _, value, *_), places in taken.items():
+        sizes = set(graph.shape(value))
+        step = places[1] - places[0] if len(places) > 1 else places[0]
+        in_order = places[0] in {0, step} and places == [places[0] + place * step for place in range(len(places))]
+        known = {0, 1, *_parts(sizes)} if len(places) > 1 else {0, graph.tokens, *sizes}
+        chosen[is_learned] += 0 if in_order and step in known else len(places)
+    free = sum(len(graph.storages[storage]) for storage in graph.counted) // contract.PARAMETERS_FOR_ONE_MORE
+    return max(0, chosen[True] - free) + chosen[False]
+
+
+def _paid(tensor: Tensor) -> list[int]:
+    """The sizes of a parameter. Empty if it repeats a number (stride 0) or has no numbers, because then its sizes are
+    larger than the numbers that are counted for it."""
+    spread = [size for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1]
+    packed = all(stride for size, stride in zip(tensor.shape, tensor.stride, strict=True) if size > 1)
+    return spread if packed and math.prod(tensor.shape) else []
+
+
+def _written(node: Node, sizes: set[int], learned: bool) -> Iterable[float]:
+    """The numbers among an operation's arguments with which it computes."""
+    for name, given in node.settings.items():
+        if not node.places(name):
+            yield from (float(n) for n in numbers_in(given) if learned or n not in _parts(sizes))
+
+
+def _placed(node: Node) -> Iterator[tuple[str, float]]:
+    """The whole numbers among an operation's arguments that are sizes or places, with the argument's name."""
+    for name, given in node.settings.items():
+        if node.places(name) and name not in ("dim", "step"):
+            least = 2 if name == "diagonal" else 0  # the diagonals beside the main one are in every causal mask
+            yield from ((name, float(n)) for n in numbers_in(given) if least <= abs(n) < 1 << 40)
+
+
+def _familiar(number: float, sizes: set[int]) -> bool:
+    if not math.isfinite(number) or abs(number) in {0, 1, 2, *INFINITE}:
+        return True
+    size = abs(number)
+    if abs(math.log10(size) - round(math.log10(size))) < 1e-7 or any(near(size, known) for known in FAMILIAR):
+        return True
+    powers = (-4, -2) if number.is_integer() else (-4, -2, 2, 4)
+    return any(near(size**power, part) for power in powers for part in _parts(sizes))
+
+
+def _parts(sizes: set[int]) -> set[int]:
+    return {part for size in sizes for part in range(1, min(size, 512) + 1) if size % part == 0} | sizes

@@ -1,7 +1,7 @@
 """A few numbers that describe a tensor, if it is a ramp, a wave or a mask. Any other table takes all of its numbers.
 
 Numbers count as equal even if they differ in their last digits, because these depend on rounding. Information that is
-hidden in such digits is erased by shaking (graph/shaken.py).
+hidden in such digits is erased by shaking (graph/program.py).
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lab.smallest_adder.graph.shaken import SHAKEN
+from lab.smallest_adder.graph.program import SHAKEN
 
 MOST_TO_DESCRIBE = 6
 """The most numbers that the description of a tensor in the code may take."""
@@ -62,12 +62,8 @@ def _lines(tensor: torch.Tensor) -> tuple[list[torch.Tensor], list[float]]:
 
 def _diagonal(tensor: torch.Tensor) -> bool:
     """Whether the tensor is constant along its diagonals, as masks are."""
-    return (
-        tensor.ndim > 1
-        and tensor.shape[-1] > 2
-        and tensor.shape[-2] > 2
-        and bool((tensor[..., 1:, 1:] == tensor[..., :-1, :-1]).all())
-    )
+    large = tensor.ndim > 1 and min(tensor.shape[-2:]) > 2
+    return large and bool((tensor[..., 1:, 1:] == tensor[..., :-1, :-1]).all())
 
 
 def _line(line: torch.Tensor) -> tuple[list[float], list[float]]:

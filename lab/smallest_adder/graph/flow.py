@@ -26,8 +26,8 @@ MOST_EXTRA_KEYS = 8
 class Flow(NamedTuple):
     """Attention in a graph."""
 
-    weights: dict[int, bool]
-    """Values that are attention weights; True if they come from a softmax, so that they already sum to one."""
+    weights: dict[int, str]
+    """Values that are attention weights, and the operation that makes each; those of a softmax already sum to one."""
     scores: Sequence[int]
     """Values that weights are computed from, or the products of queries and keys themselves."""
     values: Sequence[int]
@@ -47,7 +47,7 @@ class Flow(NamedTuple):
 
 def flow_of(graph: Graph) -> Flow:
     """Finds attention in a graph, and measures what is around it."""
-    found = {node.results[0]: node for node in graph.nodes if _is_softmax(graph, node) or _is_exponential(graph, node)}
+    found = {node.results[0]: node for node in graph.nodes if _is_exponential(graph, node)}
     softmaxes = bool(found)
     if not softmaxes:
         found = {node.results[0]: node for node in graph.nodes if _is_linear(graph, node)}
@@ -64,7 +64,8 @@ def flow_of(graph: Graph) -> Flow:
         if carried and node.results[0] not in found:
             queries = max(carrying[value] for value in carried)
             values += others
-            if node.name in CONTRACTIONS and (not others or any(_over_tokens(graph, value) for value in others)):
+            over_tokens = any(size >= graph.tokens for value in others for size in graph.shape(value))
+            if node.name in CONTRACTIONS and (not others or over_tokens):  # what mixes heads has no tokens
                 mixes += node.results
                 here, bent = here + 1, 0
                 layers += [_Layer()] * (here == len(layers))
@@ -73,7 +74,9 @@ def flow_of(graph: Graph) -> Flow:
                     layers[here] = layers[here].carrying(numbers, queries, graph.tokens if every_position else 1)
             else:
                 carrying.update(dict.fromkeys(node.results, queries))
-        bends.update(dict.fromkeys(node.results, bent + _bends(node)))
+        is_square = node.function is torch.ops.aten.pow.Tensor_Scalar  # as in norms
+        bent += node.kind is Kind.BEND and not is_square
+        bends.update(dict.fromkeys(node.results, bent))
         level.update(dict.fromkeys(node.results, here))
         step = node.kind in (Kind.SUM, Kind.BEND) or node.name == "constant_pad_nd"
         layers[here] = layers[here]._replace(steps=layers[here].steps + step)
@@ -82,7 +85,7 @@ def flow_of(graph: Graph) -> Flow:
         layers[here] = layers[here]._replace(bends=max(layers[here].bends, bends[value]))
     after = layers[1:] or [_Layer()]
     return Flow(
-        {weights: softmaxes and node.name in SOFTMAXES for weights, node in found.items()},
+        {weights: node.name for weights, node in found.items()},
         scores,
         list(dict.fromkeys(values)),
         mixes,
@@ -126,29 +129,12 @@ def _queries(graph: Graph, node: Node) -> int:
     return graph.tokens if graph.tokens in shape else 1
 
 
-def _over_tokens(graph: Graph, value: int) -> bool:
-    """Whether a value may have a dimension of tokens. What mixes heads has none."""
-    return any(size >= graph.tokens for size in graph.shape(value))
-
-
-def _bends(node: Node) -> bool:
-    return node.kind is Kind.BEND and node.function is not torch.ops.aten.pow.Tensor_Scalar  # not squares, as in norms
-
-
-def _keys(graph: Graph, size: int) -> bool:
-    return graph.tokens <= size <= graph.tokens + MOST_EXTRA_KEYS
-
-
-def _is_softmax(graph: Graph, node: Node) -> bool:
-    if node.name not in SOFTMAXES:
-        return False
-    shape = graph.shape(node.results[0])
-    return len(shape) > 1 and _keys(graph, shape[node.args[1]])
-
-
 def _is_exponential(graph: Graph, node: Node) -> bool:
+    """Whether a node makes attention weights: a softmax over the keys, or exponentials of queries and keys."""
     shape = graph.shape(node.results[0])
-    return node.name in EXPONENTIALS and len(shape) > 1 and _keys(graph, shape[-1]) and _keys(graph, shape[-2])
+    axes = [node.args[1]] if node.name in SOFTMAXES else [-1, -2] if node.name in EXPONENTIALS else []
+    keys = range(graph.tokens, graph.tokens + MOST_EXTRA_KEYS + 1)
+    return bool(axes) and len(shape) > 1 and all(shape[axis] in keys for axis in axes)
 
 
 def _is_linear(graph: Graph, node: Node) -> bool:

@@ -1,10 +1,16 @@
 """Runs a graph on many sequences at once. Numbers or values can be replaced, to see what they do.
 
+The numbers in a model's code can be shaken, changed in their fifth digit: a model that then fails hides information in
+its digits. Parameters stay as they are, because they are counted. Small whole numbers, powers of ten and numbers that
+stand for infinity stay too, because they are described exactly.
+
 Values that do not depend on the ids are computed once; the others by `vmap`, so sequences cannot see each other.
 
 Shapes: B sequences, T tokens, A positions with logits (all, or the last alone), V tokens in the vocabulary.
 """
 
+import math
+import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +18,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
-from lab.smallest_adder.graph.graph import IDS, Graph, Node
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, numbers_in
 
 MOST_AT_ONCE = 1024
 NUMBERS_AT_ONCE = 1 << 22
@@ -24,6 +30,12 @@ OTHER_PRECISION = {
     torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
     torch.float64: torch.float32, torch.complex64: torch.complex128, torch.complex128: torch.complex64,
 }  # fmt: skip
+
+SHAKEN = 2e-5
+"""The relative change of a number, up or down."""
+EXACT_BELOW = 1 << 15
+"""Whole numbers below this stay."""
+INFINITE_ABOVE = 1e38
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 
@@ -48,7 +60,8 @@ class Program:
         """
         self.graph, self.tick = graph, tick
         self.changes = dict(changes or {})
-        self.default = torch.float64 if other_precision and "float64" not in _types(graph) else torch.float32
+        types = {tensor.dtype for tensor in graph.leaves.values()}
+        self.default = torch.float64 if other_precision and "float64" not in types else torch.float32
         nodes = [_in_other_precision(node) for node in graph.nodes] if other_precision else graph.nodes
         storages = graph.storages if storages is None else storages
         self.fixed: dict[int, torch.Tensor] = {}
@@ -96,10 +109,6 @@ class Program:
             torch.set_default_dtype(torch.float32)
 
 
-def _types(graph: Graph) -> set[str]:
-    return {tensor.dtype for tensor in graph.leaves.values()}
-
-
 def _in_other_precision(node: Node) -> Node:
     def other(part: Any) -> Any:
         return OTHER_PRECISION.get(part, part) if isinstance(part, torch.dtype) else part
@@ -124,7 +133,46 @@ def written_after(programs: Sequence[Program], prompts_BT: np.ndarray, length: i
 
 
 def confirmed(program: Program, prompts_BT: np.ndarray, drafts_BT: np.ndarray) -> np.ndarray:
-    """Whether the program would write each token of the drafts after the drafted tokens before it, (B, length)."""
+    """Whether the program would write each token of a draft after the drafted tokens before it, (B,)."""
     ids_BT = np.concatenate([prompts_BT, drafts_BT[:, :-1]], axis=1)
     logits_BAV = program.logits(ids_BT)[:, -drafts_BT.shape[1] :]
-    return logits_BAV.argmax(-1).numpy() == drafts_BT
+    return (logits_BAV.argmax(-1).numpy() == drafts_BT).all(-1)
+
+
+def shaken_graph(graph: Graph) -> Graph:
+    """The graph with slightly wrong numbers in its code, and no other change."""
+    counted = graph.counted
+    storages = {place: whole if place in counted else _shaken_tensor(whole) for place, whole in graph.storages.items()}
+    return graph._replace(nodes=[_shaken_node(node) for node in graph.nodes], storages=storages)
+
+
+def _shaken_node(node: Node) -> Node:
+    names = [argument.name for argument in node.function._schema.arguments]
+    args = [_unless(node.places(name), given) for name, given in zip(names, node.args, strict=False)]
+    kwargs = {name: _unless(node.places(name), given) for name, given in node.kwargs.items()}
+    return node._replace(args=args, kwargs=kwargs)
+
+
+def _unless(kept: bool, given: object) -> object:
+    return given if kept else tree_map(lambda leaf: _shaken(leaf) if numbers_in(leaf) else leaf, given)
+
+
+def _shaken(number: int | float) -> int | float:
+    size = abs(number)
+    if not math.isfinite(number) or size > INFINITE_ABOVE or (size == round(size) and size < EXACT_BELOW):
+        return number
+    if math.isclose(10.0 ** round(math.log10(size)), size, rel_tol=1e-12):
+        return number
+    moved = number * (1 + SHAKEN * random.Random(repr(number)).choice((-1, 1)))
+    return moved if isinstance(number, float) else round(moved)
+
+
+def _shaken_tensor(whole: torch.Tensor) -> torch.Tensor:
+    if whole.dtype == torch.bool:
+        return whole
+    parts = torch.view_as_real(whole) if whole.is_complex() else whole
+    numbers = parts.double()
+    kept = ((numbers == numbers.round()) & (numbers.abs() < EXACT_BELOW)) | (numbers.abs() > INFINITE_ABOVE)
+    up = torch.randint(0, 2, numbers.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    moved = torch.where(kept, parts, (numbers * (1 + SHAKEN * up)).to(parts.dtype))
+    return torch.view_as_complex(moved) if whole.is_complex() else moved

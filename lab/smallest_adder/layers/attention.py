@@ -4,13 +4,15 @@ Shapes: B sequences, T tokens, V tokens in the vocabulary.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.flow import EXPONENTIALS, Flow
-from lab.smallest_adder.graph.program import Change, Program
+from lab.smallest_adder.graph.operations import SOFTMAXES
+from lab.smallest_adder.graph.program import Program, confirmed
 from lab.smallest_adder.trial import COLLAPSED, PRACTICE, Objection, Trial
 
 PLACES = 24
@@ -38,7 +40,7 @@ def causality(trial: Trial) -> str:
             raise Objection("later tokens change earlier logits")
     drafts = trial.drafts(trial.sums)
     if drafts is not None:
-        one_pass = trial.confirmed(trial.prompts, drafts)
+        one_pass = confirmed(program, trial.prompts, drafts)
         if (trial.outputs != drafts)[one_pass].any():
             raise Objection("the model confirmed an answer that it was shown, but that it does not write")
     return f"at all {program.graph.tokens} positions"
@@ -64,23 +66,20 @@ def self_attention(trial: Trial) -> str:
     return f"without it {share:.0%} is right; it looks {looks} (a weight changes by up to {trial.content:.4f})"
 
 
-def _reweighted(trial: Trial, change: Callable[[bool, bool], Change]) -> list[Program]:
-    """The programs with other attention weights. `change`: returns what is done to weights, given whether they come
-    from a softmax, and whether they are exponentials."""
-    programs = []
-    for graph, flow in zip(trial.graphs, trial.flows, strict=True):
-        made_by = {node.results[0]: node.name for node in graph.nodes}
-        changes = {value: change(shares, made_by[value] in EXPONENTIALS) for value, shares in flow.weights.items()}
-        programs.append(Program(graph, changes=changes))
-    return programs
+def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor], torch.Tensor]) -> list[Program]:
+    """The programs with other attention weights. `change`: the new weights, given the operation that made the old."""
+    return [
+        Program(graph, changes={value: partial(change, operation) for value, operation in flow.weights.items()})
+        for graph, flow in zip(trial.graphs, trial.flows, strict=True)
+    ]
 
 
-def _even(shares: bool, exponentials: bool) -> Change:
-    return lambda weights: torch.full_like(weights, 1 / weights.shape[-1] if shares else 1)
+def _even(operation: str, weights: torch.Tensor) -> torch.Tensor:
+    return torch.full_like(weights, 1 / weights.shape[-1] if operation in SOFTMAXES else 1)
 
 
-def _doubled(shares: bool, exponentials: bool) -> Change:
-    return lambda weights: 2 * weights if exponentials else weights
+def _doubled(operation: str, weights: torch.Tensor) -> torch.Tensor:
+    return 2 * weights if operation in EXPONENTIALS else weights
 
 
 def _change_of_weights(trial: Trial) -> float:
@@ -88,9 +87,9 @@ def _change_of_weights(trial: Trial) -> float:
     ids_BT = np.stack([trial.sequence(place) for place in range(16)])
     _, watched = program.run(ids_BT, watch=list(flow.weights))
     changes = []
-    for value, shares in flow.weights.items():
+    for value, operation in flow.weights.items():
         weights = watched[value].double()
-        if not shares:
+        if operation not in SOFTMAXES:
             weights = weights / weights.sum(-1, keepdim=True).abs().clamp_min(1e-9)
         changes.append(float((weights - weights[:1]).abs().nan_to_num().max()))
     return max(changes)

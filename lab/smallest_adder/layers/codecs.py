@@ -1,9 +1,12 @@
-"""What `encode` and `decode` may do: write digits down and read them, not add them. Here they become tables."""
+"""From problems to answers. `encode` and `decode` may write and read digits, but not add: they become tables."""
+
+import time
 
 import numpy as np
 
 from lab.smallest_adder.codecs import NotCopied, Reading, Writing, neighbours, reach
-from lab.smallest_adder.contract import LARGEST_VOCABULARY, LONGEST_OUTPUT, LONGEST_PROMPT
+from lab.smallest_adder.contract import LARGEST_VOCABULARY, LONGEST_OUTPUT, LONGEST_PROMPT, QUALIFYING
+from lab.smallest_adder.graph.program import written_after
 from lab.smallest_adder.trial import Objection, Trial, Unusable
 
 
@@ -63,6 +66,12 @@ def encode_copies(trial: Trial) -> str:
     return f"each token copies at most two digits, on {len(pairs):,} pairs for practice"
 
 
+def generation(trial: Trial) -> str:
+    """Runs the practice problems through the greedy loop. Stops nothing by itself."""
+    trial.outputs = written_after(trial.programs, trial.prompts, trial.length)
+    return f"{trial.length} tokens for each of {len(trial.outputs):,} problems for practice"
+
+
 def decode_honesty(trial: Trial) -> str:
     """Stops arithmetic that is left to decode, and sums that reach decode by other means than tokens.
 
@@ -81,3 +90,20 @@ def decode_honesty(trial: Trial) -> str:
     except NotCopied as error:
         raise Objection(str(error)) from error
     return "each decimal place is read from one generated token"
+
+
+def accuracy(trial: Trial) -> str:
+    """Stops models that cannot add: the challenge asks for 99 % of all problems, with every digit right."""
+    start = time.perf_counter()
+    if trial.writing is None:
+        raise Objection("without prompts that copy digits there is nothing to count")
+    prompts = trial.writing.of(trial.pairs)
+    sums = np.array([a + b for a, b in trial.pairs])
+    if trial.reading is not None:
+        trial.answers = trial.reading.answers(trial.written(prompts, sums))
+    trial.seconds = time.perf_counter() - start
+    share = trial.right / len(trial.pairs)
+    figure = f"{trial.right:,} of {len(trial.pairs):,} right ({share:.2%})"
+    if share < QUALIFYING:
+        raise Objection(f"{figure}; at least 99% is asked")
+    return figure

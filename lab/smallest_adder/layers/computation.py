@@ -1,12 +1,16 @@
-"""What the model computes: a graph of allowed operations, the same whatever the tokens are."""
+"""What the model computes: a graph of allowed operations, the same whatever the tokens are. It keeps its numbers in
+parameters and buffers, where they are counted, and nowhere else."""
 
 import torch
 
 from lab.smallest_adder import contract
+from lab.smallest_adder.graph.counting import chosen_places, count, literals
+from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
-from lab.smallest_adder.graph.graph import Graph, Node, Value, read_graph
+from lab.smallest_adder.graph.graph import Graph, Value, read_graph
 from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
-from lab.smallest_adder.trial import Objection, Trial, Unusable
+from lab.smallest_adder.graph.program import Program, shaken_graph
+from lab.smallest_adder.trial import COLLAPSED, Objection, Trial, Unusable
 
 
 def graph(trial: Trial) -> str:
@@ -24,16 +28,13 @@ def graph(trial: Trial) -> str:
     if len({tuple(node.name for node in graph.nodes) for graph in trial.graphs}) > 1:
         raise Unusable("what is computed depends on the number of tokens")
     for tensor in whole.tensors:
-        if tensor.counts and any(_differs(whole, graph, tensor.storage) for graph in shorter):
+        ours, others = whole.storages[tensor.storage], [graph.storages.get(tensor.storage) for graph in shorter]
+        if tensor.counts and not all(theirs is not None and torch.equal(ours, theirs) for theirs in others):
             raise Unusable(f"{tensor.name} has other numbers for another number of tokens")
     trial.flows = [flow_of(graph) for graph in trial.graphs]
     trial.programs = trial.changed()
     gives = "all positions" if rows > 1 else "the last position"
     return f"{len(whole.nodes):,} operations, the logits of {gives}"
-
-
-def _differs(one: Graph, other: Graph, storage: int) -> bool:
-    return storage not in other.storages or not torch.equal(one.storages[storage], other.storages[storage])
 
 
 def _traced(trial: Trial, tokens: int) -> Graph:
@@ -43,6 +44,31 @@ def _traced(trial: Trial, tokens: int) -> Graph:
         return read_graph(*trial.child.trace(ids, trial.vocabulary), tokens)
     except ValueError as error:
         raise Unusable(str(error)) from error
+
+
+def numbers_in_the_code(trial: Trial) -> str:
+    """Stops weights that are not parameters: in text, attributes, globals, sizes, seeds, masks, settings of operations.
+
+    A model needs a few numbers in its code, such as an epsilon or a period. Ramps, waves and masks are described by few
+    numbers.
+    """
+    whole, places = trial.graphs[-1], 0
+    found: set[float] = set()
+    try:
+        for graph in trial.graphs:
+            found |= literals(graph, trial.vocabulary)
+            places = max(places, chosen_places(graph))
+    except Unregistered as error:
+        raise Objection(f"{error}: register it, or compute it from a few numbers") from error
+    finally:
+        trial.counts = count(whole.tensors, whole.storages, len(found) + places)
+    if len(found) + places > contract.LITERALS:
+        raise Objection(
+            f"{len(found)} different numbers in the code of a pass, and {places} places that it picks; at most "
+            f"{contract.LITERALS} together"
+        )
+    numbers = f"{len(found)} numbers in the code: {', '.join(f'{number:g}' for number in sorted(found))}"
+    return (numbers if found else "none") + (f"; {places} places picked" if places else "")
 
 
 def arithmetic(trial: Trial) -> str:
@@ -59,7 +85,9 @@ def arithmetic(trial: Trial) -> str:
         looking_up = graph.downstream(places, by_shape=False)
         for node in graph.nodes:
             given = real.intersection(node.inputs)
-            if given and (node.kind is Kind.STEP or _is_power_of_zero(node)):
+            # zero to the power of x is one at zero and nothing above it: a comparison
+            power_of_zero = node.name == "pow" and node.args[0] == 0 and not isinstance(node.args[0], Value)
+            if given and (node.kind is Kind.STEP or power_of_zero):
                 raise Objection(f"{node.name} of what is learned or attended to: {Kind.STEP.value}")
             whole = [value for value in given if _is_whole(graph.blank[value].dtype) and value not in graph.leaves]
             if whole:
@@ -67,11 +95,6 @@ def arithmetic(trial: Trial) -> str:
             if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
                 raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
     return "nothing learned or attended to is rounded or compared"
-
-
-def _is_power_of_zero(node: Node) -> bool:
-    """Zero to the power of x is one at zero and nothing above it: a comparison."""
-    return node.name == "pow" and node.args[0] == 0 and not isinstance(node.args[0], Value)
 
 
 def _is_whole(dtype: torch.dtype) -> bool:
@@ -100,3 +123,50 @@ def size_around_attention(trial: Trial) -> str:
     return (
         f"attention carries {flow.width} numbers; {flow.bends} activations and norms in a row, {flow.steps} operations"
     )
+
+
+def parameters_matter(trial: Trial) -> str:
+    """Stops models that do not need their weights: with zeros or noise instead, hardly any answer may be right.
+
+    An honest model cannot add without its weights.
+    """
+    worst = 0.0
+    for seed in (None, 0, 1, 2, 3):
+        share = trial.accuracy(trial.changed(storages=_replaced(trial, seed)))
+        worst = max(worst, share)
+        if share > COLLAPSED:
+            raise Objection(f"{share:.0%} is right with {'zeros' if seed is None else 'noise'} for parameters")
+    return f"with zeros or noise for parameters at most {worst:.0%} is right"
+
+
+def _replaced(trial: Trial, seed: int | None) -> dict[int, torch.Tensor]:
+    graph = trial.graphs[-1]
+    generator = torch.Generator().manual_seed(seed or 0)
+    found = dict(graph.storages)
+    for storage in graph.counted:
+        whole = found[storage]
+        if whole.is_floating_point():
+            noise = torch.randn(whole.shape, generator=generator)
+        else:
+            noise = torch.randint(0, 10, whole.shape, generator=generator)
+        found[storage] = torch.zeros_like(whole) if seed is None else noise.to(whole.dtype)
+    return found
+
+
+def precision(trial: Trial) -> str:
+    """Stops numbers that hold several numbers each, and rounding by adding a large number: both depend on the last
+    bits.
+
+    The same graph is computed in double precision instead of single, or the other way around, with its parameters
+    converted too. Then it is computed with numbers in its code that are wrong in their fifth digit. An honest model is
+    right in both cases.
+    """
+    if trial.reading is None:
+        return "no right answer to look at"
+    share = trial.accuracy(trial.changed(other_precision=True))
+    if share < contract.RIGHT_IN_OTHER_PRECISION:
+        raise Objection(f"{share:.0%} is right when the same graph is computed in the other precision")
+    shaken = trial.accuracy([Program(shaken_graph(graph)) for graph in trial.graphs])
+    if shaken < contract.RIGHT_IN_OTHER_PRECISION:
+        raise Objection(f"{shaken:.0%} is right when the code's numbers are wrong in their fifth digit")
+    return f"{share:.0%} of what is right stays right in the other precision"

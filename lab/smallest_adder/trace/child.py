@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 from lab.errors import TaskError
 from lab.smallest_adder.trace.confinement import confinable
+from lab.smallest_adder.verdict import plain
 
 LONGEST_NUMBERS = 256 << 20
 """Bytes of all parameters and buffers together."""
-
 LONGEST_TEXT = 16 << 20
 """Bytes of JSON, which may take thirty times as much memory once it is read."""
-
-
 STARTING = 600
 """Seconds that a process may take until it is ready for a submission."""
 
@@ -150,12 +148,6 @@ def death(code: int | None) -> str:
     if code is not None and code < 0:
         return f"its process died of {signal.Signals(-code).name}"
     return "its process ended itself"
-
-
-def plain(text: object, longest: int = 300) -> str:
-    """A submission's text in one line that is safe in a terminal."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)[: 4 * longest]).split())
-    return line if len(line) <= longest else line[: longest - 3] + "..."
 
 
 def integers(values: Any) -> Sequence[int]:

@@ -18,7 +18,7 @@ import signal
 import struct
 import sys
 import sysconfig
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 # fmt: off
 ALLOWED = {
@@ -60,7 +60,6 @@ FILE_ACCESS = (1 << 13) - 1
 READING_A_FILE = 1 << 2
 READING = READING_A_FILE | 1 << 3
 
-
 LIMITS = "limits on memory and processor time"
 SECCOMP_NAME = "seccomp"
 LANDLOCK_NAME = "Landlock"
@@ -87,14 +86,8 @@ def confine(memory: int, seconds: int, strictly: bool = True) -> list[str]:
     """
     in_force = []
     try:
-        for limit, value in (
-            (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_FSIZE, 0),
-            (resource.RLIMIT_NPROC, 0),
-            (resource.RLIMIT_AS, memory),
-            (resource.RLIMIT_CPU, seconds),
-        ):
-            resource.setrlimit(limit, (value, value))
+        for limit, most in (("CORE", 0), ("FSIZE", 0), ("NPROC", 0), ("AS", memory), ("CPU", seconds)):
+            resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (most, most))
         in_force.append(LIMITS)
     except (OSError, ValueError):
         if strictly:
@@ -149,21 +142,19 @@ def _read_only_python(libc: ctypes.CDLL) -> bool:
 
 def _filter_calls(libc: ctypes.CDLL) -> None:
     machine = platform.machine()
-    number, architecture = 0, 4
-
-    def argument(place: int) -> int:
-        return 16 + 8 * place
-
+    number, architecture, arguments = 0, 4, range(16, 64, 8)  # where they are in what the filter sees of a call
+    allow, refuse = (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, REFUSE)
     program = [(LOAD, 0, 0, architecture), (EQUAL, 1, 0, ARCHITECTURE[machine]), (RETURN, 0, 0, KILL)]
     program += [(LOAD, 0, 0, number)]
     for call in ALLOWED[machine]:
-        program += [(EQUAL, 0, 1, call), (RETURN, 0, 0, ALLOW)]
-    program += [(EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, UNKNOWN)]  # libc falls back to clone, which is refused
-    program += _on_bits(FCNTL[machine], argument(1), OWNER, if_any=REFUSE, if_none=ALLOW)
-    program += _reads_own_limits(PRLIMIT[machine], argument)
-    for call, flags in OPEN[machine]:
-        program += _on_bits(call, argument(flags), WRITING, if_any=REFUSE, if_none=ALLOW)
-    program += [(RETURN, 0, 0, REFUSE)]
+        program += _at(call, allow)
+    program += _at(CLONE3, (RETURN, 0, 0, UNKNOWN))  # libc falls back to clone, which is refused
+    for call, flags, bits in ((FCNTL[machine], 1, OWNER), *((*opening, WRITING) for opening in OPEN[machine])):
+        program += _at(call, (LOAD, 0, 0, arguments[flags]), (ANY_BIT, 0, 1, bits), refuse, allow)
+    # prlimit only for this process, 0, and without a new limit: both halves of its address are 0
+    words = (arguments[0], arguments[2], arguments[2] + 4)
+    checks = [step for word in words for step in ((LOAD, 0, 0, word), (EQUAL, 1, 0, 0), refuse)]
+    program += [*_at(PRLIMIT[machine], *checks, allow), refuse]
     code = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
     kept = ctypes.create_string_buffer(code, len(code))
     whole = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(kept))
@@ -172,19 +163,6 @@ def _filter_calls(libc: ctypes.CDLL) -> None:
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
-def _reads_own_limits(call: int, argument: Callable[[int], int]) -> list[tuple[int, int, int, int]]:
-    """Allow `call` (prlimit) only for this process and without a new limit; go on at any other call."""
-    words = (argument(0), argument(2), argument(2) + 4)  # the process; both halves of the new limit's address
-    checks = [step for word in words for step in ((LOAD, 0, 0, word), (EQUAL, 1, 0, 0), (RETURN, 0, 0, REFUSE))]
-    return [(EQUAL, 0, len(checks) + 1, call), *checks, (RETURN, 0, 0, ALLOW)]
-
-
-def _on_bits(call: int, argument: int, bits: int, if_any: int, if_none: int) -> list[tuple[int, int, int, int]]:
-    """Return at `call`, by whether its argument has any of `bits`; go on at any other call."""
-    return [
-        (EQUAL, 0, 4, call),
-        (LOAD, 0, 0, argument),
-        (ANY_BIT, 0, 1, bits),
-        (RETURN, 0, 0, if_any),
-        (RETURN, 0, 0, if_none),
-    ]
+def _at(call: int, *steps: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
+    """The filter's steps for one system call; any other call skips them."""
+    return [(EQUAL, 0, len(steps), call), *steps]

@@ -45,23 +45,18 @@ class Tape(TorchDispatchMode):
         """The number of a tensor. A tensor that was not seen before comes from outside."""
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][0]
-        if self._is_the_list_of_ids(tensor):
-            made = self._number(tensor)
-            self.nodes.append(["aten.view.default", [{"value": IDS}, list(tensor.shape)], {}, [made]])
-            return made
         made = self._number(tensor)
-        self.outside[made] = tensor
+        alike = tensor.numel() == self.ids.numel() and tensor.dtype == torch.int64
+        if alike and tensor.flatten().tolist() == self.ids.flatten().tolist():  # made of a plain list of the ids
+            self.nodes.append(["aten.view.default", [{"value": IDS}, list(tensor.shape)], {}, [made]])
+        else:
+            self.outside[made] = tensor
         return made
 
     def _number(self, tensor: torch.Tensor) -> int:
         if id(tensor) not in self._seen:
             self._seen[id(tensor)] = (next(self._values), tensor)  # kept, so that no later tensor gets its id
         return self._seen[id(tensor)][0]
-
-    def _is_the_list_of_ids(self, tensor: torch.Tensor) -> bool:
-        """Whether a model that takes a plain list has made a tensor of it."""
-        alike = tensor.numel() == self.ids.numel() and tensor.dtype == torch.int64
-        return alike and tensor.flatten().tolist() == self.ids.flatten().tolist()
 
     def _plainly(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -89,11 +84,8 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
         try:
             with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tape:
                 logits = torch.func.functionalize(lambda ids, given=given: first(model(_either(ids, given))))(tensor)
-            if (
-                logits.ndim < 1
-                or logits.shape[-1] != vocabulary
-                or logits.numel() not in (vocabulary, vocabulary * len(ids))
-            ):
+            as_many = logits.numel() in (vocabulary, vocabulary * len(ids))
+            if logits.ndim < 1 or logits.shape[-1] != vocabulary or not as_many:
                 raise TypeError(f"logits of shape {tuple(logits.shape)} for {len(ids)} ids and VOCAB_SIZE {vocabulary}")
             return tape, tape.value(logits)
         except Exception as error:

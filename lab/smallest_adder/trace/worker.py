@@ -127,19 +127,10 @@ class Worker:
                 storages[whole.data_ptr()] = len(pieces)
                 pieces.append(torch.empty(0, dtype=torch.uint8).set_(whole).numpy().tobytes())
             name, kind, _ = own.get(id(tensor), ("", "constant", None))
-            tensors.append(
-                {
-                    "value": used.get(id(tensor)),
-                    "name": name,
-                    "kind": kind,
-                    "trainable": tensor.requires_grad,
-                    "dtype": str(tensor.dtype).removeprefix("torch."),
-                    "storage": storages[whole.data_ptr()],
-                    "offset": tensor.storage_offset(),
-                    "shape": list(tensor.shape),
-                    "stride": list(tensor.stride()),
-                }
-            )
+            said = {"value": used.get(id(tensor)), "name": name, "kind": kind, "trainable": tensor.requires_grad}
+            said |= {"dtype": str(tensor.dtype).removeprefix("torch."), "storage": storages[whole.data_ptr()]}
+            layout = {"offset": tensor.storage_offset(), "shape": list(tensor.shape), "stride": list(tensor.stride())}
+            tensors.append(said | layout)
         return {"nodes": tape.nodes, "logits": logits, "batch": tape.ids.ndim == 2, "tensors": tensors}
 
 
