@@ -69,9 +69,13 @@ class Trial:
         sent = _rows(self.child.ask("decode", outputs=outputs), len(outputs))
         return [answer if type(answer) is int else plain(answer) for answer in sent]
 
+    def program(self, graph: Graph, **how: Any) -> Program:
+        """A program that stops when the trial's time is up. `how`: other arguments of `Program`."""
+        return Program(graph, tick=lambda: self.clock.left, **how)
+
     def changed(self, **how: Any) -> list[Program]:
-        """The programs with numbers or values replaced. `how`: arguments of `Program`."""
-        return [Program(graph, tick=lambda: self.clock.left, **how) for graph in self.graphs]
+        """The programs with numbers or values replaced. `how`: as in `program`."""
+        return [self.program(graph, **how) for graph in self.graphs]
 
     def accuracy(self, programs: Sequence[Program]) -> float:
         """The share of right answers of changed programs, on some practice problems that the model itself answers

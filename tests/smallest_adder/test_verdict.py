@@ -1,4 +1,4 @@
-"""Verdicts are kept beside submissions, and made again when either side has changed."""
+"""Verdicts are kept in the lab's cache, and made again when the submission or the verifier has changed."""
 
 import json
 from pathlib import Path

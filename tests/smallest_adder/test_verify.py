@@ -46,7 +46,7 @@ CHEATS = {
     "forges": "numbers in the code",
     "seed": "graph",
     "lying_shape": "graph",
-    "patches_harness": "interface",
+    "patches_harness": "numbers in the code",
     "unrolled": "size around attention",
     "shift": "attention alone",
     "decode_adds": "decode honesty",

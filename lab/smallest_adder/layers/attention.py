@@ -69,7 +69,7 @@ def self_attention(trial: Trial) -> str:
 def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor], torch.Tensor]) -> list[Program]:
     """The programs with other attention weights. `change`: the new weights, given the operation that made the old."""
     return [
-        Program(graph, changes={value: partial(change, operation) for value, operation in flow.weights.items()})
+        trial.program(graph, changes={value: partial(change, operation) for value, operation in flow.weights.items()})
         for graph, flow in zip(trial.graphs, trial.flows, strict=True)
     ]
 
@@ -109,7 +109,7 @@ def attention_alone(trial: Trial) -> str:
     places = 0
     for program, flow in zip(trial.programs, trial.flows, strict=True):
         if all(tensor.dtype != "float64" for tensor in program.graph.leaves.values()):
-            program = Program(program.graph, other_precision=True)
+            program = trial.program(program.graph, other_precision=True)
         for one, other in ((-1, -2), drawn[:2], drawn[2:]):
             places = max(places, _look(trial, program, flow, trial.sequence(one), trial.sequence(other)))
     return f"a token reaches other positions by attention alone, at {places} places"

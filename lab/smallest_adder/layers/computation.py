@@ -9,7 +9,7 @@ from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
 from lab.smallest_adder.graph.graph import Graph, Value, read_graph
 from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
-from lab.smallest_adder.graph.program import Program, shaken_graph
+from lab.smallest_adder.graph.program import shaken_graph
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial, Unusable
 
 
@@ -166,7 +166,7 @@ def precision(trial: Trial) -> str:
     share = trial.accuracy(trial.changed(other_precision=True))
     if share < contract.RIGHT_IN_OTHER_PRECISION:
         raise Objection(f"{share:.0%} is right when the same graph is computed in the other precision")
-    shaken = trial.accuracy([Program(shaken_graph(graph)) for graph in trial.graphs])
+    shaken = trial.accuracy([trial.program(shaken_graph(graph)) for graph in trial.graphs])
     if shaken < contract.RIGHT_IN_OTHER_PRECISION:
         raise Objection(f"{shaken:.0%} is right when the code's numbers are wrong in their fifth digit")
     return f"{share:.0%} of what is right stays right in the other precision"
