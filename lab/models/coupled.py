@@ -20,8 +20,7 @@ places.
 Shapes: Q queries of a row, K keys.
 """
 
-from collections.abc import Sequence
-
+import numpy as np
 import torch
 
 from lab.text.places import VALUE, RowSpots
@@ -30,15 +29,12 @@ HIDDEN = -1
 """The kind of a pair whose query must not see its key."""
 
 
-def text_positions(words: Sequence[str]) -> list[int]:
-    """The position id of each token of a row; adjacent digits share one id."""
-    found: list[int] = []
-    inside = False
-    for word in words:
-        digit = word.isascii() and word.isdigit()
-        found.append(found[-1] if digit and inside else found[-1] + 1 if found else 0)
-        inside = digit
-    return found
+def text_positions(digits_K: np.ndarray) -> np.ndarray:
+    """The position id of each token of a row, (K,); adjacent digits share one id.
+
+    `digits_K`: whether each token is a digit.
+    """
+    return np.cumsum(~(digits_K & np.append(False, digits_K[:-1]))) - 1
 
 
 def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.Tensor:

@@ -16,6 +16,7 @@ Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far (Q witho
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from transformers import Cache, LlamaConfig, LlamaForCausalLM
@@ -87,6 +88,7 @@ class SwappedLlama(LlamaForCausalLM):
         """Which numbers are written lowest digit first: "total" for all, "answer", or "none"."""
         self.new_tokens: list[int] = []
         self._digits: tuple[int, ...] = ()
+        self._is_digit = np.empty(0, dtype=bool)
         self._words: tuple[str, ...] = ()
         self._forbidden = torch.empty(0, dtype=torch.long, device="cpu")
         self.post_init()
@@ -141,6 +143,7 @@ class SwappedLlama(LlamaForCausalLM):
             key = "positions.kind=coupled" if self.coupled else "positions.same_place"
             what = f"{key} needs one digit a token, but the model has {several[0]!r}"
             raise ModelError(f"{what}: use tokenizer.digits.kind=one_digit")
+        self._is_digit = np.array(self._digits) > 0
         self._words = tuple("" if hint else word for word, hint in zip(words, hinted, strict=True))
         self._forbidden = torch.tensor(forbidden, dtype=torch.long)
 
@@ -190,7 +193,7 @@ class SwappedLlama(LlamaForCausalLM):
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
         """Position ids in which a number counts as one token; see `coupled`."""
-        return text_positions([self._words[token] for token in tokens])
+        return text_positions(self._is_digit[np.array(tokens, dtype=np.int64)]).tolist()
 
     def forward(  # type: ignore[override]
         self,
