@@ -58,16 +58,23 @@ NO_PASSAGES = "data.passages=0"
 NEAREST = "positions.locality.words=nearest"
 EARLIER = [NO_PASSAGES, "data.variation.nines=0.1", "training={batch_size: 16, micro_batch_size: 16}"]
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
+PROSE = ["data={templates: many, passages: 0.5}", "training={batch_size: 64, micro_batch_size: 64}"]
+REPLAY = "training.replay={tokens: 96, weight: 0.5}"
+NOT_TOLD = "training.walk_weight=0"
 AS_WRITTEN = {
     "as written": [],
-    "as written, not told where to stop": ["training.walk_weight=0"],
-    "as written, no walk": ["training.walk_weight=0", "positions.locality.walk={heads: 0}"],
+    "as written, in prose": [*PROSE, REPLAY],
+    "as written, not told where to stop": [NOT_TOLD],
+    "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
+    "as written, plain": [NOT_TOLD, PLAIN],
 }
 """Rows of configs/smollm2_graft_as_written.yaml: nothing is reversed. Walking heads are told where to stop, or are not,
-or there are none."""
+or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
+wordings, half of them after a passage of text, and ordinary text is mixed into the training."""
 ROWS = {
     **AS_WRITTEN,
     "graft": [],
+    "plain, same sums": [PLAIN],
     "graft, no passages": [NO_PASSAGES],
     "graft, nearest word": [NEAREST],
     "graft, nearest word, no passages": [NEAREST, NO_PASSAGES],
@@ -82,8 +89,9 @@ ROWS = {
     "plain, reversed": [*EARLIER, REVERSED, PLAIN],
 }
 """The changes to the config for each row. Half of the 12,800 sums follow a passage of text, or none does ("no
-passages"). An answer sees the words of its question through the last one before it; with "nearest word", so do the
-numbers of the question. "Three digits" is trained on sums of at most three digits, with "nearest word".
+passages"). "Plain, same sums" is trained on the same sums without a graft. An answer sees the words of its question
+through the last one before it; with "nearest word", so do the numbers of the question. "Three digits" is trained on
+sums of at most three digits, with "nearest word".
 
 The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with nines; "more sums" are 30,720, a quarter
 of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are
