@@ -332,7 +332,7 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes.minorticks_off()
         axes.set(xlabel="digits of the longer number", ylabel="exact match")
         axes.set_title("Sums, SmolLM2-135M tuned on short ones")
-        axes.legend(loc="center right")
+        axes.legend(loc="lower left", fontsize="small")
 
 
 if __name__ == "__main__":
