@@ -11,7 +11,7 @@ from tests.forked import Forked
 
 ROOT = Path(__file__).parents[1]
 WALKS = "positions={kind: coupled, locality: {walk: {heads: 1}}}"
-AS_WRITTEN = "format={reverse: none, pad: answer, carry_place: true}"
+AS_WRITTEN = ["format={reverse: none, pad: answer, carry_place: true}", "data.tasks=[add_integer]"]
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
             "training.share_prefixes=false",
         ],
         pytest.param(["positions.kind=coupled", "format.reverse=answer"], marks=pytest.mark.slow),
-        pytest.param([WALKS, AS_WRITTEN, "training.walk_weight=0.1"], marks=pytest.mark.slow),
+        pytest.param([WALKS, *AS_WRITTEN, "training.walk_weight=0.1"], marks=pytest.mark.slow),
         pytest.param(["positions={kind: alibi, places: 40}", "format.reverse=integer"], marks=pytest.mark.slow),
         pytest.param(
             ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
@@ -291,8 +291,13 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
         ),
         (["positions={kind: coupled, locality: {far_at_most: 9}}", "format.reverse=total"], "needs far=seen"),
         (["positions={kind: coupled, locality: {walk: {heads: 1}}}", "format.reverse=total"], "format.reverse=none"),
-        ([WALKS.replace("1", "5"), AS_WRITTEN], "each layer of the model has 4 heads"),
-        ([WALKS.replace("1", "1, layers: [0, 2]"), AS_WRITTEN], "walk.layers=[0, 2]: there is no layer 2"),
+        ([WALKS.replace("1", "5"), *AS_WRITTEN], "each layer of the model has 4 heads"),
+        ([WALKS.replace("1", "1, layers: [0, 2]"), *AS_WRITTEN], "walk.layers=[0, 2]: there is no layer 2"),
+        (["positions={kind: coupled, locality: {words: last}}", *AS_WRITTEN], "ones digit first: use nearest"),
+        (
+            ["positions={kind: coupled}", *AS_WRITTEN, "data.tasks=[add_integer, add_fraction, to_scient_integer]"],
+            "leave add_fraction, to_scient_integer out",
+        ),
         (["training.walk_weight=0.1"], "positions.locality.walk.heads of 1 or more"),
         (["positions.locality.window=2"], "positions.kind=coupled"),
         (["positions.kind=coupled", "format.reverse=total", "training.alignment={first: [[0, 0]]}"], "plain numbers"),

@@ -19,6 +19,7 @@ from lab.config.schema import (
     wrong,
 )
 from lab.numbers.additions import VARIED
+from lab.numbers.representations import Float, Integer
 from lab.numbers.sampling import Cell
 
 
@@ -80,7 +81,8 @@ class LocalityConfig(Section):
     """Which words digits see. all: all words before them. last: the digits of an answer see only the last word before
     the answer, which has seen all others, and the first token of the text. What the answer itself reads of the
     question's wording then goes through one token. nearest: the digits of every number, not only of an answer, see
-    only the last word before their number and the first token of the text. none: no digit sees any word but the first
+    only the last word before their number and the first token of the text; with format.reverse=none, use this instead
+    of last. none: no digit sees any word but the first
     token of the text. The wording then reaches an answer through its first digit, which the last word before it writes;
     through the first token of the text, which is a word of the question if the tokenizer adds no token of its own; and
     through the number of words between digits, which position ids count. This suits models of a single task."""
@@ -309,6 +311,8 @@ class FinetuneConfig(RunConfig):
                 raise ValueError(f"{what}: use format.reverse=total, or answer{other}")
             if self.positions.locality.walk.heads and not downward:
                 raise ValueError("positions.locality.walk needs format.reverse=none: the lowest digits come first")
+            if downward:
+                self._check_downward()
             if self.tokenizer.digits.kind == "k_digit":
                 raise ValueError(f"{key} needs one digit a token: use tokenizer.digits.kind=one_digit")
         if self.training.walk_weight and not self.positions.locality.walk.heads:
@@ -327,6 +331,16 @@ class FinetuneConfig(RunConfig):
             what = "training.alignment needs plain numbers, one digit a token"
             raise ValueError(f"{what}: leave format out, use data.style=direct, and do not use k_digit")
         return self
+
+    def _check_downward(self) -> None:
+        """Raises ValueError for what does not go together with places that are counted from the highest down."""
+        if self.positions.locality.words == "last":
+            raise ValueError("positions.locality.words=last needs answers written ones digit first: use nearest")
+        placed = (Integer, Float)
+        placeless = [one.key for one in chosen(self.data.tasks) if not {one.representation, one.answer} <= {*placed}]
+        if placeless:
+            what = "format.reverse=none with positions.kind=coupled tells the places of integers and floats alone"
+            raise ValueError(f"{what}: leave {', '.join(placeless)} out of data.tasks")
 
     @property
     def swap(self) -> Swap:
