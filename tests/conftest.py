@@ -20,6 +20,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For fast tests, files that have only slow ones are not even imported: some import large packages."""
+    fast = config.option.markexpr == "not slow" and collection_path.suffix == ".py"
+    return (fast and "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8")) or None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: no process is left alone with a long one at the end."""
     long = {item.path for item in items if item.get_closest_marker("slow")}

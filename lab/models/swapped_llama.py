@@ -30,7 +30,7 @@ from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.row_places import row_places, wants_places
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
 from lab.models.stick_breaking import Downward
-from lab.models.walking_heads import Walk, WalkBias
+from lab.models.walking_heads import Walk, WalkBias, WalkHook
 from lab.text.places import RowSpots, in_number, row_spots, row_spots_downward
 
 
@@ -82,8 +82,8 @@ class SwappedLlama(LlamaForCausalLM):
             self._check_heads(walks)
             self.walking = self._layers("walk.layers", swap.locality.walk.layers)
             self.walk_bias = WalkBias(len(self.walking), walks)
-        self.seen_in_walks: list[torch.Tensor] | None = None
-        """Where the weights of walking heads are collected, if they are; see `Walk.seen`."""
+        self.walk_hook: WalkHook | None = None
+        """Sees where heads walk to in each layer of a forward pass, and may change it."""
         self.reverse = "total"
         """Which numbers are written lowest digit first: "total" for all, "answer", or "none"."""
         self.new_tokens: list[int] = []
@@ -292,7 +292,7 @@ class SwappedLlama(LlamaForCausalLM):
         missing = keys - places_BK.shape[-1]
         downward = Downward.through(*(nn.functional.pad(part, (0, missing)) for part in (places_BK, below_BQK)))
         layers = zip(self.walking, self.walk_bias(), strict=True)  # type: ignore[misc]
-        return {layer: Walk(downward, bias_N, self.seen_in_walks) for layer, bias_N in layers}
+        return {layer: Walk(downward, bias_N, layer, self.walk_hook) for layer, bias_N in layers}
 
     def _bounded(self, mask_B1QK: torch.Tensor, far_BQK: torch.Tensor) -> torch.Tensor:
         """The mask, lowered at the far digits of a query if it sees more of them than `far_at_most`."""

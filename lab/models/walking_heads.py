@@ -12,12 +12,17 @@ its usual softmax. It walks in answers alone; what it adds to the score of every
 Shapes: B rows, Q queries, K keys, H heads, G key-value heads, D width of a head, N walking heads of a layer, L layers.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import nn
 
 from lab.models.stick_breaking import Downward
+
+WalkHook: TypeAlias = Callable[[int, torch.Tensor], torch.Tensor]
+"""Gets the number of a layer and the weights of its walking heads, (B, N, Q, K): the probability of stopping at each
+key. Returns the weights to use."""
 
 
 class Walk(NamedTuple):
@@ -26,8 +31,8 @@ class Walk(NamedTuple):
     downward: Downward
     bias_N: torch.Tensor
     """What each head adds to its scores."""
-    seen: list[torch.Tensor] | None = None
-    """If given, the weights (B, N, Q, K) of each layer are appended to it."""
+    layer: int
+    hook: WalkHook | None = None
 
     def added(
         self, out_BQHD: torch.Tensor, query_BHQD: torch.Tensor, key_BGKD: torch.Tensor, value_BGKD: torch.Tensor
@@ -38,8 +43,8 @@ class Walk(NamedTuple):
         key_BNKD, value_BNKD = (states.index_select(1, groups) for states in (key_BGKD, value_BGKD))
         scores_BNQK = query_BHQD[:, usual:] @ key_BNKD.transpose(-1, -2) + self.bias_N[:, None, None]
         weights_BNQK = self.downward.weights(scores_BNQK, torch.ones_like(scores_BNQK, dtype=torch.bool))
-        if self.seen is not None:
-            self.seen.append(weights_BNQK)
+        if self.hook is not None:
+            weights_BNQK = self.hook(self.layer, weights_BNQK)
         found_BQND = (weights_BNQK.to(value_BNKD.dtype) @ value_BNKD).transpose(1, 2)
         return torch.cat([out_BQHD[:, :, :usual], out_BQHD[:, :, usual:] + found_BQND], 2)
 

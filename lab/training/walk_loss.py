@@ -25,14 +25,18 @@ class WalkLoss:
     def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         if not model.training or not self.weight:
             return self.answer_loss(model, inputs)
-        base = base_model(model)
-        base.seen_in_walks = []
+        base, missed = base_model(model), []
+        places_BK, below_BQK, decides_BQK = (inputs[name] for name in ("places_BK", "below_BQK", "decides_BQK"))
+
+        def see(_: int, weights_BNQK: torch.Tensor) -> torch.Tensor:
+            missed.append(missed_stops(weights_BNQK, places_BK, below_BQK, decides_BQK))
+            return weights_BNQK
+
+        base.walk_hook = see
         try:
             total = self.answer_loss(model, inputs)
-            places_BK, below_BQK, decides_BQK = (inputs[name] for name in ("places_BK", "below_BQK", "decides_BQK"))
-            missed = [missed_stops(one, places_BK, below_BQK, decides_BQK) for one in base.seen_in_walks]
         finally:
-            base.seen_in_walks = None
+            base.walk_hook = None
         return total + self.weight * torch.stack(missed).mean()
 
 
@@ -45,12 +49,16 @@ def missed_stops(
         weights_BNQK: where they stop.
         places_BK: the places of keys.
         below_BQK: the keys that a query passes; queries without any do not count.
-        decides_BQK: those among them at which it may stop; the highest place is the right one.
+        decides_BQK: those among them at which it may stop; see `right_stops`.
     """
-    lowest = torch.iinfo(places_BK.dtype).min
-    places_BQK = torch.where(decides_BQK, places_BK[:, None], lowest)
-    right_BQK = decides_BQK & (places_BQK == places_BQK.amax(-1, keepdim=True))
-    stopped_BNQ = (weights_BNQK * right_BQK[:, None]).sum(-1)
+    stopped_BNQ = (weights_BNQK * right_stops(places_BK, decides_BQK)[:, None]).sum(-1)
     chances_BNQ = torch.where(decides_BQK.any(-1)[:, None], stopped_BNQ, 1 - weights_BNQK.sum(-1))
     missed_BNQ = -chances_BNQ.clamp(min=_SMALLEST).log() * below_BQK.any(-1)[:, None]
     return missed_BNQ.mean(1).sum()
+
+
+def right_stops(places_BK: torch.Tensor, decides_BQK: torch.Tensor) -> torch.Tensor:
+    """Where a query should stop, (B, Q, K): at the key that decides, and at the highest place if several do."""
+    lowest = torch.iinfo(places_BK.dtype).min
+    places_BQK = torch.where(decides_BQK, places_BK[:, None], lowest)
+    return decides_BQK & (places_BQK == places_BQK.amax(-1, keepdim=True))
