@@ -238,7 +238,8 @@ def show_edits(found: Mapping[tuple[str, int, int], Sequence[Mapping[str, int]]]
         shares = ([one[stratum] / count for one in models] for stratum in STRATA)
         cells = [Shown(seeds_proportion(of_models, count), "{:.1f} ({:.1f}-{:.1f})", 100) for of_models in shares]
         lines.append((edit, str(length), str(count), *cells))
-    title = f"Sums that are right if walking heads stop elsewhere (%, 95 %), {len(models)} models, n each and stratum"
+    asked = len(next(iter(found.values())))
+    title = f"Sums that are right if walking heads stop elsewhere (%, 95 %), {asked} models, n each and stratum"
     results.show(Table(title, ("they stop at", "digits", "n", *STRATA), lines, 3), "graft_walks_edits")
 
 
