@@ -1,7 +1,8 @@
 """Where walking heads stop, and what becomes of the answers if they stop elsewhere (lab/models/walking_heads.py).
 
     python experiments/graft_walks.py MODEL[,MODEL ...] [digits=6x12,20x12,50x12,100x12] [edit=100x16]
-                                      [layers=50x8] [seed=1] [publish=true] [output=FOLDER]
+                                      [layers=50x8] [seed=1] [wording=N] [table=graft_walks]
+                                      [publish=true] [output=FOLDER]
 
 MODEL is a run of the row "as written" of experiments/graft.py, or its exported adapters; give one for each seed. Each
 sum is read once with its right answer, so a sum counts as right if each digit is the likeliest after the right ones
@@ -15,6 +16,7 @@ edits where walking heads stop:
     nowhere             none ever stops
     layer L nowhere     the heads of layer L never stop; on sums of `layers` digits, the others on sums of `edit` digits
 
+Sums are asked in NUPA's words, or in wording N of the held-out ones (lab/text/templates.py), counted from 0.
 digits=50x12 means 12 sums of 50 digits in each stratum. Measurements are kept in the output folder and not repeated.
 Leaves two tables and a figure.
 """
@@ -45,6 +47,7 @@ from lab.progress import quiet_libraries
 from lab.text.examples import encode
 from lab.text.formats import TextFormat
 from lab.text.places import RowSpots
+from lab.text.templates import HELD_OUT, worded
 from lab.training.losses import base_model
 from lab.training.walk_loss import right_stops
 
@@ -72,10 +75,13 @@ class Row(NamedTuple):
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, words = own_and_others(rest, "digits", "edit", "layers", "seed", "output")
+    given, words = own_and_others(rest, "digits", "edit", "layers", "seed", "wording", "table", "output")
     if len(words) != 1:
         raise ConfigError("give models that walk, with commas between them; see the first lines of the script")
-    walkers = [Walker(name, int(given.get("seed", 1)), results.folder / "graft_walks") for name in words[0].split(",")]
+    seed, wording = int(given.get("seed", 1)), given.get("wording")
+    template = HELD_OUT[int(wording)] if wording else None
+    kept = results.folder / f"graft_walks_{seed}_{wording or 'nupa'}"
+    walkers = [Walker(name, seed, template, kept) for name in words[0].split(",")]
     asked = [_counted(part) for part in given.get("digits", "6x12,20x12,50x12,100x12").split(",")]
     edited, layers = _counted(given.get("edit", "100x16")), _counted(given.get("layers", "50x8"))
     stops: dict[int, list[dict[str, Any]]] = {}
@@ -87,8 +93,9 @@ def main(arguments: Sequence[str]) -> None:
         edits += [(edit, *layers) for edit in (AS_IS, *(f"layer {layer} nowhere" for layer in walker.layers))]
         for edit, length, count in edits:
             found.setdefault((edit, length, count), []).append(walker.right(edit, length, count))
-    show_stops(stops, results)
-    show_edits(found, results)
+    name = given.get("table", "graft_walks")
+    show_stops(stops, results, name)
+    show_edits(found, results, name)
 
 
 def _counted(text: str) -> tuple[int, int]:
@@ -100,9 +107,9 @@ def _counted(text: str) -> tuple[int, int]:
 class Walker:
     """A model with walking heads, and what is known about it. It is loaded when it is first needed."""
 
-    def __init__(self, name: str, seed: int, folder: Path) -> None:
-        self.name, self.seed = name, seed
-        self.kept = Kept(folder / f"{name.strip('/').replace('/', '_')}_{seed}.json")
+    def __init__(self, name: str, seed: int, template: str | None, folder: Path) -> None:
+        self.name, self.seed, self.template = name, seed, template
+        self.kept = Kept(folder / f"{name.strip('/').replace('/', '_')}.json")
         self._loaded: Any = None
 
     def _model(self) -> tuple[Any, Any, Any]:
@@ -123,6 +130,8 @@ class Walker:
         model, base, tokenizer = self._model()
         written = TextFormat(swap_of(model).format, [task("add_integer")])
         examples = [written.example(addition(stratum, length, self.seed, index)) for index in range(count)]
+        if self.template:
+            examples = [worded(self.template, example) for example in examples]
         return [row_of(base, *encode(example, tokenizer)) for example in examples]
 
     def right(self, edit: str, length: int, count: int) -> dict[str, int]:
@@ -203,7 +212,7 @@ def editing(edit: str, row: Row) -> WalkHook:
     return change
 
 
-def show_stops(stops: Mapping[int, Sequence[Mapping[str, Any]]], results: Results) -> None:
+def show_stops(stops: Mapping[int, Sequence[Mapping[str, Any]]], results: Results, name: str) -> None:
     """A table and a figure: for each length, layer and group, the mean over the models."""
     groups, lines = [*PASSED, "nothing decides"], []
     layers = sorted({int(key.split()[0]) for models in stops.values() for one in models for key in one})
@@ -218,8 +227,8 @@ def show_stops(stops: Mapping[int, Sequence[Mapping[str, Any]]], results: Result
                 cells.append(f"{100 * means[length, layer, group]:.1f}" if known else "")
             lines.append((str(length), str(layer), *cells))
     title = "The probability of stopping at the place that decides (%), by the number of places passed on the way"
-    results.show(Table(title, ("digits", "layer", *groups), lines, 2), "graft_walks_stops")
-    with figures.figure_at(results.file("graft_walks.png"), (2.5 * len(stops) + 1, 2.8)) as figure:
+    results.show(Table(title, ("digits", "layer", *groups), lines, 2), f"{name}_stops")
+    with figures.figure_at(results.file(f"{name}.png"), (2.5 * len(stops) + 1, 2.8)) as figure:
         panels = figure.subplots(1, len(stops), squeeze=False, sharey=True)[0]
         for axes, length in zip(panels, stops, strict=True):
             for color, group in zip(figures.COLORS, groups, strict=False):
@@ -232,7 +241,7 @@ def show_stops(stops: Mapping[int, Sequence[Mapping[str, Any]]], results: Result
         figures.headed(figure, "Where walking heads stop")
 
 
-def show_edits(found: Mapping[tuple[str, int, int], Sequence[Mapping[str, int]]], results: Results) -> None:
+def show_edits(found: Mapping[tuple[str, int, int], Sequence[Mapping[str, int]]], results: Results, name: str) -> None:
     lines: list[tuple[Entry, ...]] = []
     for (edit, length, count), models in found.items():
         shares = ([one[stratum] / count for one in models] for stratum in STRATA)
@@ -240,7 +249,7 @@ def show_edits(found: Mapping[tuple[str, int, int], Sequence[Mapping[str, int]]]
         lines.append((edit, str(length), str(count), *cells))
     asked = len(next(iter(found.values())))
     title = f"Sums that are right if walking heads stop elsewhere (%, 95 %), {asked} models, n each and stratum"
-    results.show(Table(title, ("they stop at", "digits", "n", *STRATA), lines, 3), "graft_walks_edits")
+    results.show(Table(title, ("they stop at", "digits", "n", *STRATA), lines, 3), f"{name}_edits")
 
 
 if __name__ == "__main__":
