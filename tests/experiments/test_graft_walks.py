@@ -9,7 +9,6 @@ from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.models import swaps
 
-
 QUESTION, ANSWER = "581 + 417 =", "0998"
 
 
