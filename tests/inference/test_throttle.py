@@ -183,7 +183,8 @@ def test_an_account_without_credit_ends_the_run_at_once(jumping):
 
 @pytest.mark.slow
 def test_the_clock_that_jumps_goes_as_the_real_one_does(monkeypatch):
-    """The same questions to the same bucket, 40 times as fast, take as many seconds with real waits as without."""
+    """The same questions to the same bucket, 40 times as fast, take as many seconds with real waits as without; more on
+    a busy machine."""
 
     def seconds():
         random.seed(0)
@@ -196,4 +197,4 @@ def test_the_clock_that_jumps_goes_as_the_real_one_does(monkeypatch):
     monkeypatch.setattr(asyncio.events, "new_event_loop", JumpingLoop)
     jumping = seconds()
     assert (80 - 16) / 40 <= jumping <= 2.4
-    assert real == pytest.approx(jumping, rel=0.3)
+    assert real >= 0.7 * jumping
