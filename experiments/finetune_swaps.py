@@ -1,6 +1,7 @@
 """Table 18 of the Number Cookbook with our model, and with changes that do not disturb it when training begins.
 
-    python experiments/finetune_swaps.py [seeds=[0]] [only=[FT, NoPE]] [publish=true] [key=value ...]
+    python experiments/finetune_swaps.py [seeds=[0]] [only=[FT, NoPE]] [table=finetune_swaps] [publish=true]
+                                         [key=value ...]
 
 Runs the sweep configs/sweeps/finetune_swaps.yaml (finished runs are not run again), then shows each row by task and
 range: exact match and digit match, digit match against FT (means of the difference over seeds), and the paper's figure.
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.arguments import own_and_others
 from shared.publishing import take_results
 from shared.showing import difference
 
@@ -43,6 +45,7 @@ AS_PUBLISHED = {
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, HERE / "results")
+    given, arguments = own_and_others(arguments, "table")
     config = load(SweepConfig, CONFIG, arguments)
     sweep([str(CONFIG), *arguments])
     names = {label: label.replace(" ", "-") for label in config.only or config.cells}
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
         for label, name in names.items()
     }
     table = compare({label: [one for one in found if one] for label, found in summaries.items()})
-    results.show(table, "finetune_swaps")
+    results.show(table, given.get("table", "finetune_swaps"))
 
 
 def summary(folder: Path) -> dict[str, Any] | None:

@@ -61,12 +61,19 @@ MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "da
 PROSE = ["data={templates: many, passages: 0.5}", "training={batch_size: 64, micro_batch_size: 64}"]
 REPLAY = "training.replay={tokens: 96, weight: 0.5}"
 NOT_TOLD = "training.walk_weight=0"
+LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
+UNPADDED = "format={reverse: total, pad: none, carry_place: false}"
 AS_WRITTEN = {
     "as written": [],
     "as written, in prose": [*PROSE, REPLAY],
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
+    "as written, more sums": [LONGER],
+    "as written, more sums, three layers": [LONGER, "positions.locality.walk.layers=[21, 23]"],
+    "as written, no positions": [NOT_TOLD, "positions={kind: nope}"],
+    "plain, all reversed": [NOT_TOLD, PLAIN, UNPADDED],
+    "same place, all reversed": [NOT_TOLD, "positions={kind: original, same_place: true}", UNPADDED],
 }
 """Rows of configs/smollm2_graft_as_written.yaml: nothing is reversed. Walking heads are told where to stop, or are not,
 or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
@@ -175,13 +182,20 @@ class Measured:
     def ask(self, length: int, problems: int) -> None:
         """Ask those of the sums of each stratum that have not been asked."""
         names = {stratum: self._name(length, stratum, problems) for stratum in STRATA}
-        missing = [stratum for stratum, name in names.items() if name not in self.kept.known]
+        missing = [stratum for stratum in names if not self._kept(length, stratum, problems)]
         for stratum, found in self._asked(length, missing, problems).items() if missing else ():
             self.kept.keep(names[stratum], found, brief)
 
     def right(self, length: int, stratum: str, problems: int) -> list[int]:
         """For each sum, 1 if it comes at once."""
-        return self.kept.known[self._name(length, stratum, problems)]["right"]
+        return self._kept(length, stratum, problems)["right"][:problems]
+
+    def _kept(self, length: int, stratum: str, problems: int) -> dict[str, Any] | None:
+        """What is known of these problems, perhaps with more of the same stream; None if they were not asked."""
+        parts = [part.split(" ") for part in self.kept.known]
+        mine = self._name(length, stratum, problems).split(" ")
+        more = [part for part in parts if part[:2] + part[3:] == mine[:2] + mine[3:] and int(part[2]) >= problems]
+        return self.kept.known[" ".join(min(more, key=lambda part: int(part[2])))] if more else None
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
         bound = f" bound {self.bound}" if self.bound else ""
@@ -189,7 +203,7 @@ class Measured:
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""
-        return all(self._name(length, stratum, problems) in self.kept.known for stratum in STRATA)
+        return all(self._kept(length, stratum, problems) for stratum in STRATA)
 
     def share(self, length: int, stratum: str, problems: int) -> float:
         """The share of sums that are right at once."""

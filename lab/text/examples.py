@@ -62,12 +62,6 @@ def opens_thoughts(prompt_ids: list[int], tokenizer: "Tokenizer") -> bool:
     return str(tokenizer.decode(prompt_ids[-16:])).rstrip().endswith("<think>")
 
 
-def tokens_needed(item: Example, tokenizer: "Tokenizer") -> int:
-    """How many tokens a window must hold: the prompt, the completion and the end token."""
-    prompt_ids, completion_ids = encode(item, tokenizer)
-    return len(prompt_ids) + len(completion_ids)
-
-
 def encode(item: Example, tokenizer: "Tokenizer") -> EncodedExample:
     """Tokenizes prompt and completion separately, because in generation the prompt comes alone."""
     answer = tokenizer.encode(item.completion, add_special_tokens=False)

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, NotRequired, Self, TypedDict, cast
@@ -17,7 +18,7 @@ from lab.numbers.sampling import Cell, Curriculum, Mixture, Problem, has_problem
 from lab.numbers.splits import Split
 from lab.progress import progress_bar
 from lab.text.aligned_digits import aligned_digits
-from lab.text.examples import Example, encode, tokens_needed
+from lab.text.examples import EncodedExample, Example, encode
 from lab.text.formats import taught
 from lab.text.wording import Wording
 
@@ -124,19 +125,27 @@ def problem_set(selection: Selection, split: Split, size: int, rows: Rows, toget
     drawn = draw(selection, split, size, rows.tokenizer, rows.wording, together)
 
     def look_up(asked: dict[str, list[int]]) -> dict[str, list]:
-        examples = [drawn.example(index) for index in asked["index"]]
-        encoded = [encode(item, rows.tokenizer) for item in examples]
+        encoded = [drawn.encoded(index, rows.tokenizer) for index in asked["index"]]
         columns: dict[str, list] = {
             "index": asked["index"],
             "prompt_ids": [e.prompt_ids for e in encoded],
             "completion_ids": [e.completion_ids for e in encoded],
         }
         if rows.aligned:
-            places = [aligned_digits(item, rows.tokenizer) for item in examples]
+            places = [aligned_digits(drawn.example(index), rows.tokenizer) for index in asked["index"]]
             columns |= {"first_at": [p.first for p in places], "second_at": [p.second for p in places]}
         return columns
 
-    return ProblemSet(Dataset.from_dict({"index": drawn.order}).with_transform(look_up), drawn.left_out)
+    return ProblemSet(Dataset.from_dict({"index": drawn.order}).with_transform(look_up), drawn.fitting.left_out)
+
+
+class Fitting(NamedTuple):
+    """The first examples of a mixture that fit a window."""
+
+    tokens: dict[int, tuple[array, array]]
+    """Prompt and completion of each, by index. A long trace takes milliseconds to write, so its tokens are kept."""
+    left_out: dict[str, int]
+    """How many problems of each task were left out because they do not fit."""
 
 
 class Drawn(NamedTuple):
@@ -146,8 +155,13 @@ class Drawn(NamedTuple):
     """The indices of the examples."""
     example: Callable[[int], Example]
     """Returns the example of an index."""
-    left_out: dict[str, int]
-    """How many problems of each task were left out because they do not fit the window."""
+    fitting: Fitting
+    """What is known of the examples if they had to fit a window."""
+
+    def encoded(self, index: int, tokenizer: PreTrainedTokenizerBase) -> EncodedExample:
+        """The tokens of the example of an index."""
+        tokens = self.fitting.tokens.get(index)
+        return EncodedExample(*(ids.tolist() for ids in tokens)) if tokens else encode(self.example(index), tokenizer)
 
 
 def draw(
@@ -162,10 +176,11 @@ def draw(
     window: it tells which examples fit."""
     whole = Mixture(selection.cells, split, selection.seed, sys.maxsize)
     mixture = whole if wording.window else selection.mixture(split, size)
-    chosen, left_out = list(range(size)), {}
+    fitting = Fitting({}, {})
     if wording.window:
         assert tokenizer
-        chosen, left_out = _within_window(whole, size, tokenizer, wording)
+        fitting = _within_window(whole, size, tokenizer, wording)
+    chosen = list(fitting.tokens) or list(range(size))
     order = [
         index
         for start in range(0, size, together)
@@ -175,7 +190,7 @@ def draw(
     def example(index: int) -> Example:
         return wording.example(varied(mixture[index], selection.variation, selection.seed, index), index)
 
-    return Drawn(order, example, left_out)
+    return Drawn(order, example, fitting)
 
 
 def varied(item: Problem, variation: Variation | None, seed: int, index: int) -> Problem:
@@ -195,11 +210,9 @@ _TRIED = 16
 """If this many problems of a task and length do not fit, and none before them did, the rest of them are skipped."""
 
 
-def _within_window(
-    mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, wording: Wording
-) -> tuple[list[int], dict[str, int]]:
-    """The indices of the first `size` problems that fit the window, and how many of each task did not fit."""
-    kept: list[int] = []
+def _within_window(mixture: Mixture, size: int, tokenizer: PreTrainedTokenizerBase, wording: Wording) -> Fitting:
+    """The first `size` problems of a mixture that fit the window."""
+    kept: dict[int, tuple[array, array]] = {}
     too_long: Counter[Cell] = Counter()
     fitting: set[Cell] = set()
     hopeless: set[Cell] = set()
@@ -210,10 +223,11 @@ def _within_window(
             cell = mixture.cell(index)
             if cell in hopeless:
                 continue
-            tokens = tokens_needed(wording.example(mixture[index]), tokenizer)
+            prompt_ids, completion_ids = encode(wording.example(mixture[index]), tokenizer)
+            tokens = len(prompt_ids) + len(completion_ids)
             if tokens <= (wording.window or tokens):
                 fitting.add(cell)
-                kept.append(index)
+                kept[index] = array("i", prompt_ids), array("i", completion_ids)
                 bar.update(item, completed=len(kept))
             else:
                 shortest = min(shortest, tokens)
@@ -230,4 +244,4 @@ def _within_window(
     left_out: Counter[str] = Counter()
     for cell, count in too_long.items():
         left_out[cell.task.key] += count
-    return kept, dict(left_out)
+    return Fitting(kept, dict(left_out))

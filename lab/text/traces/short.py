@@ -185,7 +185,7 @@ class ShortTrace(Evaluator):
                 yield from self.taken(test, values)
                 yield from self.taken(body if self.value(test, values) else orelse, values)
             case _:
-                for child in ast.iter_child_nodes(node):
+                for child in _children_that_take(node):
                     yield from self.taken(child, values)
                 if isinstance(node, ast.Subscript):
                     yield node
@@ -193,14 +193,15 @@ class ShortTrace(Evaluator):
     def place(self, node: ast.Subscript, values: Names) -> str:
         """A slice or an index with numbers as its bounds, such as `digits[:3]`."""
 
-        def number(bound: ast.expr | None) -> ast.expr | None:
-            return bound and ast.Constant(self.value(bound, values))
+        def number(bound: ast.expr | None) -> str:
+            return repr(self.value(bound, values)) if bound else ""
 
         if isinstance(node.slice, ast.Slice):
-            places = ast.Slice(number(node.slice.lower), number(node.slice.upper), number(node.slice.step))
+            step = f":{number(node.slice.step)}" if node.slice.step else ""
+            places = f"{number(node.slice.lower)}:{number(node.slice.upper)}{step}"
         else:
             places = number(node.slice)
-        return ast.unparse(ast.Subscript(node.value, places))  # type: ignore[arg-type]
+        return f"{_text(node.value)}[{places}]"
 
     def digits(self, node: ast.Subscript, values: Names) -> str:
         value = self.value(node, values)
@@ -210,9 +211,17 @@ class ShortTrace(Evaluator):
 
 
 @functools.lru_cache(maxsize=4096)
-def _takes(expression: ast.expr) -> bool:
+def _takes(expression: ast.AST) -> bool:
     """Whether an expression has a slice or an index."""
     return any(isinstance(node, ast.Subscript) for node in ast.walk(expression))
+
+
+@functools.lru_cache(maxsize=4096)
+def _children_that_take(node: ast.AST) -> tuple[ast.AST, ...]:
+    return tuple(child for child in ast.iter_child_nodes(node) if _takes(child))
+
+
+_text = functools.lru_cache(maxsize=4096)(ast.unparse)
 
 
 _liveness = functools.lru_cache(maxsize=1024)(Liveness)
