@@ -188,7 +188,9 @@ class Measured:
 
     def right(self, length: int, stratum: str, problems: int) -> list[int]:
         """For each sum, 1 if it comes at once."""
-        return self._kept(length, stratum, problems)["right"][:problems]
+        found = self._kept(length, stratum, problems)
+        assert found, f"not asked: {stratum} sums of {length} digits"
+        return found["right"][:problems]
 
     def _kept(self, length: int, stratum: str, problems: int) -> dict[str, Any] | None:
         """What is known of these problems, perhaps with more of the same stream; None if they were not asked."""

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
     for name in names[0].split(","):
         reader = Reader(name, int(given.get("seed", 0)), kept)
         digits_of = [reader.read(stratum, digits, problems, right) for stratum in STRATA]
-        found[Path(name).name] = [Digit(*one) for of_stratum in digits_of for one in of_stratum]
+        found[Path(name).name] = [Digit(int(place), *margins) for part in digits_of for place, *margins in part]
     show(found, problems * len(STRATA), digits, results, given.get("table", "graft_cuts"))
 
 
@@ -103,7 +103,7 @@ class Reader:
             wrong = [place for place, margin in margins.items() if margin < 0]
             others = sorted(margins.keys() - {*wrong})
             for place in wrong + random.Random(index).sample(others, min(right, len(others))):
-                low, high = bounds(item.a, item.b, place)
+                low, high = bounds(item.a, str(item.b), place)
                 above, below = cut(item, 0, high), cut(item, low, digits)
                 found.append(Digit(place, margins[place], self.margins(above)[place], self.margins(below)[place - low]))
         return found

@@ -60,6 +60,18 @@ def test_what_exceeds_the_window_is_left_out_and_counted_and_others_take_its_pla
     assert set(left_out) == {"add_integer"}
 
 
+def test_a_trace_that_has_to_fit_is_written_once_and_its_row_is_that_without_a_window(tokenizer, monkeypatch):
+    following, unbounded = RuleFollowing(RulesConfig(window=100_000)), RuleFollowing()
+    unbounded.window = None
+    expected = list(problem_set(Selection(CELLS, 0), "train", 8, Rows(tokenizer, unbounded)).examples)
+    written = []
+    write = RuleFollowing.completion
+    monkeypatch.setattr(RuleFollowing, "completion", lambda *given: written.append(given) or write(*given))
+    rows = problem_set(Selection(CELLS, 0), "train", 8, Rows(tokenizer, following)).examples
+    assert [list(rows), list(rows)] == [expected, expected]
+    assert len(written) == 8
+
+
 def test_a_window_too_small_for_any_problem_is_an_error_of_one_line(tokenizer):
     with pytest.raises(TaskError, match=r"fits data\.rules\.window=300: the shortest of 128 needs \d+ tokens") as error:
         problem_set(Selection(CELLS, 0), "train", 8, Rows(tokenizer, RuleFollowing(RulesConfig(window=300))))
