@@ -70,14 +70,15 @@ AS_WRITTEN = {
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
     "as written, more sums": [LONGER],
-    "as written, more sums, three layers": [LONGER, "positions.locality.walk.layers=[21, 23]"],
     "as written, no positions": [NOT_TOLD, "positions={kind: nope}"],
     "plain, all reversed": [NOT_TOLD, PLAIN, UNPADDED],
     "same place, all reversed": [NOT_TOLD, "positions={kind: original, same_place: true}", UNPADDED],
 }
 """Rows of configs/smollm2_graft_as_written.yaml: nothing is reversed. Walking heads are told where to stop, or are not,
 or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
-wordings, half of them after a passage of text, and ordinary text is mixed into the training."""
+wordings, half of them after a passage of text, and ordinary text is mixed into the training. "More sums" are 49,920.
+Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
+with nothing but the bias of places (`positions.same_place`)."""
 ROWS = {
     **AS_WRITTEN,
     "graft": [],
