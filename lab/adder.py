@@ -98,8 +98,8 @@ def leaderboard(arguments: Sequence[str]) -> None:
     from lab.drawing.lines import show as show_tables
     from lab.errors import LabError
     from lab.smallest_adder.leaderboard import board, write
+    from lab.smallest_adder.stored_verdicts import submissions, verdict_of
     from lab.smallest_adder.trace.child import Limits
-    from lab.smallest_adder.verdict import submissions, verdict_of
 
     words, options = read_options(LeaderboardOptions, arguments, "lab adder leaderboard", __doc__ or "", "[FOLDER ...]")
     verdicts = {}

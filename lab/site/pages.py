@@ -29,7 +29,7 @@ from lab.site.gather import Record
 from lab.site.overview import Best, Fold
 from lab.site.scripts import as_json, write_script
 from lab.smallest_adder import leaderboard as adders
-from lab.smallest_adder.verdict import known
+from lab.smallest_adder.stored_verdicts import known
 
 MARK = '<meta name="generator" content="the number lab">'
 """Marks a site of the lab, which may be replaced; a folder without this mark is never touched."""

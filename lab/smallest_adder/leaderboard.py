@@ -1,7 +1,7 @@
 """The leaderboard of small adders, from verdicts on disk: Markdown, and one HTML file that needs nothing else.
 
-A verdict is what lab/smallest_adder/verdict.py keeps. Names and reasons come from untrusted files: they are squeezed
-into a line and escaped.
+A verdict is what lab/smallest_adder/stored_verdicts.py keeps. Names and reasons come from untrusted files: they are
+squeezed into a line and escaped.
 """
 
 import csv

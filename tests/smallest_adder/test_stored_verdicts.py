@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import TaskError
-from lab.smallest_adder import verdict
+from lab.smallest_adder import stored_verdicts
 from lab.smallest_adder.contract import category, seeds
 from lab.smallest_adder.trace.child import Limits
 from lab.smallest_adder.verdict import Verdict, Verification
@@ -42,38 +42,38 @@ def path(tmp_path) -> Path:
 
 
 def test_a_verdict_is_made_once(path, tried):
-    first = verdict.verdict_of(path, Limits())
-    assert verdict.verdict_of(path, Limits()) == first
+    first = stored_verdicts.verdict_of(path, Limits())
+    assert stored_verdicts.verdict_of(path, Limits()) == first
     assert len(tried) == 1
     assert first["right"] == 3
 
 
 def test_another_source_or_another_verifier_makes_it_again(path, tried, monkeypatch):
-    verdict.verdict_of(path, Limits())
+    stored_verdicts.verdict_of(path, Limits())
     path.write_text(path.read_text() + "# changed\n")
-    verdict.verdict_of(path, Limits())
-    monkeypatch.setattr(verdict, "VERSION", -1)
-    verdict.verdict_of(path, Limits())
+    stored_verdicts.verdict_of(path, Limits())
+    monkeypatch.setattr(stored_verdicts, "VERSION", -1)
+    stored_verdicts.verdict_of(path, Limits())
     assert len(tried) == 3
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"version": 2}'])
 def test_a_stored_file_that_is_no_verdict_is_made_again(path, tried, cache, text):
-    verdict.verdict_of(path, Limits())
+    stored_verdicts.verdict_of(path, Limits())
     (kept,) = cache.iterdir()
     kept.write_text(text)
-    assert verdict.known(path) is None
-    verdict.verdict_of(path, Limits())
+    assert stored_verdicts.known(path) is None
+    stored_verdicts.verdict_of(path, Limits())
     assert len(tried) == 2
     assert json.loads(kept.read_text())["problems"] == 10
 
 
 def test_a_verdict_that_lies_beside_a_submission_is_not_believed(path, tried):
-    forged = verdict.verdict_of(path, Limits()) | {"qualified": True, "right": 10_010}
+    forged = stored_verdicts.verdict_of(path, Limits()) | {"qualified": True, "right": 10_010}
     path.write_text(path.read_text() + "# another\n")
     path.with_suffix(".verdict.json").write_text(json.dumps(forged))
-    assert verdict.known(path) is None
-    assert verdict.verdict_of(path, Limits())["qualified"] is False
+    assert stored_verdicts.known(path) is None
+    assert stored_verdicts.verdict_of(path, Limits())["qualified"] is False
 
 
 def test_submissions_are_found_and_other_files_passed_over(path, tmp_path):
@@ -81,12 +81,12 @@ def test_submissions_are_found_and_other_files_passed_over(path, tmp_path):
     (tmp_path / "other.py").write_text("x = 1")
     (tmp_path / "loop.py").symlink_to(tmp_path / "loop.py")
     (tmp_path / "small.py").write_text(path.read_text())
-    assert list(verdict.submissions([tmp_path])) == [("run", path), ("small", tmp_path / "small.py")]
+    assert list(stored_verdicts.submissions([tmp_path])) == [("run", path), ("small", tmp_path / "small.py")]
 
 
 def test_a_folder_that_is_not_there_is_the_users_mistake(tmp_path):
     with pytest.raises(TaskError, match="there is no such folder"):
-        list(verdict.submissions([tmp_path / "none"]))
+        list(stored_verdicts.submissions([tmp_path / "none"]))
 
 
 @pytest.mark.parametrize(
