@@ -29,6 +29,7 @@ from lab.benchmarks.results import NupaSummary
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.tables import Entry, Table, percent
+from lab.errors import exit_cleanly
 from lab.finetune import finetune
 from lab.numbers.tasks import TASKS
 from lab.progress import quiet_libraries
@@ -39,6 +40,7 @@ THEIRS = "Llama-3.1-8B-ft"
 NAMES = ("config", "seeds", "problems", "parts", "output")
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")

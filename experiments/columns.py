@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from shared.publishing import take_results
 
 from lab.drawing.figures import COLORS, STYLE, line_with_band, plain
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate
 
 WIDTH = 3.3
@@ -70,6 +71,7 @@ def draw(found: Curves, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
+@exit_cleanly
 def main() -> None:
     results, _ = take_results(sys.argv[1:], Path(__file__).parent / "results")
     for file in sorted(results.folder.glob("*.md")):

@@ -34,6 +34,7 @@ from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
+from lab.errors import exit_cleanly
 from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
@@ -120,6 +121,7 @@ DIGITS = "8,20,50,100x48,1000x12"
 OWN = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity", "together", "table")
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")

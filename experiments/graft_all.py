@@ -26,6 +26,7 @@ from lab.benchmarks.nupa import tables
 from lab.benchmarks.results import Sample
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
+from lab.errors import exit_cleanly
 from lab.finetune import finetune
 from lab.numbers.tasks import EASY, HARD, TASKS, Difficulty
 from lab.progress import quiet_libraries
@@ -40,6 +41,7 @@ BOUNDS = ((16, HARD), (40, EASY))
 NAMES = ("seed", "problems", "rows", "output")
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")

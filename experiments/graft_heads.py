@@ -39,6 +39,7 @@ from shared.sums import drawn, estimate, shown
 
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
@@ -61,6 +62,7 @@ READ = 400
 HERE = "q_k"
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")

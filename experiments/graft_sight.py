@@ -14,6 +14,7 @@ from pathlib import Path
 from shared.publishing import take_results
 
 from lab.drawing.figures import COLORS, figure_at
+from lab.errors import exit_cleanly
 from lab.models.coupled import HIDDEN, hide
 from lab.models.same_place import pairs
 from lab.text.places import row_spots
@@ -25,6 +26,7 @@ ANSWER = [*"9144"]
 PLACES = ("ones", "tens", "hundreds", "thousands")
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     results, _ = take_results(arguments, Path(__file__).parent / "results")
     draw(results.file("graft_sight.png"))

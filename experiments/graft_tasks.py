@@ -31,6 +31,7 @@ from lab.config.loading import load
 from lab.config.schema import chosen
 from lab.drawing import figures
 from lab.drawing.tables import Shown, Table
+from lab.errors import exit_cleanly
 from lab.finetune import finetune
 from lab.numbers.additions import STRATA
 from lab.numbers.sampling import Problem
@@ -55,6 +56,7 @@ class Answers(NamedTuple):
     digits: list[float]
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")

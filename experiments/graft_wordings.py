@@ -26,6 +26,7 @@ from shared.publishing import Results, take_results
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.tables import Table
+from lab.errors import exit_cleanly
 from lab.models import loading
 from lab.models.swaps import swap_of
 from lab.numbers.additions import addition
@@ -42,6 +43,7 @@ DRAWN = 7
 """The seed of the problems."""
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")

@@ -22,6 +22,7 @@ from shared.sums import drawn, shown
 
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Shown, Table
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate
 from lab.probing.bridge import open_model
 from lab.probing.instruments.helix import FITS, Helix, helix
@@ -36,6 +37,7 @@ LAYERS = 6
 """Digits are patched in at no more layers of a model than this."""
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")

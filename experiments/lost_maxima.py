@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab.benchmarks.results import Sample, read_samples
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
@@ -43,6 +44,7 @@ def share(text: str, found: int, whole: int) -> None:
     print(f"{text}: {found} of {whole}, {value:.1f} % ({low:.1f}-{high:.1f})")
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     given = dict(part.split("=", 1) for part in arguments if "=" in part)
     samples = [s for part in arguments if "=" not in part for s in read_samples(Run(Path(part)))]

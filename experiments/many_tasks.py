@@ -22,12 +22,14 @@ from shared.publishing import take_results
 
 from lab.drawing.figures import figure_at
 from lab.drawing.tables import Shown, Table
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")

@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from lab.drawing.tables import Table, percent
+from lab.errors import exit_cleanly
 from lab.numbers.representations import Float
 from lab.numbers.sampling import Cell, distinct_problems
 from lab.numbers.statistics import Estimate, wilson
@@ -70,6 +71,7 @@ def share(right: Sequence[bool]) -> Estimate:
     return wilson(sum(right), len(right))
 
 
+@exit_cleanly
 def main(folder: Path) -> None:
     rows = []
     for label in [f"{name}{padded}" for name in REVERSED for padded in ("", "-padded")]:

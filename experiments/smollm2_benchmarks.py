@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
 from lab.models.sources import locate
 
@@ -52,6 +53,7 @@ def served(folder: str) -> Iterator[str]:
         server.wait()
 
 
+@exit_cleanly
 def main(overrides: list[str]) -> None:
     for name in LOCAL:
         evaluate([str(ROOT / "configs" / f"{name}.yaml"), *overrides, "resume=true"])

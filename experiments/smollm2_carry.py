@@ -36,6 +36,7 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
+from lab.errors import exit_cleanly
 from lab.finetune import finetune
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
@@ -58,6 +59,7 @@ LEARNED, READ, TOLD = 400, 600, 300
 NAMES = ("seeds", "prompts", "lengths", "pairs", "output")
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.benchmarks.results import Sample, read_samples
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
@@ -25,6 +26,7 @@ def right(samples: Sequence[Sample], reading: str = "strict") -> list[Sample]:
     return [sample for sample in samples if sample.readings[reading].exact_match]
 
 
+@exit_cleanly
 def main(folder: Path) -> None:
     nupa = {name: read_samples(Run(folder / name)) for name in ("nupa_smollm2", "nupa_smollm2_5shot")}
     for name, samples in nupa.items():

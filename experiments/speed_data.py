@@ -15,6 +15,7 @@ from hashlib import sha256
 
 from lab.config.finetuning import DataConfig, TrainedLengths
 from lab.config.schema import Lengths
+from lab.errors import exit_cleanly
 from lab.numbers.metrics import score
 from lab.numbers.sampling import BLOCK, Cell, block
 from lab.numbers.tasks import TASKS
@@ -67,6 +68,7 @@ def obvious_additions(cells: list[Cell], seed: int) -> list[str]:
     return texts
 
 
+@exit_cleanly
 def main() -> None:
     cells = DataConfig(lengths=TrainedLengths(hard=LENGTHS.hard, easy=LENGTHS.easy)).cells
     additions = [

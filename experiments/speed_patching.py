@@ -21,6 +21,7 @@ import torch
 from transformer_lens import patching as stock
 from transformers.utils import logging
 
+from lab.errors import exit_cleanly
 from lab.probing.bridge import open_model
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
@@ -53,6 +54,7 @@ def our_margins(contrast: Contrast, heads: Sequence[tuple[int, int]]) -> np.ndar
     return margins(contrast, [Patch((Component("head", layer, head),), EVERYWHERE) for layer, head in heads])
 
 
+@exit_cleanly
 def main() -> None:
     warnings.simplefilter("ignore")
     logging.set_verbosity_error()

@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import chosen
+from lab.errors import exit_cleanly
 from lab.models import pretrained, scratch
 from lab.text.examples import IGNORED
 from lab.text.notation import Notation
@@ -38,6 +39,7 @@ def plain_loss(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch
     return cross_entropy(logits_RTV.flatten(0, 1).float(), labels_RT.flatten(), ignore_index=IGNORED, reduction="sum")
 
 
+@exit_cleanly
 def main(arguments: list[str]) -> None:
     steps = int(arguments[0]) if arguments else 20
     for name in arguments[1:] or ["scratch_add", "packing", "locality"]:

@@ -18,6 +18,7 @@ from lab.benchmarks.nupa.problems import pick_problems
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
+from lab.errors import exit_cleanly
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
 from lab.models import adapters, pretrained
@@ -28,6 +29,7 @@ CONFIG = Path(__file__).parents[1] / "configs" / "smollm2_lora.yaml"
 BATCH = 64
 
 
+@exit_cleanly
 def main() -> None:
     warnings.simplefilter("ignore")
     logging.set_verbosity_error()

@@ -24,6 +24,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
+from lab.errors import exit_cleanly
 from lab.models import adapters, pretrained
 from lab.models.paths import attend_along_paths
 from lab.numbers.sampling import Mixture
@@ -130,6 +131,7 @@ def matrix_rate(dtype: torch.dtype, device: torch.device) -> float:
     return best
 
 
+@exit_cleanly
 def main() -> None:
     warnings.simplefilter("ignore")
     logging.set_verbosity_error()

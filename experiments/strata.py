@@ -19,12 +19,14 @@ from shared.streams import STREAMS
 
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
+from lab.errors import exit_cleanly
 from lab.models import loading
 from lab.numbers.additions import STRATA
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     given = dict(part.split("=", 1) for part in arguments if "=" in part)

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from lab.errors import exit_cleanly
 from lab.probing.benchmark.families import trained
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
@@ -32,6 +33,7 @@ SLACK = 0.05
 Part = TypeVar("Part")
 
 
+@exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     for name in arguments or trained.ADDERS:
         adder, pairs = trained.ADDERS[name](0), trained.pairs()

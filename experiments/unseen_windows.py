@@ -18,6 +18,7 @@ from pathlib import Path
 from lab.benchmarks.results import Sample, read_samples
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
+from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
@@ -67,6 +68,7 @@ def share(text: str, found: int, whole: int) -> None:
     print(f"  {text}: {found:,} of {whole:,}, {value:.2f} % ({low:.2f}-{high:.2f})")
 
 
+@exit_cleanly
 def main(folders: Sequence[str]) -> None:
     for folder in map(Path, folders):
         config = load(PretrainConfig, folder / "config.yaml")
