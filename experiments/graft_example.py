@@ -35,7 +35,7 @@ from lab.text.formats import TextFormat
 ROOT = Path(__file__).parents[1]
 NUMBER = "123"
 EXAMPLES = {"like 123": NUMBER, "like 7": "7", "like this": "this"}
-"""What stands in the instruction, and what it takes the place of NUMBER for."""
+"""What the instruction then says, and what stands in it instead of NUMBER."""
 PLACES = {"places 0-3": range(4), "places 4 and higher": range(4, 10**6)}
 
 

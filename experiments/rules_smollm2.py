@@ -3,12 +3,12 @@
     python experiments/rules_smollm2.py [seeds=0,1,2] [only=NAME/NAME] [problems=48] [measure=true] [output=checkpoints]
                                         [publish=true] [key=value ...]
 
-Tunes configs/smollm2_rules_values.yaml with each seed in each of WAYS, with the same number of updates and of problems,
-and asks every model the same test problems (configs/nupa_rfcot.yaml), `problems` in each range of lengths. Finished
-runs are not run again, and measure=false leaves out what is not finished. Other keys belong to the training. Shows
-exact match, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems), the
-tokens written for each token of a direct answer, and what the first mistake in a trace is. Writes rules_smollm2.md and
-.png and rules_smollm2_mistakes.md.
+Tunes configs/smollm2_rules_values.yaml with each seed for each row of DETAILS, with the same number of updates and of
+problems, and asks every model the same test problems (configs/nupa_rfcot.yaml), `problems` in each range of lengths.
+Finished runs are not run again, and measure=false leaves out what is not finished. Other keys belong to the training.
+Shows exact match, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems),
+the tokens written for each token of a direct answer, and what the first mistake in a trace is. Writes rules_smollm2.md
+and .png and rules_smollm2_mistakes.md.
 """
 
 import sys
