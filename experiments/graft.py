@@ -63,6 +63,7 @@ PROSE = ["data={templates: many, passages: 0.5}", "training={batch_size: 64, mic
 REPLAY = "training.replay={tokens: 96, weight: 0.5}"
 NOT_TOLD = "training.walk_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
+DRAWN = "data.example_number=drawn"
 UNPADDED = "format={reverse: total, pad: none, carry_place: false}"
 AS_WRITTEN = {
     "as written": [],
@@ -70,6 +71,7 @@ AS_WRITTEN = {
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
+    "as written, example drawn": [DRAWN],
     "as written, more sums": [LONGER],
     "as written, no positions": [NOT_TOLD, "positions={kind: nope}"],
     "plain, all reversed": [NOT_TOLD, PLAIN, UNPADDED],
@@ -78,6 +80,7 @@ AS_WRITTEN = {
 """Rows of configs/smollm2_graft_as_written.yaml: nothing is reversed. Walking heads are told where to stop, or are not,
 or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
 wordings, half of them after a passage of text, and ordinary text is mixed into the training. "More sums" are 49,920.
+With "example drawn", the example number in the instruction is another one for each sum, or a word.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
 ROWS = {

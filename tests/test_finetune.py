@@ -303,6 +303,7 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
         (["positions.kind=coupled", "format.reverse=total", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["data.variation.nines=0.5", "data.tasks=[max_integer]"], "one of add_integer, sub_integer, add_float"),
         (["data.templates=many", "data.tasks=[sub_integer]"], "data.tasks=[add_integer]"),
+        (["data.example_number=drawn", "data.tasks=[add_integer, add_float]"], "direct answers that are integers"),
         (["data.passages=0.5", "data.style=rule_following"], "data.passages needs direct answers"),
         (["training.replay={tokens: 16, every: 17}"], "training.replay.every: every=17 should be at most tokens=16"),
         (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),

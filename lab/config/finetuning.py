@@ -166,6 +166,10 @@ class DataConfig(Section):
     templates: Literal["benchmark", "many"] = "benchmark"
     """How training problems are asked. benchmark: in NUPA's words. many: in words that are drawn for each problem, from
     NUPA's and from those of lab/text/templates.py. Validation and test always use NUPA's words."""
+    example_number: Literal["benchmark", "drawn"] = "benchmark"
+    """The example in the format hint of training problems, "like 123 .". benchmark: always 123. drawn: a number of 1-8
+    digits, or the word "this", drawn for each problem (lab/text/example_numbers.py). Validation and test always have
+    NUPA's example."""
     passages: float = Field(default=0, ge=0, le=1)
     """Share of training problems that follow a passage of ordinary text (lab/text/passages.py). Validation and test
     ask without one."""
@@ -325,6 +329,9 @@ class FinetuneConfig(RunConfig):
             raise ValueError("data.passages needs direct answers: leave it out, or use data.style=direct")
         if self.data.templates == "many" and not (direct and tasks == ["add_integer"]):
             raise ValueError("data.templates=many needs data.tasks=[add_integer] and data.style=direct")
+        if self.data.example_number == "drawn" and not (direct and all(one.answer is Integer for one in chosen(tasks))):
+            what = "data.example_number=drawn needs direct answers that are integers"
+            raise ValueError(f"{what}: use such data.tasks and data.style=direct, or leave example_number out")
         if (self.training.alignment.first or self.training.alignment.second) and not (
             plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):

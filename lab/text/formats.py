@@ -19,6 +19,7 @@ from lab.numbers.representations import Representation
 from lab.numbers.sampling import Problem, task_of
 from lab.numbers.tasks import TASKS, Task
 from lab.text.answers import Reading
+from lab.text.example_numbers import DrawnExampleNumber
 from lab.text.examples import Prompt
 from lab.text.notation import SEPARATORS, Notation
 from lab.text.number_search import NumberSearch
@@ -90,8 +91,10 @@ def tuned(config: FormatConfig, data: DataConfig) -> Wording:
 
 
 def taught(wording: Wording, data: DataConfig) -> Wording:
-    """The wording of training problems: that of the test, perhaps in other words and after a passage of text."""
+    """The wording of training problems: that of the test, perhaps in other words, with another example number in the
+    hint, and after a passage of text."""
     asked = ManyTemplates(wording) if data.templates == "many" else wording
+    asked = DrawnExampleNumber(asked) if data.example_number == "drawn" else asked
     return AfterPassage(asked, data.passages) if data.passages else asked
 
 

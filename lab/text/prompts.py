@@ -10,8 +10,10 @@ from lab.errors import TaskError
 from lab.numbers.sampling import Problem, posed
 from lab.numbers.tasks import TASKS, Task
 
+EXAMPLE_NUMBER = "123"
+"""The example of an integer in the format hint."""
 FORMAT_HINTS = {
-    "integer": "Directly return the answer as an integer without any comma separator, like 123 . ",
+    "integer": f"Directly return the answer as an integer without any comma separator, like {EXAMPLE_NUMBER} . ",
     "float": "Directly return the answer as a float without any comma separator, like 10.4 . ",
     "fraction": "Directly return the answer as an **irreducible** fraction without any comma separator, like 7/13 . ",
     "scientific": "Directly return the answer as a scientific notation without any comma separator, like 1.23e4 . "
