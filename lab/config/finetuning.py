@@ -94,6 +94,9 @@ class LocalityConfig(Section):
     far_at_most: int = Field(default=0, ge=0)
     """With far=seen: a bound on the joint weight of all digits outside the window, as a number of such digits. However
     many there are, they weigh no more than this many would; 0 for no bound."""
+    spacing: int = Field(default=0, ge=0)
+    """How many position ids lie between a number and the next one when a token attends to digits, however many words
+    stand between them (lab/models/even_spacing.py); 0: as many as there are words. In "12 + 30 =" there are 3."""
     walk: WalkConfig = WalkConfig()
     """Which heads walk down the places. Needs format.reverse=none."""
 

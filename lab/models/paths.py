@@ -18,6 +18,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from lab.models.even_spacing import EvenSpacing
 from lab.models.prefix_tree import PrefixTree
 from lab.models.walking_heads import Walk
 
@@ -104,6 +105,7 @@ def path_attention(
     scaling: float | None = None,
     paths: Paths | None = None,
     walk: Walk | None = None,
+    spacing: EvenSpacing | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention of the nodes of a tree, each along its own path. Without `paths` it is the attention of transformers.
@@ -117,10 +119,13 @@ def path_attention(
         scaling: factor on the products of queries and keys; 1 / sqrt(D) if not given.
         paths: the nodes of each row.
         walk: how the layer's last heads walk down the places, if they do; what they find is added to their output.
+        spacing: how attention to digits is rotated, if numbers are evenly spaced.
 
     Returns the output (1, N, H, D), and None in place of the attention weights.
     """
     scale = scaling or query.shape[-1] ** -0.5
+    if spacing is not None:
+        query, key = spacing.side_by_side(query, key)
     if paths is None:
         out_BQHD, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scale, **others)
         return out_BQHD if walk is None else walk.added(out_BQHD, query * scale, key, value), None

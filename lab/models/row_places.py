@@ -18,7 +18,7 @@ from lab.models.paths import path_inputs, path_rows
 from lab.models.prefix_tree import PrefixTree
 from lab.text.places import RowSpots
 
-PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK")
+PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK", "turns_BQ", "turns_BK", "digits_BK")
 """The arguments of `SwappedLlama.forward` that say where digits are."""
 
 
@@ -48,6 +48,10 @@ def couples(model: Any) -> bool:
     return getattr(model, "coupled", False)
 
 
+def spaces_evenly(model: Any) -> bool:
+    return getattr(model, "spacing", 0) > 0
+
+
 def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
     """The arguments that the model needs for the `last` tokens (default: all) of rows of the same length: place_ids
     (B, Q), kinds_BQK and position_ids (B, Q), or some of these."""
@@ -65,6 +69,10 @@ def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]
     if couples(model):
         ids = [model.text_positions(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["position_ids"] = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in ids])
+    if spaces_evenly(model):
+        turns = [model.turns(row) for row in rows]
+        given["turns_BQ"] = _padded([row[-count:] for row, count in zip(turns, counts, strict=True)])
+        given["turns_BK"], given["digits_BK"] = _padded(turns), _padded([model.are_digits(row) for row in rows])
     return {name: part.to(model.device) for name, part in given.items()}
 
 
@@ -78,6 +86,8 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
         given |= _pairs_of_nodes(model, tree, rows, known)
     if couples(model):
         given["position_ids"] = _of_nodes(tree, [model.text_positions(row)[known:] for row in rows])
+    if spaces_evenly(model):
+        given |= _turns_of_nodes(model, tree, rows, known)
     return {name: part.to(model.device) for name, part in given.items()}
 
 
@@ -90,6 +100,8 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     ends = [len(row.keys) for row in rows]
     parts = [spots[row.path].part(end - len(row.queries), end) for row, end in zip(rows, ends, strict=True)]
     positions = [model.text_positions(path) for path in tokens]
+    if spaces_evenly(model):
+        given |= _turns_of_nodes(model, tree, tokens, 0)
     if walks(model):
         digits = [torch.tensor(model.digits([tree.tokens[node] for node in row.keys])) for row in rows]
         given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands, pad_sequence(digits, batch_first=True))
@@ -108,6 +120,20 @@ def _pairs_of_nodes(model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]],
             whole = found.setdefault(name, torch.zeros(shape, dtype=part.dtype))
             whole[(0, queries[:, None], keys) if part.dim() == 3 else (0, keys)] = part[0]
     return found
+
+
+def _turns_of_nodes(model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]], known: int) -> dict[str, torch.Tensor]:
+    """The arguments of evenly spaced numbers for the nodes of a tree. `rows`: the tokens of each path, of which the
+    first `known` come before the tree."""
+    turns = [model.turns(row) for row in rows]
+    turns_1Q = _of_nodes(tree, [row[known:] for row in turns])
+    turns_1K = torch.cat([torch.tensor([turns[0][:known]], dtype=torch.long), turns_1Q], 1)
+    digits_1K = torch.tensor([model.are_digits([*rows[0][:known], *tree.tokens])])
+    return {"turns_BQ": turns_1Q, "turns_BK": turns_1K, "digits_BK": digits_1K}
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 
 
 def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int]]) -> torch.Tensor:

@@ -138,6 +138,8 @@ def bridge(
         model = model.base_model.model  # type: ignore[assignment]
     if isinstance(model, NumberLlama) and model.config.has_own_attention:
         raise ModelError(f"{name}: TransformerLens computes neither relative keys nor stick-breaking attention")
+    if isinstance(model, SwappedLlama) and (model.walk_bias is not None or model.spacing):
+        raise ModelError(f"{name}: TransformerLens computes neither walking heads nor evenly spaced numbers")
     examples = Sums.of(writer, _EXAMPLES)
     tokens_BT = examples.tokens_BT.to(model.device)
     with torch.inference_mode():

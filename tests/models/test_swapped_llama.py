@@ -56,6 +56,16 @@ SWAPS = {
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(walk=WalkConfig(heads=3, layers=(1, 1)))),
         format=FormatConfig(reverse="none", pad="answer", carry_place=True),
     ),
+    "coupled, evenly spaced": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(spacing=3)),
+        format=FormatConfig(reverse="total"),
+    ),
+    "coupled, evenly spaced, nothing reversed": Swap(
+        positions=TextPositionsConfig(
+            kind="coupled", locality=LocalityConfig(spacing=3, walk=WalkConfig(heads=3, layers=(1, 1)))
+        ),
+        format=FormatConfig(reverse="none", pad="answer", carry_place=True),
+    ),
     "two digits": Swap(tokenizer=TWO_DIGITS),
     "hints": Swap(format=FormatConfig(index_hints="both")),
 }
@@ -69,8 +79,8 @@ def load(toy_model, swap: Swap):
 
 
 def with_trained_places(model):
+    torch.manual_seed(1)
     if model.place_embeddings is not None:
-        torch.manual_seed(1)
         torch.nn.init.normal_(model.place_embeddings.weight, std=0.5)
     for module in model.modules():
         if isinstance(module, SamePlaceBias | WalkBias):
@@ -297,7 +307,7 @@ def test_an_answer_that_begins_with_its_highest_digit_is_written_alike_with_a_ca
     model, tokenizer = load(toy_model, SWAPS["coupled, nothing reversed"])
     with_trained_places(model)
     words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    digits = {token for token, word in enumerate(words) if word.isdigit()}
+    digits = {token for token, word in enumerate(words) if word.isascii() and word.isdigit()}
     model.know_tokens(words, [], [token for token in range(model.config.vocab_size) if token not in digits])
     requests = [Request(text, digits) for text, digits in (("12 + 345 =", 4), ("12 + 3456789 =", 8), ("12 + 3 =", 3))]
     found = {i: c.text for part in LocalEngine(model, tokenizer, 3).generate(requests) for i, c in part.items()}
@@ -407,7 +417,9 @@ def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model.know_tokens(["1", "2", "12"], [], [2])  # a token that is never written does not matter
 
 
-@pytest.mark.parametrize("name", [name for name in CAUSAL if "only answers" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in CAUSAL if not {"only answers reversed", "evenly spaced"} & {*name.split(", ")}]
+)
 def test_swapped_models_open_in_transformer_lens(toy_model, name):
     from lab.probing.bridge import bridge
     from lab.probing.positions import TextSums
@@ -416,3 +428,13 @@ def test_swapped_models_open_in_transformer_lens(toy_model, name):
     format = SWAPS[name].format
     writer = TextSums(tokenizer, format=None if format.index_hints != "none" else format)
     bridge(name, with_trained_places(model), writer, tokenizer)  # checks that the logits are the model's
+
+
+def test_attention_that_transformer_lens_does_not_have_is_named(toy_model):
+    from lab.probing.bridge import bridge
+    from lab.probing.positions import TextSums
+
+    for name in ("coupled, evenly spaced", "coupled, nothing reversed"):
+        model, tokenizer = load(toy_model, SWAPS[name])
+        with pytest.raises(ModelError, match="neither walking heads nor evenly spaced numbers"):
+            bridge(name, model, TextSums(tokenizer), tokenizer)
