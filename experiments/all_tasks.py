@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number
 from shared.nupa_runs import asked_in_parts, by_range, by_seed, heat_map, nupa, over_seeds, samples
 from shared.publishing import take_results
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
-    problems, parts = given.get("problems", "50"), int(given.get("parts", 1))
+    problems, parts = given.get("problems", "50"), whole_number(given, "parts", 1)
     output = Path(given.get("output", "checkpoints"))
     configs = {
         seed: tuning(Path(given.get("config", CONFIG)), seed, output, changes)

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.arguments import own
+from shared.arguments import own, whole_number, whole_numbers
 from shared.kept import Kept
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
@@ -55,8 +55,8 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "lengths", "sums", "output")
-    folder, sums = Path(given.get("output", "checkpoints")), int(given.get("sums", 24))
-    lengths = [int(part) for part in given.get("lengths", LENGTHS).split(",")]
+    folder, sums = Path(given.get("output", "checkpoints")), whole_number(given, "sums", 24)
+    lengths = whole_numbers(given, "lengths", LENGTHS)
     found: dict[str, list[dict[int, float]]] = {}
     for setting, pattern in SETTINGS.items():
         runs = [Model(run) for run in sorted(folder.glob(pattern)) if (run / "model").is_dir()]

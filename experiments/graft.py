@@ -1,19 +1,20 @@
 """A pretrained model tuned on sums of 1-8 digits: how long may numbers be, in words that it was never asked in?
 
     python experiments/graft.py ["rows=graft;plain"] [seeds=0] [digits=8,20,50,100x48,1000x12] [problems=96]
-                                [output=checkpoints] [words=held_out] [bound=0] [measure=true] [perplexity=true]
-                                [together=12000] [table=graft] [publish=true] [key=value ...]
+                                [output=checkpoints] [words=held_out] [bound=0] [spacing=0] [measure=true]
+                                [perplexity=true] [together=12000] [table=graft] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft.yaml, or smollm2_graft_as_written.yaml, with the changes of each row (see ROWS), one seed
 after the other; other arguments go to `lab.finetune`. Then asks every tuned model for sums of each stratum
 (lab/numbers/additions.py) and length, greedily, by the lab's own engine, in the held-out words of
 lab/text/templates.py in turn. Other words: words=validation for those with which designs are compared; words=fresh for
 those of which no mistake has suggested a design; words=nupa for NUPA's own, in which "as written" is trained.
-digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. The first
-numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also measures the
-perplexity of docstrings of Python's library, unless perplexity=false. Measurements are kept beside each model and are
-not repeated; measure=false neither trains nor asks, and shows what is known. Shows exact match (95 %, the wider of
-Student's over seeds and Wilson's over problems) by stratum and by wording; leaves tables and a figure.
+digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `problems` sums are asked. With spacing=3,
+numbers are evenly spaced in the test, however the model was trained; bound=32 bounds the weight of far digits in the
+test. The first numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also
+measures the perplexity of docstrings of Python's library, unless perplexity=false. Measurements are kept beside each
+model and are not repeated; measure=false neither trains nor asks, and shows what is known. Shows exact match (95 %,
+the wider of Student's over seeds and Wilson's over problems) by stratum and by wording; leaves tables and a figure.
 """
 
 import math
@@ -21,11 +22,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number, whole_numbers
 from shared.kept import Kept
 from shared.publishing import Results, take_results
 
@@ -34,7 +35,7 @@ from lab.config.loading import load
 from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
-from lab.errors import exit_cleanly
+from lab.errors import ConfigError, exit_cleanly
 from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
@@ -61,6 +62,7 @@ EARLIER = [NO_PASSAGES, "data.variation.nines=0.1", "training={batch_size: 16, m
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
 PROSE = ["data={templates: many, passages: 0.5}", "training={batch_size: 64, micro_batch_size: 64}"]
 REPLAY = "training.replay={tokens: 96, weight: 0.5}"
+SPACED = "positions.locality.spacing=3"
 NOT_TOLD = "training.walk_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
 DRAWN = "data.example_number=drawn"
@@ -68,6 +70,7 @@ UNPADDED = "format={reverse: total, pad: none, carry_place: false}"
 AS_WRITTEN = {
     "as written": [],
     "as written, in prose": [*PROSE, REPLAY],
+    "as written, in prose, evenly spaced": [*PROSE, REPLAY, SPACED],
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
@@ -79,7 +82,8 @@ AS_WRITTEN = {
 }
 """Rows of configs/smollm2_graft_as_written.yaml: nothing is reversed. Walking heads are told where to stop, or are not,
 or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
-wordings, half of them after a passage of text, and ordinary text is mixed into the training. "More sums" are 49,920.
+wordings, half of them after a passage of text, and ordinary text is mixed into the training. If numbers are "evenly
+spaced", attention to digits does not depend on how many words stand between them. "More sums" are 49,920.
 With "example drawn", the example number in the instruction is another one for each sum, or a word.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
@@ -121,7 +125,21 @@ READ_AS = dict(zip(("right", "loose"), READINGS, strict=True))
 TRAINED, TRAINED_AS_WRITTEN = 8, 6
 """Digits of the longest numbers in training."""
 DIGITS = "8,20,50,100x48,1000x12"
-OWN = ("rows", "seeds", "digits", "problems", "output", "words", "bound", "measure", "perplexity", "together", "table")
+
+
+class InTest(NamedTuple):
+    """What may be set for the test alone."""
+
+    bound: int = 0
+    """The limit of the weight of far digits; 0 for none."""
+    spacing: int = 0
+    """The spacing of numbers; 0 for that of the training."""
+    together: int = 12_000
+    """The largest number of digits of first numbers in a batch."""
+
+
+AS_TRAINED = InTest()
+OWN = ("rows", "seeds", "digits", "problems", "output", "words", "measure", "perplexity", "table", *InTest._fields)
 
 
 @exit_cleanly
@@ -130,14 +148,14 @@ def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *OWN)
     rows = given.get("rows", "graft;plain").split(";")
-    seeds = [int(part) for part in given.get("seeds", "0").split(",")]
-    problems, output = given.get("problems", "96"), Path(given.get("output", "checkpoints"))
-    asked = (f"{part}x{problems}".split("x")[:2] for part in given.get("digits", DIGITS).split(","))
-    lengths = {int(length): int(count) for length, count in asked}
+    if unknown := [row for row in rows if row not in ROWS]:
+        raise ConfigError(f"rows={unknown[0]}: should be some of {'; '.join(ROWS)}")
+    seeds, output = whole_numbers(given, "seeds", "0"), Path(given.get("output", "checkpoints"))
+    lengths = asked_lengths(given.get("digits", DIGITS), whole_number(given, "problems", 96))
     asked_for = given.get("measure", "true") == "true"
     read = given.get("perplexity", str(asked_for).lower()) == "true"
-    words, bound = given.get("words", "held_out"), int(given.get("bound", 0))
-    together = int(given.get("together", 12_000))
+    words = given.get("words", "held_out")
+    in_test = InTest(*(whole_number(given, key, usual) for key, usual in AS_TRAINED._asdict().items()))
     measured: dict[str, list[Measured]] = {}
     untouched = Measured(output / "graft_untouched", load(FinetuneConfig, CONFIG, changes).model.name)
     for seed in seeds:
@@ -145,12 +163,25 @@ def main(arguments: Sequence[str]) -> None:
             config = configured(row, seed, output, changes)
             if not asked_for and config.run_status() != "finished":
                 continue
-            one = Measured(trained(config), words=words, bound=bound, together=together)
+            one = Measured(trained(config), words=words, in_test=in_test)
             for length, count in lengths.items() if asked_for else ():
                 one.ask(length, count)
+            if not any(one.knows(*asked) for asked in lengths.items()):
+                continue
             measured.setdefault(row, []).append(one)
             notes = perplexities(untouched, measured) if read else ""
             show(measured, lengths, notes, results, given.get("table", "graft"))
+    if not measured:
+        raise ConfigError(f"measure=false: nothing of this is known in {output}")
+
+
+def asked_lengths(digits: str, problems: int) -> dict[int, int]:
+    """How many sums are asked at each length. Raises ConfigError if `digits` is not like DIGITS."""
+    try:
+        parts = [part.split("x") for part in digits.split(",")]
+        return {int(length): int(count[0]) if count else problems for length, *count in parts}
+    except ValueError:
+        raise ConfigError(f"digits={digits}: should be lengths, such as digits={DIGITS}") from None
 
 
 def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> FinetuneConfig:
@@ -169,19 +200,16 @@ def trained(config: FinetuneConfig) -> Path:
 class Measured:
     """The measurements of one tuned model: `ask` and `perplexity` measure what is not known, the rest only reads."""
 
-    def __init__(
-        self, folder: Path, model: str = "", words: str = "held_out", bound: int = 0, together: int = 12_000
-    ) -> None:
+    def __init__(self, folder: Path, model: str = "", words: str = "held_out", in_test: InTest = AS_TRAINED) -> None:
         """Reads what is known.
 
         Args:
             folder: where measurements are kept.
             model: the name of the model; the model of the run in `folder` if not given.
             words: one of WORDS.
-            bound: the limit of the weight of far digits; 0 for none.
-            together: the largest number of digits of first numbers in a batch.
+            in_test: what is set for the test alone.
         """
-        self.words, self.bound, self.together = words, bound, together
+        self.words, self.in_test = words, in_test
         self.kept, self.model = Kept(folder / "graft.json"), model or str(folder)
         self._loaded: Any = None
 
@@ -206,8 +234,11 @@ class Measured:
         return self.kept.known[" ".join(min(more, key=lambda part: int(part[2])))] if more else None
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
-        bound = f" bound {self.bound}" if self.bound else ""
-        return f"{length} {stratum} {problems}" + f" {self.words}" * (self.words != "held_out") + bound
+        words = "" if self.words == "held_out" else f" {self.words}"
+        set_in_test = [f" {name} {getattr(self.in_test, name)}" for name in ("bound", "spacing")]
+        return f"{length} {stratum} {problems}{words}" + "".join(
+            part for part in set_in_test if not part.endswith(" 0")
+        )
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""
@@ -223,8 +254,10 @@ class Measured:
     def _model(self) -> Any:
         if not self._loaded:
             self._loaded = loading.load(ModelConfig(name=self.model))
-            if self.bound:
-                loading.bound_far(self._loaded[0], self.bound)
+            if self.in_test.bound:
+                loading.bound_far(self._loaded[0], self.in_test.bound)
+            if self.in_test.spacing:
+                loading.space_evenly(self._loaded[0], self.in_test.spacing)
         return self._loaded
 
     def _asked(self, length: int, strata: Sequence[str], problems: int) -> dict[str, dict[str, Any]]:
@@ -241,7 +274,7 @@ class Measured:
             worded(words[index % len(words)], example) if words else example
             for (_, index, _), example in zip(drawn, plain, strict=True)
         ]
-        engine = LocalEngine(model, tokenizer, max(1, self.together // length))
+        engine = LocalEngine(model, tokenizer, max(1, self.in_test.together // length))
         began, answers = time.perf_counter(), [""] * len(drawn)
         for answered in engine.generate([Request(item.prompt, length + SURPLUS) for item in asked]):
             for place, completion in answered.items():

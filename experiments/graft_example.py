@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.kept import Kept
 from shared.publishing import take_results
 
@@ -47,9 +47,8 @@ def main(arguments: Sequence[str]) -> None:
     given = own(rest, "digits", "problems", "seed", "table", "output")
     if len(names) != 1:
         raise ConfigError("give models that add numbers as written, with commas between them")
-    digits, problems, seed = (
-        int(given.get(key, usual)) for key, usual in (("digits", 100), ("problems", 24), ("seed", 0))
-    )
+    digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 24)
+    seed = whole_number(given, "seed", 0)
     kept = Kept(Path(given.get("output", "checkpoints")) / "graft_example.json")
     lines: list[tuple[Entry, ...]] = []
     for name in names[0].split(","):

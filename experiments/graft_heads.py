@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number
 from shared.heads import random_groups, strongest
 from shared.kept import Kept
 from shared.publishing import Results, take_results
@@ -67,8 +67,8 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given, runs = own_and_others(rest, "pairs", "long", "long_pairs", "output")
-    count, fewer = int(given.get("pairs", 48)), int(given.get("long_pairs", 24))
-    digits = int(given.get("long", 40))
+    count, fewer = whole_number(given, "pairs", 48), whole_number(given, "long_pairs", 24)
+    digits = whole_number(given, "long", 40)
     found: dict[str, dict[str, Any]] = {}
     folders = [Path(run) for part in runs for run in part.split(",")]
     show_biases(np.stack([biases(run) for run in folders]), results)

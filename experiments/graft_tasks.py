@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number, whole_numbers
 from shared.heat_map import heat_map
 from shared.publishing import Results, take_results
 from shared.streams import STREAMS
@@ -61,9 +61,9 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
-    lengths = [int(part) for part in given.get("lengths", "4,8,16,20,50,100").split(",")]
-    problems, output = int(given.get("problems", 32)), given.get("output", "checkpoints")
-    together = int(given.get("together", 8_000))
+    lengths = whole_numbers(given, "lengths", "4,8,16,20,50,100")
+    problems, output = whole_number(given, "problems", 32), given.get("output", "checkpoints")
+    together = whole_number(given, "together", 8_000)
     found: dict[str, list[dict[str, dict[int, Answers]]]] = {}
     for seed in given.get("seeds", "0").split(","):
         for row in given.get("rows", "graft").split(","):

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number
 from shared.kept import Kept
 from shared.publishing import Results, take_results
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> None:
     given, words = own_and_others(rest, "digits", "edit", "layers", "seed", "wording", "table", "output")
     if len(words) != 1:
         raise ConfigError("give models that walk, with commas between them; see the first lines of the script")
-    seed, wording = int(given.get("seed", 1)), given.get("wording")
+    seed, wording = whole_number(given, "seed", 1), given.get("wording")
     template = HELD_OUT[int(wording)] if wording else None
     kept = results.folder / f"graft_walks_{seed}_{wording or 'nupa'}"
     walkers = [Walker(name, seed, template, kept) for name in words[0].split(",")]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import Results, take_results
 
 from lab.config.schema import ModelConfig
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "run", "digits", "problems", "wordings", "table")
     run = given.get("run", "checkpoints/graft_0")
-    digits, problems = int(given.get("digits", 100)), int(given.get("problems", 3))
+    digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 3)
     model, tokenizer = loading.load(ModelConfig(name=run))
     sums = [addition(ASKED[index % len(ASKED)], digits, DRAWN, index) for index in range(problems)]
     templates = list(HELD_OUT)

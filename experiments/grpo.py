@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import take_results
 
 import lab
@@ -106,7 +106,9 @@ def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "task", "digits", "steps", "n", "seeds", "output")
     low, high = map(int, given.get("digits", "3,4").split(","))
-    job = Job(given.get("task", "max_integer"), (low, high), int(given.get("steps", 10)), int(given.get("n", 60)))
+    job = Job(
+        given.get("task", "max_integer"), (low, high), whole_number(given, "steps", 10), whole_number(given, "n", 60)
+    )
     before = answers(MODEL, job)
     rows = []
     for seed in map(int, given.get("seeds", "0").split(",")):

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import take_results
 from shared.sums import drawn, shown
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given = own(arguments, "models", "sums", "problems")
     names = given["models"].split(",") if "models" in given else list(ZOO)
-    count, problems = int(given.get("sums", 1000)), int(given.get("problems", 100))
+    count, problems = whole_number(given, "sums", 1000), whole_number(given, "problems", 100)
     turned: dict[str, Helix] = {}
     ruled: dict[str, Heuristics] = {}
     for name in names:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number
 from shared.publishing import take_results
 
 from lab.config.loading import load
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(rest, "seeds", "sums")
     found = {
-        seed: measured(seed, int(given.get("sums", 200)), changes)
+        seed: measured(seed, whole_number(given, "sums", 200), changes)
         for seed in given.get("seeds", "0,1,2,3,4,5").split(",")
     }
     most = {name: max(max(curves[name].values()) for curves in found.values()) for name in MEASURES}

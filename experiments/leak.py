@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from shared import showing
-from shared.arguments import own
+from shared.arguments import own, whole_number, whole_numbers
 from shared.publishing import take_results
 
 from lab.drawing.tables import Table, percent
@@ -39,8 +39,8 @@ OPERATIONS = ("vanilla", "no leak", "no leak, wrong place", "alignment", "wrong 
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
 given = exit_cleanly(own)(arguments, "lengths", "sums", "output")
 folder = Path(given.get("output", "checkpoints"))
-LENGTHS = [int(part) for part in given.get("lengths", "10,20,50,100").split(",")]
-SUMS = int(given.get("sums", 50))
+LENGTHS = whole_numbers(given, "lengths", "10,20,50,100")
+SUMS = whole_number(given, "sums", 50)
 quiet_libraries()
 
 

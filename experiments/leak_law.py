@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.heads import set_leak
 from shared.publishing import take_results
 from shared.variants import with_settings
@@ -183,7 +183,7 @@ def interval(rows: list[dict[str, float]], name: str) -> str:
 if __name__ == "__main__":
     results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
     given = exit_cleanly(own)(arguments, "sums", "output")
-    count = int(given.get("sums", 32))
+    count = whole_number(given, "sums", 32)
     stored = Path(given.get("output", "checkpoints")) / "leak_law"
     stored.mkdir(parents=True, exist_ok=True)
     quiet_libraries()

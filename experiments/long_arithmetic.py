@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from statistics import mean
 
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_numbers
 from shared.kept import Kept
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
@@ -51,10 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given, runs = own_and_others(rest, "sizes", "problems", "name", "control", "output")
-    sizes, counts = (
-        [int(part) for part in given.get(key, default).split(",")]
-        for key, default in (("sizes", "5,10,20,50"), ("problems", "16,16,16,4"))
-    )
+    sizes, counts = whole_numbers(given, "sizes", "5,10,20,50"), whole_numbers(given, "problems", "16,16,16,4")
     if len(sizes) != len(counts):
         raise ConfigError(f"{len(sizes)} sizes, but {len(counts)} numbers of problems: give one for each size")
     asked, name = dict(sorted(zip(sizes, counts, strict=True))), given.get("name", "long_arithmetic")

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from shared.arguments import own, whole_number
+
 from lab.benchmarks.results import Sample, read_samples
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
@@ -46,17 +48,17 @@ def share(text: str, found: int, whole: int) -> None:
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
-    given = dict(part.split("=", 1) for part in arguments if "=" in part)
+    longer_than = whole_number(own([part for part in arguments if "=" in part], "longer_than"), "longer_than", 10)
     samples = [s for part in arguments if "=" not in part for s in read_samples(Run(Path(part)))]
-    shown = [s for s in samples if s.length > int(given.get("longer_than", 10)) and s.readings[""].given is not None]
+    shown = [s for s in samples if s.length > longer_than and s.readings[""].given is not None]
     traced = [followed(sample) for sample in shown]
     share("answers that are wrong", sum(one.error is not None for one in traced), len(traced))
     for name, second in (("first", False), ("second", True)):
-        own = [one for one in traced if one.second == second]
-        errors = [one.error for one in own if one.error is not None]
-        ties = [tie for one in own for tie in one.choices]
+        of_side = [one for one in traced if one.second == second]
+        errors = [one.error for one in of_side if one.error is not None]
+        ties = [tie for one in of_side for tie in one.choices]
         print(f"the {name} number is larger")
-        share("  wrong", len(errors), len(own))
+        share("  wrong", len(errors), len(of_side))
         share("  of the first wrong digits, after a tie", sum(errors), len(errors))
         share("  lost after a tie", sum(errors), sum(ties))
         share("  lost elsewhere", len(errors) - sum(errors), len(ties) - sum(ties))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.answered import answered
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number, whole_numbers
 from shared.heat_map import heat_map
 from shared.publishing import take_results
 
@@ -34,8 +34,8 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given, runs = own_and_others(rest, "digits", "problems", "ids", "name", "output")
-    lengths = [int(part) for part in given.get("digits", "10,20,50,100").split(",")]
-    count, ids = int(given.get("problems", 100)), int(given.get("ids", 256))
+    lengths = whole_numbers(given, "digits", "10,20,50,100")
+    count, ids = whole_number(given, "problems", 100), whole_number(given, "ids", 256)
     shares = [answered(Path(name), lengths, count, ids) for part in runs for name in part.split(",")]
     found = {
         row: [seeds_proportion([share[row, length] for share in shares], count) for length in lengths]

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
 
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "sums", "output")
-    folder, sums = Path(given.get("output", "checkpoints")), int(given.get("sums", 24))
+    folder, sums = Path(given.get("output", "checkpoints")), whole_number(given, "sums", 24)
     runs = [run for run in sorted(folder.glob("far_*_*")) if (run / "model").is_dir()]
     if not runs:
         raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_digits")

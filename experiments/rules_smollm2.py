@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from shared.arguments import own_and_others, some_of
+from shared.arguments import own_and_others, some_of, whole_number
 from shared.publishing import Results, take_results
 
 from lab.benchmarks.results import Sample, read_samples
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given, keys = own_and_others(rest, "seeds", "only", "problems", "measure", "output")
-    output, problems = Path(given.get("output", "checkpoints")), int(given.get("problems", "48"))
+    output, problems = Path(given.get("output", "checkpoints")), whole_number(given, "problems", 48)
     rows, seeds = some_of(DETAILS, given.get("only")), given.get("seeds", "0,1,2").split(",")
     runs = {
         row: [ran(row, seed, problems, output, keys, given.get("measure") != "false") for seed in seeds] for row in rows

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from shared import showing
-from shared.arguments import own
+from shared.arguments import own, whole_number, whole_numbers
 from shared.publishing import take_results
 
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
@@ -31,8 +31,8 @@ from lab.runs import Run
 ROOT = Path(__file__).parents[1]
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
 given = exit_cleanly(own)(arguments, "seeds", "problems", "output")
-SEEDS = [int(part) for part in given.get("seeds", "0,1,2").split(",")]
-PROBLEMS, OUTPUT = int(given.get("problems", 48)), Path(given.get("output", "checkpoints"))
+SEEDS = whole_numbers(given, "seeds", "0,1,2")
+PROBLEMS, OUTPUT = whole_number(given, "problems", 48), Path(given.get("output", "checkpoints"))
 TASKS = ["add_integer", "add_float", "add_scientific", "multiply_easy_fraction"]
 RANGES = {"S": (3, 4), "M": (5, 8), "L": (9, 12)}
 ROWS = {"FT": "FT", "rev all": "rev-all", "same place": "same-place", "same place, bias taken away": "same-place"}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from shared import showing
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import Results, take_results
 
 from lab.benchmarks.results import read_summary
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "runs", "problems", "output")
     runs = [Path(run) for run in given.get("runs", "checkpoints/all_tasks_0").split(",")]
-    problems, output = int(given.get("problems", 48)), Path(given.get("output", "checkpoints"))
+    problems, output = whole_number(given, "problems", 48), Path(given.get("output", "checkpoints"))
     shares: dict[str, dict[int, list[float]]] = {}
     for run in runs:
         batch = load(FinetuneConfig, run / "config.yaml", []).training.batch_size

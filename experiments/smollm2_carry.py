@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, whole_number
 from shared.heads import strongest
 from shared.heads import told as digits_told
 from shared.kept import Kept
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
-    output, pairs = given.get("output", "checkpoints"), int(given.get("pairs", 100))
+    output, pairs = given.get("output", "checkpoints"), whole_number(given, "pairs", 100)
     places = [
         (int(length), column) for length in given.get("lengths", "2,3,4").split(",") for column in range(1, int(length))
     ]

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import take_results
 
 from lab.drawing.tables import Entry, Table, percent
@@ -34,8 +34,8 @@ results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).par
 given = exit_cleanly(own)(arguments, "tuned", "sums", "length", "output")
 TUNED, SUMS, LENGTH = (
     given.get("tuned", "checkpoints/smollm2_direct"),
-    int(given.get("sums", 48)),
-    int(given.get("length", 3)),
+    whole_number(given, "sums", 48),
+    whole_number(given, "length", 3),
 )
 BATCH = 16
 HEADS: dict[str, Group] = {

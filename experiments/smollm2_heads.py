@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.heads import random_groups
 from shared.publishing import take_results
 
@@ -31,7 +31,7 @@ from lab.progress import quiet_libraries
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
 given = exit_cleanly(own)(arguments, "tuned", "sums", "length", "output")
 MODELS = {"as it is": "smollm2-135m-instruct", "tuned": given.get("tuned", "checkpoints/smollm2_direct")}
-SUMS, LENGTH = int(given.get("sums", 40)), int(given.get("length", 3))
+SUMS, LENGTH = whole_number(given, "sums", 40), whole_number(given, "length", 3)
 BATCH = 16
 MOST = 2
 """The number of heads for each operand."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from shared.arguments import own, whole_number, whole_numbers
 from shared.one_pass import right_tokens
 from shared.streams import STREAMS
 
@@ -29,9 +30,9 @@ from lab.progress import quiet_libraries
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    given = dict(part.split("=", 1) for part in arguments if "=" in part)
-    lengths = [int(part) for part in given.get("digits", "100").split(",")]
-    problems = int(given.get("problems", 200))
+    given = own([part for part in arguments if "=" in part], "digits", "problems", "sharpness")
+    lengths = whole_numbers(given, "digits", "100")
+    problems = whole_number(given, "problems", 200)
     factors = [float(part) for part in given.get("sharpness", "1").split(",")]
     rows = []
     for setting in (part for part in arguments if "=" not in part):

@@ -1,6 +1,6 @@
 """The arguments of a script, key=value: its own, and those that it passes on to a config."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lab.errors import ConfigError
 
@@ -25,3 +25,23 @@ def some_of(labels: Collection[str], only: str | None) -> list[str]:
     if unknown := [label for label in chosen if label not in labels]:
         raise ConfigError(f"only={unknown[0]}: should be some of {' / '.join(labels)}")
     return chosen
+
+
+def whole_numbers(given: Mapping[str, str], name: str, usual: str) -> list[int]:
+    """The whole numbers of the argument `name`, with commas between them; those of `usual` if it is not given.
+
+    Raises ConfigError if they are not whole numbers.
+    """
+    text = given.get(name, usual)
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"{name}={text}: should be whole numbers, such as {name}={usual}") from None
+
+
+def whole_number(given: Mapping[str, str], name: str, usual: int) -> int:
+    """The whole number of the argument `name`; `usual` if it is not given. Raises ConfigError if it is none."""
+    try:
+        return int(given.get(name, usual))
+    except ValueError:
+        raise ConfigError(f"{name}={given[name]}: should be a whole number, such as {name}={usual}") from None

@@ -95,6 +95,14 @@ def bound_far(model: PreTrainedModel, at_most: int) -> None:
     )
 
 
+def space_evenly(model: PreTrainedModel, spacing: int) -> None:
+    """Spaces numbers evenly; see `LocalityConfig.spacing`. Raises ModelError for a model without coupled positions."""
+    for module in model.modules():
+        if isinstance(module, SwappedLlama):
+            return module.space_evenly(spacing)
+    raise ModelError("spacing needs a model that was tuned with positions.kind=coupled")
+
+
 def _check_that_it_reads_text(name: str, folder: Path) -> None:
     try:
         kind = json.loads((folder / "config.json").read_text()).get("model_type")

@@ -120,6 +120,15 @@ class SwappedLlama(LlamaForCausalLM):
             raise ModelError("far_at_most needs a model that was tuned with positions.locality.far=seen")
         self.far_at_most = at_most
 
+    def space_evenly(self, spacing: int) -> None:
+        """Space numbers evenly from now on, or, with 0, as the text does; see `LocalityConfig.spacing`.
+
+        Raises ModelError if positions are not coupled.
+        """
+        if not self.coupled:
+            raise ModelError("spacing needs a model that was tuned with positions.kind=coupled")
+        self.spacing = spacing
+
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         if isinstance(module, PlaceEmbeddings | SamePlaceBias | WalkBias):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.shared.arguments import own, own_and_others, some_of
+from experiments.shared.arguments import own, own_and_others, some_of, whole_numbers
 from lab.errors import ConfigError
 
 
@@ -23,3 +23,10 @@ def test_labels_are_all_or_those_that_are_listed():
     assert some_of(["a", "b, c"], "b, c/a") == ["b, c", "a"]
     with pytest.raises(ConfigError, match=r"^only=d: should be some of a / b$"):
         some_of(["a", "b"], "d/a")
+
+
+def test_whole_numbers_are_read_or_refused_with_an_example():
+    assert whole_numbers({"seeds": "0,12"}, "seeds", "0") == [0, 12]
+    assert whole_numbers({}, "seeds", "3,4") == [3, 4]
+    with pytest.raises(ConfigError, match=r"^seeds=0,x: should be whole numbers, such as seeds=3,4$"):
+        whole_numbers({"seeds": "0,x"}, "seeds", "3,4")

@@ -1,0 +1,130 @@
+"""How many words may stand between two numbers that a tuned model adds, and does even spacing help?
+
+    python experiments/graft_gap.py MODEL[,MODEL ...] [spacings=0,3] [gaps=2,5,10,20,40,80] [digits=60] [problems=6]
+                                    [seed=0] [table=graft_gap] [publish=true] [output=FOLDER]
+
+MODEL is a run of a row "as written, in prose" of experiments/graft.py, its exported adapters, or a model of the zoo.
+Asks sums after FRAME, in which some words of documentation stand between the numbers, or, as a control, the same words
+before the first one. Reads `problems` sums of each stratum (lab/numbers/additions.py) once with the right answer, so a
+sum counts as right if each digit is the likeliest after the right ones before it. A spacing of 0 leaves the distance
+between the numbers to the text; with another, numbers are evenly spaced in the test (`positions.locality.spacing`).
+Measurements are kept in the output folder. Leaves a table and a figure.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from shared.arguments import own, whole_number, whole_numbers
+from shared.kept import Kept
+from shared.publishing import Results, take_results
+
+from lab.config.schema import ModelConfig
+from lab.drawing import figures
+from lab.drawing.tables import Entry, Shown, Table
+from lab.errors import ConfigError, exit_cleanly
+from lab.models import loading
+from lab.models.swaps import swap_of
+from lab.numbers.additions import STRATA, addition
+from lab.numbers.sampling import Problem
+from lab.numbers.statistics import Estimate, wilson
+from lab.numbers.tasks import task
+from lab.progress import quiet_libraries
+from lab.text.documentation import HELD_OUT, documentation
+from lab.text.examples import encode
+from lab.text.formats import TextFormat
+from lab.text.templates import worded
+
+ROOT = Path(__file__).parents[1]
+FRAME = "{before}One counter shows {{a}}. {between}The other one shows {{b}}. The sum is"
+"""How sums are asked; without other words, {a} and {b} have position ids 5 apart."""
+PLACES = ("between", "before")
+"""Where the other words stand: between the numbers, or before the first one."""
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    names, rest = [one for one in rest if "=" not in one], [one for one in rest if "=" in one]
+    given = own(rest, "spacings", "gaps", "digits", "problems", "seed", "table", "output")
+    if len(names) != 1:
+        raise ConfigError("give models that add numbers as written, with commas between them")
+    spacings, gaps = whole_numbers(given, "spacings", "0,3"), whole_numbers(given, "gaps", "2,5,10,20,40,80")
+    digits, problems = whole_number(given, "digits", 60), whole_number(given, "problems", 6)
+    seed = whole_number(given, "seed", 0)
+    items = [addition(stratum, digits, seed, index) for stratum in STRATA for index in range(problems)]
+    kept = Kept(Path(given.get("output", "checkpoints")) / "graft_gap.json")
+    found: dict[tuple[int, str, int], list[bool]] = {}
+    for name in names[0].split(","):
+        reader = Reader(name)
+        for spacing in spacings:
+            for place in PLACES:
+                for gap in gaps:
+                    key = f"{Path(name).name} spacing {spacing}, {gap} words {place}, {digits}x{problems} {seed}"
+                    right = kept.once(key, lambda: reader.right(items, place, gap, spacing), sum)  # noqa: B023
+                    found.setdefault((spacing, place, gap), []).extend(right)
+    show(found, f"{digits} digits", results, given.get("table", "graft_gap"))
+
+
+class Reader:
+    """A model that reads sums with their right answers. It is loaded when it is first needed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loaded: Any = None
+
+    @torch.inference_mode()
+    def right(self, items: Sequence[Problem], place: str, gap: int, spacing: int) -> list[bool]:
+        """Whether each digit of each sum is the likeliest, with `gap` other words between the numbers or before."""
+        if self._loaded is None:
+            model, tokenizer = loading.load(ModelConfig(name=self.name))
+            self._loaded = model, tokenizer, TextFormat(swap_of(model).format, [task("add_integer")])
+        model, tokenizer, written = self._loaded
+        loading.space_evenly(model, spacing)
+        frame = FRAME.format(**{where: other_words(gap) if where == place else "" for where in PLACES})
+        found = []
+        for item in items:
+            prompt, completion = encode(worded(frame, written.example(item)), tokenizer)
+            answer = completion[:-1]  # the end would finish the number, whose places are those of an unfinished one
+            ids_1T = torch.tensor([[*prompt, *answer]], device=model.device)
+            said_A = model(input_ids=ids_1T).logits[0, len(prompt) - 1 : -1].argmax(-1)
+            found.append(bool((said_A == ids_1T[0, len(prompt) :]).all()))
+        return found
+
+
+def other_words(count: int) -> str:
+    """The first `count` words of the documentation that no training saw, without those that contain a digit."""
+    words = [word for word in documentation(HELD_OUT).split() if not any(map(str.isdigit, word))]
+    return " ".join([*words[:count], ""])
+
+
+def show(found: Mapping[tuple[int, str, int], Sequence[bool]], what: str, results: Results, name: str) -> None:
+    shares = {case: wilson(sum(right), len(right)) for case, right in found.items()}
+    lines: list[tuple[Entry, ...]] = []
+    curves: dict[str, dict[int, Estimate]] = {}
+    for spacing in dict.fromkeys(spacing for spacing, _, _ in shares):
+        for place in PLACES:
+            label = f"{'as in the text' if not spacing else f'evenly spaced ({spacing})'}, words {place}"
+            points = {gap: share for (at, where, gap), share in shares.items() if (at, where) == (spacing, place)}
+            curves[label] = points
+            lines.append((label, *(Shown(share, "{:.0f} ({:.0f}-{:.0f})", 100) for share in points.values())))
+    gaps = list(dict.fromkeys(gap for _, _, gap in shares))
+    count = len(next(iter(found.values())))
+    title = f"Sums of {what} with other words between the numbers or before them: right sums (%, 95 %), n={count} each"
+    results.show(Table(title, ("numbers", *(f"{gap} words" for gap in gaps)), lines, 1), name)
+    with figures.figure_at(results.file(f"{name}.png"), (6.4, 3.4)) as figure:
+        axes = figure.subplots()
+        for color, (label, points) in zip(figures.COLORS, curves.items(), strict=False):
+            figures.line_with_band(axes, points, color=color, label=label)
+        axes.set(xscale="log", ylim=(-0.03, 1.03), xlabel="other words", ylabel="exact match")
+        axes.set_xticks(gaps, labels=map(str, gaps), minor=False)
+        axes.minorticks_off()
+        axes.set_title(f"Sums of {what}, SmolLM2-135M tuned in prose")
+        axes.legend(loc="lower left", fontsize="small")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
