@@ -194,7 +194,6 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_the_twin_without_locality_adds_twenty_digits_once_the_test_bounds_how_much_far_digits_weigh(tmp_path):
     def right(*changes):
         tasks = "benchmark={kind: nupa, tasks: [add_integer], lengths: {hard: [20, 20], easy: [20, 20]}}"
@@ -281,6 +280,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("benchmark.setting=api2", "api"),
         ("sampling.top_p=0", "top_p"),
         ("engine.far_at_most=16", "far_at_most needs a model whose attention tells far digits from near ones"),
+        ("engine.spacing=3", "spacing needs a model that was tuned with positions.kind=coupled"),
         ("limit=0", "limit"),
     ],
 )

@@ -1,11 +1,15 @@
 """Makes an engine from its config. The libraries of an engine are imported only if it is used."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lab import distributed
 from lab.config.evaluation import EndpointConfig, LocalEngineConfig, VllmConfig
 from lab.errors import ConfigError
 from lab.inference.engine import Engine
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
@@ -31,10 +35,17 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
     place = Path(sources.resolve(config.model.name))
     if loading.is_scratch(place):
         run = loading.load_scratch(place)
-        if config.far_at_most:
-            loading.bound_far(run.model, config.far_at_most)
+        _set_for_this_test(run.model, config)
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
+    _set_for_this_test(model, config)
+    return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
+
+
+def _set_for_this_test(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
+    from lab.models import loading
+
     if config.far_at_most:
         loading.bound_far(model, config.far_at_most)
-    return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
+    if config.spacing:
+        loading.space_evenly(model, config.spacing)
