@@ -3,7 +3,7 @@
     python experiments/graft_gap.py MODEL[,MODEL ...] [spacings=0,3] [gaps=2,5,10,20,40,80] [digits=60] [problems=6]
                                     [seed=0] [table=graft_gap] [publish=true] [output=FOLDER]
 
-MODEL is a run of a row "as written, in prose" of experiments/graft.py, its exported adapters, or a model of the zoo.
+MODEL is a run of a row "in prose" of experiments/graft.py, its exported adapters, or a model of the zoo.
 Asks sums after FRAME, in which some words of documentation stand between the numbers, or, as a control, the same words
 before the first one. Reads `problems` sums of each stratum (lab/numbers/additions.py) once with the right answer, so a
 sum counts as right if each digit is the likeliest after the right ones before it. A spacing of 0 leaves the distance
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     names, rest = [one for one in rest if "=" not in one], [one for one in rest if "=" in one]
     given = own(rest, "spacings", "gaps", "digits", "problems", "seed", "table", "output")
     if len(names) != 1:
-        raise ConfigError("give models that add numbers as written, with commas between them")
+        raise ConfigError("give models that were tuned on sums in prose, with commas between them")
     spacings, gaps = whole_numbers(given, "spacings", "0,3"), whole_numbers(given, "gaps", "2,5,10,20,40,80")
     digits, problems = whole_number(given, "digits", 60), whole_number(given, "problems", 6)
     seed = whole_number(given, "seed", 0)
