@@ -84,7 +84,7 @@ AS_WRITTEN = {
 or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
 wordings, half of them after a passage of text, and ordinary text is mixed into the training. If numbers are "evenly
 spaced", attention to digits does not depend on how many words stand between them. "More sums" are 49,920.
-With "example drawn", the example number in the instruction is another one for each sum, or a word.
+With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
 ROWS = {
@@ -124,6 +124,7 @@ READ_AS = dict(zip(("right", "loose"), READINGS, strict=True))
 """How answers are read, by the name under which they are kept."""
 TRAINED, TRAINED_AS_WRITTEN = 8, 6
 """Digits of the longest numbers in training."""
+TOGETHER = 12_000
 DIGITS = "8,20,50,100x48,1000x12"
 
 
@@ -134,12 +135,15 @@ class InTest(NamedTuple):
     """The limit of the weight of far digits; 0 for none."""
     spacing: int = 0
     """The spacing of numbers; 0 for that of the training."""
-    together: int = 12_000
-    """The largest number of digits of first numbers in a batch."""
+
+    def __str__(self) -> str:
+        """What is set, such as " spacing 3"; empty if nothing is."""
+        return "".join(f" {name} {value}" for name, value in self._asdict().items() if value)
 
 
 AS_TRAINED = InTest()
-OWN = ("rows", "seeds", "digits", "problems", "output", "words", "measure", "perplexity", "table", *InTest._fields)
+OWN = ("rows", "seeds", "digits", "problems", "output", "words", "measure", "perplexity", "together", "table")
+OWN += InTest._fields
 
 
 @exit_cleanly
@@ -156,6 +160,7 @@ def main(arguments: Sequence[str]) -> None:
     read = given.get("perplexity", str(asked_for).lower()) == "true"
     words = given.get("words", "held_out")
     in_test = InTest(*(whole_number(given, key, usual) for key, usual in AS_TRAINED._asdict().items()))
+    together = whole_number(given, "together", TOGETHER)
     measured: dict[str, list[Measured]] = {}
     untouched = Measured(output / "graft_untouched", load(FinetuneConfig, CONFIG, changes).model.name)
     for seed in seeds:
@@ -163,7 +168,7 @@ def main(arguments: Sequence[str]) -> None:
             config = configured(row, seed, output, changes)
             if not asked_for and config.run_status() != "finished":
                 continue
-            one = Measured(trained(config), words=words, in_test=in_test)
+            one = Measured(trained(config), "", words, in_test, together)
             for length, count in lengths.items() if asked_for else ():
                 one.ask(length, count)
             if not any(one.knows(*asked) for asked in lengths.items()):
@@ -178,8 +183,8 @@ def main(arguments: Sequence[str]) -> None:
 def asked_lengths(digits: str, problems: int) -> dict[int, int]:
     """How many sums are asked at each length. Raises ConfigError if `digits` is not like DIGITS."""
     try:
-        parts = [part.split("x") for part in digits.split(",")]
-        return {int(length): int(count[0]) if count else problems for length, *count in parts}
+        parts = [f"{part}x{problems}" if "x" not in part else part for part in digits.split(",")]
+        return {int(length): int(count) for length, count in (part.split("x") for part in parts)}
     except ValueError:
         raise ConfigError(f"digits={digits}: should be lengths, such as digits={DIGITS}") from None
 
@@ -200,7 +205,14 @@ def trained(config: FinetuneConfig) -> Path:
 class Measured:
     """The measurements of one tuned model: `ask` and `perplexity` measure what is not known, the rest only reads."""
 
-    def __init__(self, folder: Path, model: str = "", words: str = "held_out", in_test: InTest = AS_TRAINED) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        model: str = "",
+        words: str = "held_out",
+        in_test: InTest = AS_TRAINED,
+        together: int = TOGETHER,
+    ) -> None:
         """Reads what is known.
 
         Args:
@@ -208,8 +220,9 @@ class Measured:
             model: the name of the model; the model of the run in `folder` if not given.
             words: one of WORDS.
             in_test: what is set for the test alone.
+            together: the largest number of digits of first numbers in a batch.
         """
-        self.words, self.in_test = words, in_test
+        self.words, self.in_test, self.together = words, in_test, together
         self.kept, self.model = Kept(folder / "graft.json"), model or str(folder)
         self._loaded: Any = None
 
@@ -235,10 +248,7 @@ class Measured:
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
         words = "" if self.words == "held_out" else f" {self.words}"
-        set_in_test = [f" {name} {getattr(self.in_test, name)}" for name in ("bound", "spacing")]
-        return f"{length} {stratum} {problems}{words}" + "".join(
-            part for part in set_in_test if not part.endswith(" 0")
-        )
+        return f"{length} {stratum} {problems}{words}{self.in_test}"
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""
@@ -249,7 +259,7 @@ class Measured:
         return sum(self.right(length, stratum, problems)) / problems
 
     def perplexity(self) -> dict[str, float]:
-        return self.kept.once("perplexity", lambda: perplexity(*self._model()), brief)
+        return self.kept.once(f"perplexity{self.in_test}", lambda: perplexity(*self._model()), brief)
 
     def _model(self) -> Any:
         if not self._loaded:
@@ -274,7 +284,7 @@ class Measured:
             worded(words[index % len(words)], example) if words else example
             for (_, index, _), example in zip(drawn, plain, strict=True)
         ]
-        engine = LocalEngine(model, tokenizer, max(1, self.in_test.together // length))
+        engine = LocalEngine(model, tokenizer, max(1, self.together // length))
         began, answers = time.perf_counter(), [""] * len(drawn)
         for answered in engine.generate([Request(item.prompt, length + SURPLUS) for item in asked]):
             for place, completion in answered.items():
@@ -340,9 +350,10 @@ def show(
                 lines.append((row, str(len(asked)), str(length), str(count), *cells, f"{100 * lowest:.1f}"))
                 means = [sum(of_strata) / len(STRATA) for of_strata in zip(*shares.values(), strict=True)]
                 curves.setdefault(row, {})[length] = seeds_proportion(means, count * len(STRATA))
-    words = next(iter(measured.values()))[0].words
+    first = next(iter(measured.values()))[0]
+    words, in_test = first.words, first.in_test
     named = {"nupa": "NUPA's"}.get(words, words.replace("_", "-"))
-    title = f"SmolLM2-135M tuned on short sums: exact match in {named} words (%, 95 %), n a seed and stratum"
+    title = f"SmolLM2-135M tuned on short sums: exact match in {named} words{in_test} (%, 95 %), n a seed and stratum"
     table = Table(title, ("row", "seeds", "digits", "n", *STRATA, "lowest seed"), lines, 4)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(notes)

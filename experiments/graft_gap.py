@@ -39,7 +39,9 @@ from lab.text.templates import worded
 
 ROOT = Path(__file__).parents[1]
 FRAME = "{before}One counter shows {{a}}. {between}The other one shows {{b}}. The sum is"
-"""How sums are asked; without other words, {a} and {b} have position ids 5 apart."""
+"""How sums are asked. Without other words, the position ids of {a} and {b} are 7 apart."""
+UNWANTED = "0123456789{}"
+"""Characters that other words do not contain: digits, and what stands for numbers in a template."""
 PLACES = ("between", "before")
 """Where the other words stand: between the numbers, or before the first one."""
 
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
         for spacing in spacings:
             for place in PLACES:
                 for gap in gaps:
-                    key = f"{Path(name).name} spacing {spacing}, {gap} words {place}, {digits}x{problems} {seed}"
+                    key = f"{name} spacing {spacing}, {gap} words {place}, {digits}x{problems} {seed}"
                     right = kept.once(key, lambda: reader.right(items, place, gap, spacing), sum)  # noqa: B023
                     found.setdefault((spacing, place, gap), []).extend(right)
     show(found, f"{digits} digits", results, given.get("table", "graft_gap"))
@@ -96,8 +98,10 @@ class Reader:
 
 
 def other_words(count: int) -> str:
-    """The first `count` words of the documentation that no training saw, without those that contain a digit."""
-    words = [word for word in documentation(HELD_OUT).split() if not any(map(str.isdigit, word))]
+    """The first `count` words of documentation that no training saw, without words that contain a digit or a brace."""
+    words = [word for word in documentation(HELD_OUT).split() if not any(map(UNWANTED.__contains__, word))]
+    if count > len(words):
+        raise ConfigError(f"gaps={count}: the documentation has only {len(words)} words")
     return " ".join([*words[:count], ""])
 
 

@@ -33,15 +33,14 @@ def whole_numbers(given: Mapping[str, str], name: str, usual: str) -> list[int]:
     Raises ConfigError if they are not whole numbers.
     """
     text = given.get(name, usual)
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"{name}={text}: should be whole numbers, such as {name}={usual}") from None
+    if not all(map(str.isdecimal, text.split(","))):
+        raise ConfigError(f"{name}={text}: should be whole numbers, such as {name}={usual}")
+    return [int(part) for part in text.split(",")]
 
 
 def whole_number(given: Mapping[str, str], name: str, usual: int) -> int:
     """The whole number of the argument `name`; `usual` if it is not given. Raises ConfigError if it is none."""
-    try:
-        return int(given.get(name, usual))
-    except ValueError:
-        raise ConfigError(f"{name}={given[name]}: should be a whole number, such as {name}={usual}") from None
+    text = given.get(name, str(usual))
+    if not text.isdecimal():
+        raise ConfigError(f"{name}={text}: should be a whole number, such as {name}={usual}")
+    return int(text)

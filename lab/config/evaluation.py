@@ -27,8 +27,8 @@ class LocalEngineConfig(Section):
     would. 0 leaves the model as it was trained. Works for models from scratch with a local encoding, and for models
     tuned with positions.locality.far=seen (findings F-043, F-072)."""
     spacing: int = Field(default=0, ge=0)
-    """Space numbers evenly, in this test alone: as `positions.locality.spacing` does in training. 0 leaves the model as
-    it was trained. Works for models tuned with positions.kind=coupled (finding F-066)."""
+    """Space numbers evenly in this test alone, as `positions.locality.spacing` does. 0 leaves the model as it was
+    trained. Needs a model that was tuned with positions.kind=coupled (finding F-066)."""
 
 
 class EndpointConfig(Section):

@@ -95,8 +95,8 @@ class LocalityConfig(Section):
     """With far=seen: a bound on the joint weight of all digits outside the window, as a number of such digits. However
     many there are, they weigh no more than this many would; 0 for no bound."""
     spacing: int = Field(default=0, ge=0)
-    """How many position ids lie between a number and the next one when a token attends to digits, however many words
-    stand between them (lab/models/even_spacing.py); 0: as many as there are words. In "12 + 30 =" there are 3."""
+    """The distance between a number and the next one, in position ids, for a token that attends to digits, whatever
+    stands between the numbers (lab/models/even_spacing.py). 0: the distance in the text; in "12 + 30 =" it is 3."""
     walk: WalkConfig = WalkConfig()
     """Which heads walk down the places. Needs format.reverse=none."""
 
@@ -171,8 +171,8 @@ class DataConfig(Section):
     NUPA's and from those of lab/text/templates.py. Validation and test always use NUPA's words."""
     example_number: Literal["benchmark", "drawn"] = "benchmark"
     """The example in the format hint of training problems, "like 123 .". benchmark: always 123. drawn: a number of 1-8
-    digits, or the word "this", drawn for each problem (lab/text/example_numbers.py). Validation and test always have
-    NUPA's example."""
+    digits or the word "this", drawn anew for every eight problems (lab/text/example_numbers.py). With templates=many,
+    only problems in NUPA's own words have the hint. Validation and test always have NUPA's example."""
     passages: float = Field(default=0, ge=0, le=1)
     """Share of training problems that follow a passage of ordinary text (lab/text/passages.py). Validation and test
     ask without one."""

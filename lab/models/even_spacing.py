@@ -1,17 +1,16 @@
-"""Numbers that are equally far apart, however many words stand between them, as attention to digits sees it.
+"""Equal distances between numbers in attention to digits, however many words stand between them.
 
     4321 geese came in the rainy spring and 98 in autumn : 32
     0    1     2    3  4   5     6      7   8  9  10    11 12     ids in the text (`coupled`)
     3    6     6    6  6   6     6      6   6  9  9      9  9     even ids with a spacing of 3
 
-A token that attends to a word is rotated by its id in the text, and so is the word. A token that attends to a digit is
-rotated by its even id, and so is the digit. A sum then depends no more on the number of words between its numbers than
-coupled ids let it depend on the number of their digits. Words have the even id of the number that comes next, because
-the last of them writes its first digit.
+Each token has two ids. Attention to words uses the ids in the text; attention to digits uses the even ids, of the query
+as of the digit. So the distance at which a digit is seen depends neither on the words between the numbers nor on how
+long the numbers are. Words have the even id of the next number, because the last of them writes its first digit.
 
-Queries and keys arrive rotated by their ids in the text. Rotating them further, by the difference of the ids, gives a
-second version of each. The two versions stand side by side in one longer vector, in which keys have zeros in place of
-the version that does not count.
+RoPE rotates the key of a digit by its even id, and that of a word by its id in the text. A query is rotated like a key
+at first, and then turned to each of its two ids. The two versions stand side by side in one longer vector, in which
+keys have zeros in place of the version that does not count.
 
 Shapes: B rows, Q queries, K keys, H heads, G key-value heads, D width of a head.
 """
@@ -24,62 +23,71 @@ from torch import nn
 from torch.nn.functional import pad
 from transformers.models.llama.modeling_llama import rotate_half
 
+from lab.models.coupled import text_positions
+from lab.text.places import RowSpots
+
 Rotation: TypeAlias = tuple[torch.Tensor, torch.Tensor]
-"""Cosines and sines of the angles of each token, (B, T, D)."""
+"""Cosines and sines of the angles of each query, (B, Q, D)."""
+ROPE_THAT_CHANGES = ("dynamic", "longrope")
+"""Kinds of RoPE whose angles depend on the largest id of a forward pass, so that a rotation cannot be continued."""
 
 
-def even_ids(numbers_K: np.ndarray, spacing: int) -> np.ndarray:
-    """The even id of each token of a row, (K,).
+class SpacedIds(NamedTuple):
+    positions_Q: np.ndarray
+    """The id by which keys are rotated: of digits the even id, of other tokens the id in the text."""
+    turns_Q2: np.ndarray
+    """What is missing from it to the id in the text, and to the even id."""
 
-    Args:
-        numbers_K: for each digit, the number of its number in the row, from 1; 0 for other tokens.
-        spacing: the difference between the ids of successive numbers.
-    """
-    return spacing * (np.maximum.accumulate(numbers_K) + (numbers_K == 0))
+
+def spaced_ids(spots: RowSpots, spacing: int) -> SpacedIds:
+    """The ids of the last tokens of a row. `spacing`: the difference between the even ids of successive numbers."""
+    numbers_K = spots.own[:, 0]
+    is_digit_Q = numbers_K[spots.at] > 0
+    within_Q = is_digit_Q | (spots.starts > 0)  # a separator belongs to the number that it stands in
+    even_Q = spacing * (np.maximum.accumulate(numbers_K)[spots.at] + ~within_Q)
+    text_Q = text_positions(numbers_K > 0)[spots.at]
+    positions_Q = np.where(is_digit_Q, even_Q, text_Q)
+    return SpacedIds(positions_Q, np.stack([text_Q, even_Q], 1) - positions_Q[:, None])
 
 
 class EvenSpacing(NamedTuple):
-    """How the queries and keys of a forward pass turn from ids in the text to even ids."""
+    """How the queries of a forward pass turn to their two ids."""
 
-    of_queries: Rotation
-    of_keys: Rotation
+    to_text: Rotation
+    to_even: Rotation
     digits_BK: torch.Tensor
     """Whether each key is a digit."""
 
     @classmethod
-    def by(
-        cls,
-        rotary: nn.Module,
-        like: torch.Tensor,
-        turns_BQ: torch.Tensor,
-        turns_BK: torch.Tensor,
-        digits_BK: torch.Tensor,
+    def from_turns(
+        cls, rotary: nn.Module, like: torch.Tensor, turns_BQ2: torch.Tensor, digits_BK: torch.Tensor
     ) -> "EvenSpacing":
         """The rotations by differences of ids.
 
         Args:
             rotary: the model's rotary embedding.
             like: any tensor of the dtype and on the device of the states.
-            turns_BQ: the even id of each query minus its id in the text.
-            turns_BK: the same for each key.
+            turns_BQ2: see `SpacedIds`.
             digits_BK: whether each key is a digit.
         """
-        of_queries, of_keys = (rotary(like, position_ids=turns) for turns in (turns_BQ, turns_BK))
-        scale = rotary.attention_scaling  # some kinds of RoPE scale both vectors, which has been done already
-        cosine_Q, sine_Q, cosine_K, sine_K = (part / scale for part in (*of_queries, *of_keys))
-        return cls((cosine_Q, sine_Q), (cosine_K, sine_K), digits_BK)
+        scale = rotary.attention_scaling  # some kinds of RoPE scale all states, which has been done already
+
+        def rotation(turns_BQ: torch.Tensor) -> Rotation:
+            cosine_BQD, sine_BQD = rotary(like, position_ids=turns_BQ)
+            return cosine_BQD / scale, sine_BQD / scale
+
+        return cls(rotation(turns_BQ2[..., 0]), rotation(turns_BQ2[..., 1]), digits_BK)
 
     def side_by_side(self, query_BHQD: torch.Tensor, key_BGKD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Queries (B, H, Q, 2D) and keys (B, G, K, 2D), whose products are those of even ids where the key is a digit.
-        Keys after those that the rotations are known for are free slots of a cache, and stay hidden."""
+        Keys beyond `digits_BK` are free slots of a cache, which the mask hides."""
         free = key_BGKD.shape[2] - self.digits_BK.shape[1]
         digits_B1K1 = pad(self.digits_BK, (0, free))[:, None, :, None]
-        cosine, sine = (pad(part, (0, 0, 0, free)) for part in self.of_keys)
-        even_BGKD = _turned(key_BGKD, (cosine, sine))
-        keys = key_BGKD.masked_fill(digits_B1K1, 0), even_BGKD.masked_fill(~digits_B1K1, 0)
-        return torch.cat([query_BHQD, _turned(query_BHQD, self.of_queries)], -1), torch.cat(keys, -1)
+        keys = key_BGKD.masked_fill(digits_B1K1, 0), key_BGKD.masked_fill(~digits_B1K1, 0)
+        queries = (_turned(query_BHQD, rotation) for rotation in (self.to_text, self.to_even))
+        return torch.cat([*queries], -1), torch.cat(keys, -1)
 
 
-def _turned(states_BHTD: torch.Tensor, rotation: Rotation) -> torch.Tensor:
-    cosine_B1TD, sine_B1TD = (part[:, None].to(states_BHTD.dtype) for part in rotation)
-    return states_BHTD * cosine_B1TD + rotate_half(states_BHTD) * sine_B1TD
+def _turned(query_BHQD: torch.Tensor, rotation: Rotation) -> torch.Tensor:
+    cosine_B1QD, sine_B1QD = (part[:, None].to(query_BHQD.dtype) for part in rotation)
+    return query_BHQD * cosine_B1QD + rotate_half(query_BHQD) * sine_B1QD

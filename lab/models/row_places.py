@@ -10,6 +10,7 @@ Shapes: B rows, Q tokens of a forward pass, K tokens of its rows so far, T nodes
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
@@ -18,7 +19,7 @@ from lab.models.paths import path_inputs, path_rows
 from lab.models.prefix_tree import PrefixTree
 from lab.text.places import RowSpots
 
-PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK", "turns_BQ", "turns_BK", "digits_BK")
+PLACED = ("place_ids", "kinds_BQK", "places_BK", "below_BQK", "turns_BQ2", "digits_BK")
 """The arguments of `SwappedLlama.forward` that say where digits are."""
 
 
@@ -53,8 +54,8 @@ def spaces_evenly(model: Any) -> bool:
 
 
 def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
-    """The arguments that the model needs for the `last` tokens (default: all) of rows of the same length: place_ids
-    (B, Q), kinds_BQK and position_ids (B, Q), or some of these."""
+    """The arguments that the model needs for the `last` tokens (default: all) of rows of the same length: position_ids
+    and those of PLACED, or some of these."""
     return step_places(model, rows, [last or len(row) for row in rows])
 
 
@@ -64,15 +65,18 @@ def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]
     if embeds_places(model):
         last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["place_ids"] = torch.tensor([[*places, *[0] * (most - len(places))] for places in last])
-    if biases_places(model):
-        given |= model.pairs([model.spots(row, count) for row, count in zip(rows, counts, strict=True)])
-    if couples(model):
+    spots = [model.spots(row, count) for row, count in zip(rows, counts, strict=True)] if biases_places(model) else []
+    if spots:
+        given |= model.pairs(spots)
+    if spaces_evenly(model):
+        ids = [model.spaced(part) for part in spots]
+        given["position_ids"] = _padded([one.positions_Q for one in ids])
+        if any(model.are_digits(row).any() for row in rows):
+            given["turns_BQ2"] = _padded([one.turns_Q2 for one in ids])
+            given["digits_BK"] = _padded([model.are_digits(row) for row in rows])
+    elif couples(model):
         ids = [model.text_positions(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["position_ids"] = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in ids])
-    if spaces_evenly(model):
-        turns = [model.turns(row) for row in rows]
-        given["turns_BQ"] = _padded([row[-count:] for row, count in zip(turns, counts, strict=True)])
-        given["turns_BK"], given["digits_BK"] = _padded(turns), _padded([model.are_digits(row) for row in rows])
     return {name: part.to(model.device) for name, part in given.items()}
 
 
@@ -83,11 +87,8 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
     if embeds_places(model):
         given["place_ids"] = _of_nodes(tree, [model.places(row)[known:] for row in rows])
     if biases_places(model):
-        given |= _pairs_of_nodes(model, tree, rows, known)
-    if couples(model):
-        given["position_ids"] = _of_nodes(tree, [model.text_positions(row)[known:] for row in rows])
-    if spaces_evenly(model):
-        given |= _turns_of_nodes(model, tree, rows, known)
+        spots = [model.spots(row, len(path)) for row, path in zip(rows, tree.paths, strict=True)]
+        given |= _pairs_of_nodes(model, tree, spots, known) | _ids_of_nodes(model, tree, rows, spots, before)
     return {name: part.to(model.device) for name, part in given.items()}
 
 
@@ -99,46 +100,57 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     spots = [model.spots(path, len(path)) for path in tokens]
     ends = [len(row.keys) for row in rows]
     parts = [spots[row.path].part(end - len(row.queries), end) for row, end in zip(rows, ends, strict=True)]
-    positions = [model.text_positions(path) for path in tokens]
-    if spaces_evenly(model):
-        given |= _turns_of_nodes(model, tree, tokens, 0)
     if walks(model):
         digits = [torch.tensor(model.digits([tree.tokens[node] for node in row.keys])) for row in rows]
         given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands, pad_sequence(digits, batch_first=True))
-    return {"position_ids": _of_nodes(tree, positions), **model.pairs(parts), **given}
+    return {**_ids_of_nodes(model, tree, tokens, spots), **model.pairs(parts), **given}
 
 
-def _pairs_of_nodes(model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]], known: int) -> dict[str, torch.Tensor]:
-    """The arguments of `SwappedLlama.pairs` for the nodes of a tree as one row. `rows`: the tokens of each path."""
+def _pairs_of_nodes(model: Any, tree: PrefixTree, spots: Sequence[RowSpots], known: int) -> dict[str, torch.Tensor]:
+    """The arguments of `SwappedLlama.pairs` for the nodes of a tree as one row. `spots`: those of each path."""
     # The place of a digit depends on the whole number, so a shared node may have different places in its rows.
     nodes = len(tree.tokens)
     found: dict[str, torch.Tensor] = {}
-    for row, path in zip(rows, tree.paths, strict=True):
+    for row, path in zip(spots, tree.paths, strict=True):
         queries, keys = torch.tensor(path), torch.tensor([*range(known), *(known + node for node in path)])
-        for name, part in model.pairs([model.spots(row, len(path))]).items():
+        for name, part in model.pairs([row]).items():
             shape = (1, nodes, known + nodes) if part.dim() == 3 else (1, known + nodes)
             whole = found.setdefault(name, torch.zeros(shape, dtype=part.dtype))
             whole[(0, queries[:, None], keys) if part.dim() == 3 else (0, keys)] = part[0]
     return found
 
 
-def _turns_of_nodes(model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]], known: int) -> dict[str, torch.Tensor]:
-    """The arguments of evenly spaced numbers for the nodes of a tree. `rows`: the tokens of each path, of which the
-    first `known` come before the tree."""
-    turns = [model.turns(row) for row in rows]
-    turns_1Q = _of_nodes(tree, [row[known:] for row in turns])
-    turns_1K = torch.cat([torch.tensor([turns[0][:known]], dtype=torch.long), turns_1Q], 1)
-    digits_1K = torch.tensor([model.are_digits([*rows[0][:known], *tree.tokens])])
-    return {"turns_BQ": turns_1Q, "turns_BK": turns_1K, "digits_BK": digits_1K}
+def _ids_of_nodes(
+    model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]], spots: Sequence[RowSpots], before: Sequence[int] = ()
+) -> dict[str, torch.Tensor]:
+    """The position ids of the nodes of a tree if positions are coupled, and what evenly spaced numbers need besides.
+
+    Args:
+        model: the model.
+        tree: the tree.
+        rows: the tokens of each path, after those of `before`.
+        spots: the spots of each path.
+        before: the tokens before the tree.
+    """
+    if not couples(model):
+        return {}
+    if not spaces_evenly(model):
+        return {"position_ids": _of_nodes(tree, [model.text_positions(row)[len(before) :] for row in rows])}
+    ids = [model.spaced(row) for row in spots]
+    given = {"position_ids": _of_nodes(tree, [one.positions_Q for one in ids])}
+    if (digits := model.are_digits([*before, *tree.tokens])).any():
+        turns = [_of_nodes(tree, [one.turns_Q2[:, side] for one in ids]) for side in range(2)]
+        given |= {"turns_BQ2": torch.stack(turns, -1), "digits_BK": torch.from_numpy(digits)[None]}
+    return given
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+def _padded(rows: Sequence[np.ndarray]) -> torch.Tensor:
+    return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
 
 
-def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+def _of_nodes(tree: PrefixTree, rows: Sequence[Sequence[int] | np.ndarray]) -> torch.Tensor:
     """One number for each token of the rows, rearranged as one number for each node, (1, T)."""
     found_1T = torch.zeros(1, len(tree.tokens), dtype=torch.long)
     for row, path in zip(rows, tree.paths, strict=True):
-        found_1T[0, path] = torch.tensor(row)
+        found_1T[0, path] = torch.as_tensor(row)
     return found_1T

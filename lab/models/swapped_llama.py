@@ -5,6 +5,7 @@
   2024). All vectors start at zero, so the model first computes exactly what the base model does.
 - same place: a bias towards the digits whose place is written next, which also starts at zero (`same_place`).
 - coupled: a number counts as one token, and digits are seen only from nearby places (`coupled`); includes that bias.
+  Numbers may be evenly spaced (`even_spacing`).
 - forbidden tokens have probability 0, both in training and in generation.
 
 Places depend on all tokens before them. A forward pass over parts of rows (a prefix tree, or a step with a cache)
@@ -25,7 +26,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
 from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
-from lab.models.even_spacing import EvenSpacing, even_ids
+from lab.models.even_spacing import ROPE_THAT_CHANGES, EvenSpacing, SpacedIds, spaced_ids
 from lab.models.paths import PATH_ATTENTION, Paths
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.row_places import row_places, wants_places
@@ -69,7 +70,9 @@ class SwappedLlama(LlamaForCausalLM):
         self.words_seen = swap.locality.words
         self.sees_far = self.coupled and swap.locality.far == "seen"
         self.far_at_most = swap.locality.far_at_most
-        self.spacing = swap.locality.spacing if self.coupled else 0
+        self.spacing = 0
+        if swap.locality.spacing:
+            self.space_evenly(swap.locality.spacing)
         if swap.same_place or self.coupled:
             self.same_place = SamePlaceBias(
                 config.num_hidden_layers, config.num_attention_heads, self.neighbours, self.sees_far
@@ -123,10 +126,15 @@ class SwappedLlama(LlamaForCausalLM):
     def space_evenly(self, spacing: int) -> None:
         """Space numbers evenly from now on, or, with 0, as the text does; see `LocalityConfig.spacing`.
 
-        Raises ModelError if positions are not coupled.
+        Raises ModelError if positions are not coupled, for kinds of RoPE that change with the largest id, and for a
+        spacing below 0.
         """
+        if spacing < 0:
+            raise ModelError(f"spacing={spacing}: should be 0 or more")
         if not self.coupled:
             raise ModelError("spacing needs a model that was tuned with positions.kind=coupled")
+        if self.model.rotary_emb.rope_type in ROPE_THAT_CHANGES:
+            raise ModelError(f"spacing does not go with RoPE of the kind {self.model.rotary_emb.rope_type}")
         self.spacing = spacing
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -204,16 +212,15 @@ class SwappedLlama(LlamaForCausalLM):
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
         """Position ids in which a number counts as one token; see `coupled`."""
-        return text_positions(self._is_digit[np.array(tokens, dtype=np.int64)]).tolist()
+        return text_positions(self.are_digits(tokens)).tolist()
 
-    def turns(self, tokens: Sequence[int]) -> list[int]:
-        """For each token, its id among evenly spaced numbers minus its id in the text; see `even_spacing`."""
-        even_K = even_ids(self.spots(tokens, 1).own[:, 0], self.spacing)
-        return (even_K - np.array(self.text_positions(tokens))).tolist()
+    def spaced(self, spots: RowSpots) -> SpacedIds:
+        """The ids of the last tokens of a row if numbers are evenly spaced."""
+        return spaced_ids(spots, self.spacing)
 
-    def are_digits(self, tokens: Sequence[int]) -> list[bool]:
-        """Whether each token is a digit."""
-        return self._is_digit[np.array(tokens, dtype=np.int64)].tolist()
+    def are_digits(self, tokens: Sequence[int]) -> np.ndarray:
+        """Whether each token is a digit, (T,)."""
+        return self._is_digit[np.array(tokens, dtype=np.int64)]
 
     def forward(  # type: ignore[override]
         self,
@@ -225,8 +232,7 @@ class SwappedLlama(LlamaForCausalLM):
         kinds_BQK: torch.Tensor | None = None,
         places_BK: torch.Tensor | None = None,
         below_BQK: torch.Tensor | None = None,
-        turns_BQ: torch.Tensor | None = None,
-        turns_BK: torch.Tensor | None = None,
+        turns_BQ2: torch.Tensor | None = None,
         digits_BK: torch.Tensor | None = None,
         inputs_embeds: torch.Tensor | None = None,
         paths: Paths | None = None,
@@ -243,9 +249,8 @@ class SwappedLlama(LlamaForCausalLM):
             kinds_BQK: the kinds of pairs, from `kinds` of the whole rows, if `input_ids` are parts of them.
             places_BK: like `kinds_BQK`, but only for models with walking heads: the places of keys.
             below_BQK: like `places_BK`: the keys that a query may stop at.
-            turns_BQ: like `kinds_BQK`, but only for models with evenly spaced numbers: the `turns` of queries.
-            turns_BK: like `turns_BQ`, for keys.
-            digits_BK: like `turns_BK`: whether keys are digits.
+            turns_BQ2: like `kinds_BQK`, but only for rows with evenly spaced numbers; see `SpacedIds`.
+            digits_BK: like `turns_BQ2`: whether keys are digits.
             inputs_embeds: not supported, because places follow from tokens.
             paths: the paths of a tree; the mask and kinds_BQK then have a row for each row of the paths.
 
@@ -262,7 +267,7 @@ class SwappedLlama(LlamaForCausalLM):
             given = row_places(self, input_ids.tolist())
             place_ids, kinds_BQK = given.get("place_ids"), given.get("kinds_BQK")
             places_BK, below_BQK = given.get("places_BK"), given.get("below_BQK")
-            turns_BQ, turns_BK, digits_BK = map(given.get, ("turns_BQ", "turns_BK", "digits_BK"))
+            turns_BQ2, digits_BK = given.get("turns_BQ2"), given.get("digits_BK")
             position_ids = given.get("position_ids", position_ids)
         if self.place_embeddings is not None:
             assert place_ids is not None
@@ -276,8 +281,9 @@ class SwappedLlama(LlamaForCausalLM):
             others |= biases
         if self.walk_bias is not None:
             others["walks"] = self._walks(places_BK, below_BQK, attention_mask.shape[-1])  # type: ignore[union-attr]
-        if turns_BQ is not None and turns_BK is not None and digits_BK is not None and bool(digits_BK.any()):
-            others["spacing"] = EvenSpacing.by(self.model.rotary_emb, hidden_BQD, turns_BQ, turns_BK, digits_BK)
+        if turns_BQ2 is not None:
+            assert digits_BK is not None
+            others["spacing"] = EvenSpacing.from_turns(self.model.rotary_emb, hidden_BQD, turns_BQ2, digits_BK)
         if paths is not None:
             others["paths"] = paths
         output = super().forward(

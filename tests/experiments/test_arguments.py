@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.shared.arguments import own, own_and_others, some_of, whole_numbers
+from experiments.shared.arguments import own, own_and_others, some_of, whole_number, whole_numbers
 from lab.errors import ConfigError
 
 
@@ -30,3 +30,7 @@ def test_whole_numbers_are_read_or_refused_with_an_example():
     assert whole_numbers({}, "seeds", "3,4") == [3, 4]
     with pytest.raises(ConfigError, match=r"^seeds=0,x: should be whole numbers, such as seeds=3,4$"):
         whole_numbers({"seeds": "0,x"}, "seeds", "3,4")
+    assert whole_number({"sums": "7"}, "sums", 5) == 7
+    assert whole_number({}, "sums", 5) == 5
+    with pytest.raises(ConfigError, match=r"^sums=-7: should be a whole number, such as sums=5$"):
+        whole_number({"sums": "-7"}, "sums", 5)

@@ -1,6 +1,6 @@
 """Evenly spaced numbers: their ids by hand, and a model whose sums do not depend on the words between numbers."""
 
-import numpy as np
+import pytest
 import torch
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
@@ -9,16 +9,39 @@ from lab.config.finetuning import LocalityConfig, Swap, TextPositionsConfig, Wal
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.models import swaps
-from lab.models.even_spacing import EvenSpacing, even_ids
+from lab.models.even_spacing import EvenSpacing, spaced_ids
+from lab.text.places import row_spots, row_spots_downward
 
 AS_WRITTEN = FormatConfig(reverse="none", pad="answer", carry_place=True)
 
 
-def test_a_word_has_the_id_of_the_number_that_comes_next():
-    #                         like 1  2  3  Add 5  7  and  8  =  0
-    numbers_K = np.array([0, 0, 1, 1, 1, 0, 2, 2, 0, 0, 3, 0, 4])
-    assert even_ids(numbers_K, 3).tolist() == [3, 3, 3, 3, 3, 6, 6, 6, 9, 9, 9, 12, 12]
-    assert even_ids(np.zeros(3, dtype=int), 3).tolist() == [3, 3, 3]
+def even(words: str, ordinary: bool = True) -> list[int]:
+    """The even ids of words that are separated by spaces, with a spacing of 3."""
+    row = words.split(" ")
+    spots = row_spots_downward(row, len(row), 2) if ordinary else row_spots(row, len(row), False, 2)
+    ids = spaced_ids(spots, 3)
+    return (ids.positions_Q + ids.turns_Q2[:, 1]).tolist()
+
+
+def test_a_word_has_the_even_id_of_the_number_that_comes_next():
+    assert even("like 1 2 3 Add 5 7 and 8 = 0 6") == [3, 3, 3, 3, 6, 6, 6, 9, 9, 12, 12, 12]
+    assert even("no number here") == [3, 3, 3]
+
+
+@pytest.mark.parametrize("ordinary", [True, False])
+def test_a_point_has_the_even_id_of_its_number_whether_or_not_more_digits_follow(ordinary):
+    whole = "is 1 2 . 5 + 3 . 5 = 1 6 . 0 0"
+    assert even(whole, ordinary) == [3, 3, 3, 3, 3, 6, 6, 6, 6, 9, 9, 9, 9, 9, 9]
+    begun = len("is 1 2 . 5 + 3 . 5 =")
+    for end in (begun, begun + len(" 1 6 ."), begun + len(" 1 6 . 0")):
+        assert even(whole[:end], ordinary) == even(whole, ordinary)[: len(whole[:end].split(" "))]
+
+
+def test_digits_are_rotated_by_their_even_ids_and_words_by_those_in_the_text():
+    row = ["a", "1", "2", "b", "c", "8"]
+    ids = spaced_ids(row_spots_downward(row, 3, 2), 3)
+    assert ids.positions_Q.tolist() == [2, 3, 6]
+    assert ids.turns_Q2.tolist() == [[0, 4], [0, 3], [-2, 0]]
 
 
 def test_products_are_those_of_text_ids_with_words_and_of_even_ids_with_digits():
@@ -27,15 +50,16 @@ def test_products_are_those_of_text_ids_with_words_and_of_even_ids_with_digits()
     text, even = torch.tensor([[0, 7, 8, 20]]), torch.tensor([[3, 3, 6, 6]])
     is_digit = torch.tensor([[False, True, False, True]])
 
-    def products(ids: torch.Tensor) -> torch.Tensor:
-        turned_query, turned_key = apply_rotary_pos_emb(query, key, *rotary(query, position_ids=ids))
-        return (turned_query @ turned_key.transpose(-1, -2))[0, 0]
+    def rotated(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return apply_rotary_pos_emb(query, key, *rotary(query, position_ids=ids))
 
-    turns = even - text
-    rotated = apply_rotary_pos_emb(query, key, *rotary(query, position_ids=text))
-    queries, keys = EvenSpacing.by(rotary, query, turns, turns, is_digit).side_by_side(*rotated)
-    found = (queries @ keys.transpose(-1, -2))[0, 0]
-    assert torch.allclose(found, torch.where(is_digit, products(even), products(text)), atol=1e-5)
+    def products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        return (queries @ keys.transpose(-1, -2))[0, 0]
+
+    ids = torch.where(is_digit, even, text)
+    spacing = EvenSpacing.from_turns(rotary, query, torch.stack([text - ids, even - ids], -1), is_digit)
+    found = products(*spacing.side_by_side(*rotated(ids)))
+    assert torch.allclose(found, torch.where(is_digit, products(*rotated(even)), products(*rotated(text))), atol=1e-5)
 
 
 def answers(toy_model, spacing: int) -> list[torch.Tensor]:

@@ -303,8 +303,9 @@ def test_padding_on_the_left_changes_nothing(swapped):
         torch.testing.assert_close(found, model(ids).logits, atol=1e-4, rtol=1e-4)
 
 
-def test_an_answer_that_begins_with_its_highest_digit_is_written_alike_with_a_cache_and_without(toy_model):
-    model, tokenizer = load(toy_model, SWAPS["coupled, nothing reversed"])
+@pytest.mark.parametrize("name", ["coupled, nothing reversed", "coupled, evenly spaced, nothing reversed"])
+def test_an_answer_that_begins_with_its_highest_digit_is_written_alike_with_a_cache_and_without(toy_model, name):
+    model, tokenizer = load(toy_model, SWAPS[name])
     with_trained_places(model)
     words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     digits = {token for token, word in enumerate(words) if word.isascii() and word.isdigit()}
@@ -438,3 +439,36 @@ def test_attention_that_transformer_lens_does_not_have_is_named(toy_model):
         model, tokenizer = load(toy_model, SWAPS[name])
         with pytest.raises(ModelError, match="neither walking heads nor evenly spaced numbers"):
             bridge(name, model, TextSums(tokenizer), tokenizer)
+
+
+def test_spacing_can_be_set_after_loading_and_taken_back(toy_model):
+    spaced, tokenizer = load(toy_model, SWAPS["coupled, evenly spaced"])
+    model, _ = load(toy_model, SWAPS["coupled"])
+    ids = tokenizer.encode("12 and 345 = 7", return_tensors="pt")
+    with torch.inference_mode():
+        before = with_trained_places(model)(ids).logits
+        loading.space_evenly(model, 3)
+        assert torch.equal(model(ids).logits, with_trained_places(spaced)(ids).logits)
+        assert not torch.allclose(model(ids).logits, before, atol=1e-3)
+        loading.space_evenly(model, 0)
+        assert torch.equal(model(ids).logits, before)
+
+
+def test_evenly_spaced_numbers_change_no_bit_of_a_text_without_numbers(toy_model):
+    spaced, tokenizer = load(toy_model, SWAPS["coupled, evenly spaced"])
+    plain = LlamaForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa").eval()
+    ids = tokenizer.encode("Some words, and no number.", return_tensors="pt")
+    with torch.inference_mode():
+        assert torch.equal(spaced(ids).logits, plain(ids).logits)
+
+
+def test_spacing_needs_coupled_positions_and_a_rotation_that_does_not_change(toy_model):
+    same_place, _ = load(toy_model, SWAPS["same place"])
+    with pytest.raises(ModelError, match="spacing needs a model that was tuned"):
+        loading.space_evenly(same_place, 3)
+    coupled, _ = load(toy_model, SWAPS["coupled"])
+    with pytest.raises(ModelError, match="spacing=-1: should be 0 or more"):
+        loading.space_evenly(coupled, -1)
+    coupled.model.rotary_emb.rope_type = "dynamic"
+    with pytest.raises(ModelError, match="spacing does not go with RoPE of the kind dynamic"):
+        loading.space_evenly(coupled, 3)
