@@ -9,8 +9,7 @@ as of the digit. So the distance at which a digit is seen depends neither on the
 long the numbers are. Words have the even id of the next number, because the last of them writes its first digit.
 
 RoPE rotates the key of a digit by its even id, and that of a word by its id in the text. A query is rotated like a key
-at first, and then turned to each of its two ids. The two versions stand side by side in one longer vector, in which
-keys have zeros in place of the version that does not count.
+at first, and then turned to each of its two ids; which of the two versions counts depends on the key.
 
 Shapes: B rows, Q queries, K keys, H heads, G key-value heads, D width of a head.
 """
@@ -78,14 +77,40 @@ class EvenSpacing(NamedTuple):
 
         return cls(rotation(turns_BQ2[..., 0]), rotation(turns_BQ2[..., 1]), digits_BK)
 
-    def side_by_side(self, query_BHQD: torch.Tensor, key_BGKD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Queries (B, H, Q, 2D) and keys (B, G, K, 2D), whose products are those of even ids where the key is a digit.
-        Keys beyond `digits_BK` are free slots of a cache, which the mask hides."""
-        free = key_BGKD.shape[2] - self.digits_BK.shape[1]
-        digits_B1K1 = pad(self.digits_BK, (0, free))[:, None, :, None]
-        keys = key_BGKD.masked_fill(digits_B1K1, 0), key_BGKD.masked_fill(~digits_B1K1, 0)
-        queries = (_turned(query_BHQD, rotation) for rotation in (self.to_text, self.to_even))
-        return torch.cat([*queries], -1), torch.cat(keys, -1)
+    def both(self, query_BHQD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The queries that attend to words, and those that attend to digits."""
+        return _turned(query_BHQD, self.to_text), _turned(query_BHQD, self.to_even)
+
+
+def spaced_attention(
+    queries: tuple[torch.Tensor, torch.Tensor],
+    key_BGKD: torch.Tensor,
+    value_BGKD: torch.Tensor,
+    mask_BHQK: torch.Tensor,
+    digits_BK: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """Attention in which digits are seen by other queries than words. Returns (B, H, Q, D).
+
+    Args:
+        queries: those that attend to words, and those that attend to digits, (B, H, Q, D) each.
+        key_BGKD: the keys.
+        value_BGKD: the values.
+        mask_BHQK: what is added to the scores; 1 may stand for all heads.
+        digits_BK: whether each key is a digit. Keys beyond these are free slots of a cache, which the mask hides.
+        scale: factor on the products of queries and keys.
+    """
+    groups, keys = key_BGKD.shape[1:3]
+    digits_B111K = pad(digits_BK, (0, keys - digits_BK.shape[1]))[:, None, None, None]
+    # the heads of a group share their keys, so that keys need not be copied
+    to_words, to_digits = (
+        part.unflatten(1, (groups, -1)).flatten(2, 3) @ key_BGKD.transpose(-1, -2) for part in queries
+    )
+    heads, count = queries[0].shape[1] // groups, queries[0].shape[2]
+    scores = torch.where(digits_B111K, *(part.unflatten(2, (heads, count)) for part in (to_digits, to_words))) * scale
+    scores = scores + mask_BHQK.expand(-1, groups * heads, -1, -1).unflatten(1, (groups, heads))
+    weights = scores.softmax(-1, dtype=torch.float32).to(value_BGKD.dtype)
+    return (weights.flatten(2, 3) @ value_BGKD).unflatten(2, (heads, count)).flatten(1, 2)
 
 
 def _turned(query_BHQD: torch.Tensor, rotation: Rotation) -> torch.Tensor:

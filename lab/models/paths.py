@@ -18,7 +18,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from lab.models.even_spacing import EvenSpacing
+from lab.models.even_spacing import EvenSpacing, spaced_attention
 from lab.models.prefix_tree import PrefixTree
 from lab.models.walking_heads import Walk
 
@@ -124,16 +124,26 @@ def path_attention(
     Returns the output (1, N, H, D), and None in place of the attention weights.
     """
     scale = scaling or query.shape[-1] ** -0.5
-    if spacing is not None:
-        query, key = spacing.side_by_side(query, key)
+    to_words, to_digits = (query, query) if spacing is None else spacing.both(query)
     if paths is None:
-        out_BQHD, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scale, **others)
-        return out_BQHD if walk is None else walk.added(out_BQHD, query * scale, key, value), None
+        if spacing is None:
+            out_BQHD, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scale, **others)
+        else:
+            assert attention_mask is not None
+            digits_BK = spacing.digits_BK
+            out_BHQD = spaced_attention((to_words, to_digits), key, value, attention_mask, digits_BK, scale)
+            out_BQHD = out_BHQD.transpose(1, 2)
+        return out_BQHD if walk is None else walk.added(out_BQHD, to_digits * scale, key, value), None
     assert attention_mask is not None
     (rows, queries), groups = paths.queries_BQ.shape, key.shape[1]
-    query_RQD = _gathered(query, paths.queries_BQ, groups)
+    query_RQD = _gathered(to_digits, paths.queries_BQ, groups)
     key_RKD, value_RKD = (_gathered(states, paths.keys_BK, groups) for states in (key, value))
-    if attention_mask.dtype == torch.bool:
+    if spacing is not None:
+        words_RQD, digits_BK = _gathered(to_words, paths.queries_BQ, groups), spacing.digits_BK[0, paths.keys_BK]
+        to_words, to_digits = (part.view(rows, -1, queries, part.shape[-1]) for part in (words_RQD, query_RQD))
+        key_BGKD, value_BGKD = (part.unflatten(0, (rows, groups)) for part in (key_RKD, value_RKD))
+        out_RQD = spaced_attention((to_words, to_digits), key_BGKD, value_BGKD, attention_mask, digits_BK, scale)
+    elif attention_mask.dtype == torch.bool:
         out_RQD = _PathProduct.apply(query_RQD * scale, key_RKD, value_RKD, attention_mask[:, 0], paths.lengths_B)
     else:
         mask_RQK = attention_mask.reshape(len(query_RQD), query_RQD.shape[1], -1)

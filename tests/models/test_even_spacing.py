@@ -9,7 +9,7 @@ from lab.config.finetuning import LocalityConfig, Swap, TextPositionsConfig, Wal
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.models import swaps
-from lab.models.even_spacing import EvenSpacing, spaced_ids
+from lab.models.even_spacing import EvenSpacing, spaced_attention, spaced_ids
 from lab.text.places import row_spots, row_spots_downward
 
 AS_WRITTEN = FormatConfig(reverse="none", pad="answer", carry_place=True)
@@ -44,22 +44,26 @@ def test_digits_are_rotated_by_their_even_ids_and_words_by_those_in_the_text():
     assert ids.turns_Q2.tolist() == [[0, 4], [0, 3], [-2, 0]]
 
 
-def test_products_are_those_of_text_ids_with_words_and_of_even_ids_with_digits():
+def test_words_are_seen_by_text_ids_and_digits_by_even_ids():
     rotary = LlamaRotaryEmbedding(LlamaConfig(hidden_size=16, num_attention_heads=1, head_dim=16))
-    query, key = torch.randn(2, 1, 1, 4, 16)
-    text, even = torch.tensor([[0, 7, 8, 20]]), torch.tensor([[3, 3, 6, 6]])
-    is_digit = torch.tensor([[False, True, False, True]])
+    query, key, value = torch.randn(1, 4, 3, 16), torch.randn(1, 2, 3, 16), torch.randn(1, 2, 3, 16)
+    text, even = torch.tensor([[0, 7, 20]]), torch.tensor([[3, 3, 6]])
+    is_digit, mask = torch.tensor([[False, True, False]]), torch.zeros(1, 1, 3, 3)
+    mask[..., 0, 2] = float("-inf")
 
     def rotated(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return apply_rotary_pos_emb(query, key, *rotary(query, position_ids=ids))
 
-    def products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-        return (queries @ keys.transpose(-1, -2))[0, 0]
+    def scores(ids: torch.Tensor) -> torch.Tensor:
+        queries, keys = rotated(ids)
+        return queries @ keys.repeat_interleave(2, 1).transpose(-1, -2)
 
+    weights = (torch.where(is_digit, scores(even), scores(text)) / 4 + mask).softmax(-1)
     ids = torch.where(is_digit, even, text)
     spacing = EvenSpacing.from_turns(rotary, query, torch.stack([text - ids, even - ids], -1), is_digit)
-    found = products(*spacing.side_by_side(*rotated(ids)))
-    assert torch.allclose(found, torch.where(is_digit, products(*rotated(even)), products(*rotated(text))), atol=1e-5)
+    queries, keys = rotated(ids)
+    found = spaced_attention(spacing.both(queries), keys, value, mask, is_digit, 1 / 4)
+    assert torch.allclose(found, weights @ value.repeat_interleave(2, 1), atol=1e-5)
 
 
 def answers(toy_model, spacing: int) -> list[torch.Tensor]:
