@@ -316,3 +316,13 @@ def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_an_undisturbed_o
     assert len(records(path)) == 240
     resumed, undisturbed = ((tmp_path / name / "summary.json").read_bytes() for name in ("run", "whole"))
     assert resumed == undisturbed
+
+
+@pytest.mark.parametrize("override", ["engine.spacing=3", "engine.far_at_most=16"])
+def test_a_smallest_adder_has_no_attention_to_change(arguments, tmp_path, capsys, override):
+    name = f"engine.model.name={ROOT / 'checkpoints' / 'zoo' / 'adder-8-parameters'}"
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments(name, override))
+    assert stopped.value.code == 2
+    assert "do not go with a smallest adder" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
