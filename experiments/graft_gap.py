@@ -14,27 +14,20 @@ Measurements are kept in the output folder. Leaves a table and a figure.
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import torch
 from shared.arguments import own, whole_number, whole_numbers
 from shared.kept import Kept
 from shared.publishing import Results, take_results
+from shared.sum_reader import SumReader
 
-from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Shown, Table
 from lab.errors import ConfigError, exit_cleanly
-from lab.models import loading
-from lab.models.swaps import swap_of
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, wilson
-from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.documentation import HELD_OUT, documentation
-from lab.text.examples import encode
-from lab.text.formats import TextFormat
 from lab.text.templates import worded
 
 ROOT = Path(__file__).parents[1]
@@ -61,40 +54,21 @@ def main(arguments: Sequence[str]) -> None:
     kept = Kept(Path(given.get("output", "checkpoints")) / "graft_gap.json")
     found: dict[tuple[int, str, int], list[bool]] = {}
     for name in names[0].split(","):
-        reader = Reader(name)
+        reader = SumReader(name)
         for spacing in spacings:
             for place in PLACES:
                 for gap in gaps:
                     key = f"{name} spacing {spacing}, {gap} words {place}, {digits}x{problems} {seed}"
-                    right = kept.once(key, lambda: reader.right(items, place, gap, spacing), sum)  # noqa: B023
-                    found.setdefault((spacing, place, gap), []).extend(right)
+                    answers = kept.once(key, lambda: right(reader, items, place, gap, spacing), sum)  # noqa: B023
+                    found.setdefault((spacing, place, gap), []).extend(answers)
     show(found, f"{digits} digits", results, given.get("table", "graft_gap"))
 
 
-class Reader:
-    """A model that reads sums with their right answers. It is loaded when it is first needed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._loaded: Any = None
-
-    @torch.inference_mode()
-    def right(self, items: Sequence[Problem], place: str, gap: int, spacing: int) -> list[bool]:
-        """Whether each digit of each sum is the likeliest, with `gap` other words between the numbers or before."""
-        if self._loaded is None:
-            model, tokenizer = loading.load(ModelConfig(name=self.name))
-            self._loaded = model, tokenizer, TextFormat(swap_of(model).format, [task("add_integer")])
-        model, tokenizer, written = self._loaded
-        loading.space_evenly(model, spacing)
-        frame = FRAME.format(**{where: other_words(gap) if where == place else "" for where in PLACES})
-        found = []
-        for item in items:
-            prompt, completion = encode(worded(frame, written.example(item)), tokenizer)
-            answer = completion[:-1]  # the end would finish the number, whose places are those of an unfinished one
-            ids_1T = torch.tensor([[*prompt, *answer]], device=model.device)
-            said_A = model(input_ids=ids_1T).logits[0, len(prompt) - 1 : -1].argmax(-1)
-            found.append(bool((said_A == ids_1T[0, len(prompt) :]).all()))
-        return found
+def right(reader: SumReader, items: Sequence[Problem], place: str, gap: int, spacing: int) -> list[bool]:
+    """Whether each digit of each sum is the likeliest, with `gap` other words between the numbers or before."""
+    reader.spacing = spacing
+    frame = FRAME.format(**{where: other_words(gap) if where == place else "" for where in PLACES})
+    return [not reader.wrong(worded(frame, reader.example(item))) for item in items]
 
 
 def other_words(count: int) -> str:

@@ -71,9 +71,9 @@ def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]
     if spaces_evenly(model):
         ids = [model.spaced(part) for part in spots]
         given["position_ids"] = _padded([one.positions_Q for one in ids])
-        if any(model.are_digits(row).any() for row in rows):
-            given["turns_BQ2"] = _padded([one.turns_Q2 for one in ids])
-            given["digits_BK"] = _padded([model.are_digits(row) for row in rows])
+        digits = _padded([part.own[:, 0] > 0 for part in spots])
+        if digits.any():
+            given |= {"turns_BQ2": _padded([one.turns_Q2 for one in ids]), "digits_BK": digits}
     elif couples(model):
         ids = [model.text_positions(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["position_ids"] = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in ids])

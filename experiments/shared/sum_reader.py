@@ -1,0 +1,43 @@
+"""A tuned model that reads sums with their right answers, which is faster than asking for them."""
+
+from typing import Any
+
+import torch
+
+from lab.config.schema import ModelConfig
+from lab.models import loading
+from lab.models.swaps import swap_of
+from lab.numbers.sampling import Problem
+from lab.numbers.tasks import task
+from lab.text.examples import Example, encode
+from lab.text.formats import TextFormat
+
+
+class SumReader:
+    """Reads sums of integers in the format that the model was tuned with. It is loaded when it is first needed."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.spacing = name, 0
+        self._loaded: Any = None
+
+    def example(self, item: Problem) -> Example:
+        """The sum in the words of the benchmark."""
+        return self._model()[2].example(item)
+
+    @torch.inference_mode()
+    def wrong(self, asked: Example) -> list[int]:
+        """The places at which the right digit is not the likeliest one after the right ones before it; 0 is that of the
+        ones if the highest digit comes first. Numbers are evenly spaced by `spacing`; 0 for as in the text."""
+        model, tokenizer, _ = self._model()
+        loading.space_evenly(model, self.spacing)
+        prompt, completion = encode(asked, tokenizer)
+        answer = completion[:-1]  # the end would finish the number, whose places are those of an unfinished one
+        ids_1T = torch.tensor([[*prompt, *answer]], device=model.device)
+        said_A = model(input_ids=ids_1T).logits[0, len(prompt) - 1 : -1].argmax(-1)
+        return [len(answer) - 1 - at for at in (said_A != ids_1T[0, len(prompt) :]).nonzero().flatten().tolist()]
+
+    def _model(self) -> Any:
+        if self._loaded is None:
+            model, tokenizer = loading.load(ModelConfig(name=self.name))
+            self._loaded = model, tokenizer, TextFormat(swap_of(model).format, [task("add_integer")])
+        return self._loaded
