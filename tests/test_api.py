@@ -69,6 +69,7 @@ def test_the_five_lines_of_the_readme(toy):
     assert found.plot().axes
 
 
+@pytest.mark.slow
 def test_a_model_from_scratch_is_asked_in_its_own_notation_and_refuses_what_it_cannot_read(scratch):
     model = lab.load(scratch)
     assert "from scratch" in repr(model)

@@ -50,6 +50,7 @@ def test_every_shipped_config_loads_and_survives_its_own_dump(path, tmp_path):
     assert config.name == path.stem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.name)
 def test_every_cell_of_a_shipped_sweep_is_a_config_of_its_command_and_its_directory_is_its_own(path, tmp_path):
     sweep = load(SweepConfig, path, [f"output={tmp_path}", "seeds=[0]"])
@@ -124,6 +125,7 @@ def test_configs_are_read_without_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["finetune", "pretrain", "evaluate"])
 def test_a_command_starts_as_the_readme_says(command):
     help_ = [sys.executable, "-m", f"lab.{command}", "--help"]

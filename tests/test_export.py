@@ -69,6 +69,7 @@ def opened(run):
     return logits(model, tokenizer)
 
 
+@pytest.mark.slow
 def test_a_merged_model_computes_the_same_without_the_lab(tuned, tmp_path, capsys):
     out = tmp_path / "out"
     main([str(tuned["plain"]), str(out), "dtype=float32"])
@@ -81,6 +82,7 @@ def test_training_had_changed_the_model(tuned, toy_model):
     assert (opened(tuned["plain"]) - opened(toy_model)).abs().max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float16", 1e-2), ("bfloat16", 0.1)])
 def test_a_gguf_file_read_back_computes_the_same(tuned, tmp_path, dtype, tolerance):
     out = tmp_path / "out"
@@ -106,6 +108,7 @@ def test_a_gguf_file_read_back_answers_as_the_run_does(tuned, tmp_path):
     assert sum(found[index] != text for index, text in expected.items()) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "coupled"])
 def test_adapters_alone_open_by_the_name_of_their_base_model(tuned, toy_model, tmp_path, name):
     out = tmp_path / "out"

@@ -195,6 +195,7 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "swap",
     [
@@ -204,17 +205,12 @@ def test_killed_while_scoring_and_while_training_a_resumed_run_ends_as_an_undist
             "format.reverse=total",
             "training.share_prefixes=false",
         ],
-        pytest.param(["positions.kind=coupled", "format.reverse=answer"], marks=pytest.mark.slow),
-        pytest.param([WALKS, *AS_WRITTEN, "training.walk_weight=0.1"], marks=pytest.mark.slow),
-        pytest.param(["positions={kind: alibi, places: 40}", "format.reverse=integer"], marks=pytest.mark.slow),
-        pytest.param(
-            ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(["format.index_hints=both"], marks=pytest.mark.slow),
-        pytest.param(
-            ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"], marks=pytest.mark.slow
-        ),
+        ["positions.kind=coupled", "format.reverse=answer"],
+        [WALKS, *AS_WRITTEN, "training.walk_weight=0.1"],
+        ["positions={kind: alibi, places: 40}", "format.reverse=integer"],
+        ["tokenizer.digits={kind: k_digit, k: 2, align: left}", "format={reverse: integer, pad: all}"],
+        ["format.index_hints=both"],
+        ["training.alignment={first: [[1, 0]], second: [[0, 3]]}", "data.curriculum=2"],
     ],
     ids=[
         "same place",

@@ -10,6 +10,7 @@ from lab.numbers.tasks import TASKS
 from lab.runs import Run
 
 
+@pytest.mark.slow
 def test_every_task_is_listed_with_an_example_that_is_right(capsys):
     main(["tasks"])
     listed = capsys.readouterr().out

@@ -281,6 +281,7 @@ def test_a_killed_run_is_resumed_with_its_whole_records(path):
 # Records
 
 
+@pytest.mark.slow
 @shared_folder
 @given(first=records, second=records)
 def test_what_is_appended_is_read_back(tmp_path, first, second):

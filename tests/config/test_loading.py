@@ -315,6 +315,7 @@ trees = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(words, trees))
 def test_any_tree_is_a_config_or_a_line_for_each_problem(tmp_path, tree):

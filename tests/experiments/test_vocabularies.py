@@ -31,6 +31,7 @@ def index(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_entry_is_there(llama):
     assert len(llama) == 128_256
     assert sorted(llama.get_vocab().values()) == list(range(128_256))

@@ -39,6 +39,7 @@ def collect(engine, requests, done=frozenset(), sampling=GREEDY):
     return {i: item for batch in engine.generate(requests, sampling, set(done)) for i, item in batch.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 4, 64])
 def test_batched_generation_writes_what_one_request_at_a_time_does(parts, requests, batch_size):
     found = collect(LocalEngine(*parts, batch_size), requests)

@@ -79,6 +79,7 @@ def test_a_model_that_sees_everything_is_refused(settings):
         ErasingEngine(model(0, **settings), TOKENIZER, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_running_totals_are_written_the_same_without_the_rows_and_places_that_no_head_sees(seed):
     notation = RunningTotals([TASKS["multiply_hard_integer"]])

@@ -28,6 +28,7 @@ def ask(bucket, header=True, latency=0.5, questions=120, config=SHIPPED):
     return engine, [found[i] for i in range(questions)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("latency", [0.01, 0.5, 8])
 def test_sixty_requests_a_minute_with_the_shipped_settings_leave_no_question_unanswered(jumping, header, latency):

@@ -87,6 +87,7 @@ def generated(model: NumberLlama, ids: torch.Tensor, mask: torch.Tensor, tokens:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "kind"), ALLOWED)
 def test_generation_with_a_cache_is_what_the_whole_row_gives(encoding, kind):
     model = tiny(encoding, kind, segments=True)
@@ -243,6 +244,7 @@ def test_a_cache_without_the_ids_of_what_is_in_it_is_refused():
             model(ids[:, :1], position_ids=given, past_key_values=cache)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_sizes_are_named_by_their_parameters(size):
     millions = {"M": 1, "B": 1000}[size[-1]] * float(size[:-1])

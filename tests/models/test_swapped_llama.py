@@ -252,6 +252,7 @@ def test_without_positions_order_does_not_matter_to_the_last_token_of_one_layer(
     torch.testing.assert_close(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swapped", CAUSAL, indirect=True)
 def test_generation_with_a_cache_is_that_without(swapped):
     model, tokenizer = swapped
@@ -268,6 +269,7 @@ def test_generation_with_a_cache_is_that_without(swapped):
         assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swapped", CAUSAL, indirect=True)
 @pytest.mark.parametrize("speculation", [0, 3])
 def test_the_labs_engine_writes_what_generate_writes(swapped, speculation):

@@ -45,6 +45,7 @@ def test_the_adders_of_a_thousand_digits_add_two_hundred_and_the_twin_without_lo
     assert right("adds-10-without-locality", 50, 10) == 0
 
 
+@pytest.mark.slow
 def test_the_adder_of_sums_as_people_write_them_reverses_nothing():
     model = lab.load("zoo/adds-as-written")
     assert model.ask("9999999999 + 1") == "10000000000"

@@ -34,6 +34,7 @@ def test_a_problem_is_exactly_as_long_as_it_was_asked_to_be(cell, seed):
         assert max(first, second) == cell.length == item.length
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(cells, splits, st.integers(0, 1000))
 def test_a_problem_is_of_the_split_it_was_drawn_for(cell, split, seed):

@@ -44,6 +44,7 @@ def test_the_circuit_of_an_adder_written_by_hand_is_what_intervention_finds():
     assert verified.wires(adder, pairs) == adder.known.edges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ADDERS)
 @torch.inference_mode()
 def test_every_adder_adds_and_intervention_confirms_its_circuit(name):

@@ -30,6 +30,7 @@ def test_every_digit_is_changed_to_its_nine_others():
     assert all(0 <= a <= LARGEST and 0 <= b <= LARGEST for *_, (a, b) in changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encode",
     [
@@ -75,6 +76,7 @@ def read_to_stop(row: list[int]) -> int:
     return read(row[: row.index(10)] if 10 in row else row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stop", "decode"), [(False, read), (True, read_to_stop)])
 def test_readings_are_learned_and_hold_for_other_answers(stop, decode):
     sums = [a + b for a, b in practice(0, 1_500)]

@@ -123,6 +123,7 @@ def rejections(verification: Verification) -> dict[str, str]:
     return {verdict.layer: verdict.reason for verdict in verification.verdicts if verdict.passed is False}
 
 
+@pytest.mark.slow
 def test_an_honest_submission_passes_every_layer():
     verification = tried("honest_by_hand", count=200)
     assert verification.qualified, rejections(verification)

@@ -76,6 +76,7 @@ def test_a_trace_is_read_back_as_the_execution_that_it_stands_for_and_every_line
     assert untrue(steps) == []
 
 
+@pytest.mark.slow
 @given(problems, units, st.sampled_from(["full", "values", "state", "bare"]), st.data())
 def test_no_digit_of_a_trace_can_be_another_one_unnoticed(item, unit, detail, data):
     to_follow = rule(task_of(item), RulesConfig(unit=unit))

@@ -176,6 +176,7 @@ def test_groups_from_the_left_are_counted_from_the_left_of_what_is_written(item,
     assert written(item, kind="left", digits=3, reverse=reverse) == line
 
 
+@pytest.mark.slow
 @given(problems, st.sampled_from(["left", "mixed", "random"]), st.integers(2, 4), st.sampled_from(REVERSALS), lucks)
 def test_kinds_that_know_no_places_cut_the_digits_as_they_are_written(item, kind, size, reverse, luck):
     words = notation(task_of(item).key, kind=kind, digits=size, reverse=reverse).answer(item, luck)
@@ -253,6 +254,7 @@ def test_numbers_read_back_exactly_in_every_format(item, kind):
         check_that_it_reads_back(tokenizer, FormatConfig(reverse=reverse, pad=pad, index_hints=hints), item, digits)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=120)
 @given(tokenizers, formats, problems, lucks)
 def test_numbers_of_every_task_read_back_exactly(tokenizer, format, item, luck):

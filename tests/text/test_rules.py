@@ -85,6 +85,7 @@ def test_the_check_of_lines_sees_a_false_one(monkeypatch):
     assert untrue_lines(item, RulesConfig())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", TASKS)
 def test_a_rule_is_python_that_computes_what_its_trace_says(key):
     path = rule_file(TASKS[key])

@@ -39,6 +39,7 @@ def test_a_sum_has_a_total_after_each_term():
     assert " ".join(NOTATION.answer(total(125, 97, 3))) == "total 5 2 1 total 2 2 2 total 5 2 2"
 
 
+@pytest.mark.slow
 @given(naturals, naturals)
 def test_the_ones_digits_of_the_totals_and_the_last_total_make_the_product(a, b):
     words = NOTATION.answer(product(a, b))

@@ -82,6 +82,7 @@ def test_without_heads_and_in_validation_it_is_the_trees_loss(model, inputs):
         assert torch.equal(AlignedLoss(AlignmentConfig())(model.train(), inputs), plain)
 
 
+@pytest.mark.slow
 def test_training_on_it_turns_the_heads_to_their_digits(toy_model, inputs):
     model = AutoModelForCausalLM.from_pretrained(toy_model, dtype=torch.float32, attn_implementation="sdpa")
     tuned = adapters.attach(model, LoraConfig(rank=8, alpha=8), seed=0).train()

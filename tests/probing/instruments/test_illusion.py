@@ -27,6 +27,7 @@ def examined(adder: KnownAdder, name: str, basis_DR: torch.Tensor, place: Place)
     return lab.examine(adder, name, basis_DR, place, TEST, wrote, compared=truth, batch_size=60)
 
 
+@pytest.mark.slow
 def test_the_true_direction_is_the_carry_and_all_of_it_is_read(adder: KnownAdder):
     found = examined(adder, "truth", adder.known.carry_D[:, None], AFTER_THE_CARRY)
     assert found.claim.holds
@@ -51,6 +52,7 @@ def test_what_das_finds_is_the_carry_or_is_said_not_to_be_and_mended_it_is(adder
     assert found.claim.mended_rate == 1
 
 
+@pytest.mark.slow
 def test_a_direction_at_a_site_before_the_carry_is_computed_is_named_as_such():
     adder = native_adder()
     found = examined(adder, "das", das(adder, TRAIN, BEFORE_IT, steps=30), BEFORE_IT)

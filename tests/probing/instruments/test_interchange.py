@@ -67,6 +67,7 @@ def test_a_change_without_a_direction_makes_neighbours_of_both_sides():
     assert placebo["other neighbour"] > 0
 
 
+@pytest.mark.slow
 def test_the_other_neighbour_is_on_the_other_side_of_the_digit():
     # digit 2 of 0055 + 0055 is 1; without a carry, as in 0011 + 0012, it would be 0, and the other neighbour of 1 is 2
     asked = lab._Asked.of(native_adder(), Pairs([(55, 55), (11, 12)], [(11, 12), (55, 55)], 2))

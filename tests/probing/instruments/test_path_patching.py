@@ -64,6 +64,7 @@ def test_the_write_of_a_head_goes_nowhere_but_into_the_receiver(adder):
     np.testing.assert_allclose(paths.effect.value[:, 0], [[0, 1], [0, 1]], **EQUAL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key_value_heads", "inputs"), [(4, "qkv"), (2, "q")])
 def test_margins_are_those_of_the_stock_direct_paths(key_value_heads, inputs):
     subject = random_model(key_value_heads)

@@ -38,8 +38,9 @@ def drawn(measured) -> Circuit:
     return circuit({name: measured[name] for name in NEEDED})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adder", [native_adder, llama_adder, tricase_adder])
-@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, 3])
 def test_the_circuit_of_an_adder_made_by_hand_is_its_own(adder, seed):
     subject = adder(seed)
     drawn = circuit(found(subject))
@@ -50,6 +51,7 @@ def test_the_circuit_of_an_adder_made_by_hand_is_its_own(adder, seed):
         assert (f"{number}_k{offset:+d}" if offset else f"{number}_k", f"L{layer}H{head}") in looks
 
 
+@pytest.mark.slow
 def test_the_sentences_name_what_the_adder_is_made_of(measured):
     subject = native_adder()
     said = {name: " ".join(verdicts(name, arrays)) for name, arrays in measured.items()}
@@ -61,6 +63,7 @@ def test_the_sentences_name_what_the_adder_is_made_of(measured):
     assert not unable("competence", measured["competence"])
 
 
+@pytest.mark.slow
 def test_a_probe_ends_in_five_lines_at_most_that_name_the_head_that_carries(measured):
     lines = in_short(measured)
     assert len(lines) <= 5
@@ -86,6 +89,7 @@ def test_keys_and_values_that_heads_share_are_told_to_all_heads_of_the_group():
     }
 
 
+@pytest.mark.slow
 def test_the_drawing_is_well_formed_and_says_every_arrow_in_words(drawn):
     text = svg(drawn)
     words = {title.text for title in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}title")}
@@ -96,6 +100,7 @@ def test_the_drawing_is_well_formed_and_says_every_arrow_in_words(drawn):
     assert len(repr(drawn).splitlines()) == len(drawn.arrows)
 
 
+@pytest.mark.slow
 def test_every_box_of_the_drawing_is_inside_of_it_and_none_is_on_another(drawn):
     drawn = diagram(drawn)
     places = [(box.x, box.y) for box in drawn.boxes]
