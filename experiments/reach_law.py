@@ -1,37 +1,39 @@
-"""Can the length at which a model fails be told from sums of the longest trained length alone?
+"""Can the length at which an adder fails be told from sums of the longest trained length alone?
 
     python experiments/reach_law.py [output=checkpoints] [sums=24] [publish=true]
 
 For every model of scratch_grid.py far_digits, without any bound:
 
-    tolerance   the number of copies that each far digit may count as (their logarithm is added to its score) until half
-                of the sums of the longest trained length are wrong: five or ten digits, which all these models add
     reach       the length at which half of the sums are wrong
+    predicted   the length at which half of the sums of the longest trained length (five or ten digits) are wrong, if
+                attention sees them as it would see sums of that length (shared/inserted_places.py)
 
-If a model fails at length because all far digits together weigh too much, and for no other reason, it fails when their
-number has grown by the factor that it tolerates:
+Three more predictions change one thing alone, to see what makes a model fail: there are more digits, at distances that
+occur in training; the digits that there are are farther away; or signs are.
 
-    far(reach) = tolerance x far(trained)       far(n): far digits that the last digit of a sum of n digits sees
+Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for predictions with another seed and
+twice as many. Lengths are searched by doubling and then by halving the step on a logarithmic scale, from the trained
+length to LONGEST digits. At LENGTHS, the shares of right sums are compared, too, of twice as many sums. What is found
+is kept in reach_law.json beside each run. Models that are wrong in a tenth of the sums of the longest trained length,
+or more, are left out.
 
-Models with RoPE are a control: they turn keys at distances that they never saw, so they may fail for another reason.
-
-Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for the tolerance with another seed. Both
-are searched by doubling and then by halving the step on a logarithmic scale, up to LONGEST digits. What is found is
-kept in reach_law.json beside each run. Prints each model's prediction and reach, and their rank correlation with a
-bootstrap interval over models; leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
-publish=true.
+Prints each model's reach and predictions, and for each kind of model their rank correlation with a bootstrap interval
+over models; leaves two tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
-import json
 import math
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr
 from shared.arguments import own, whole_number
+from shared.inserted_places import Insertion, inserted
+from shared.kept import Kept
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
 
@@ -39,33 +41,43 @@ from lab.drawing import figures
 from lab.drawing.tables import Table
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
-from lab.models.position_encodings import FAR, LocalityBias
 from lab.numbers.additions import STRATA, addition
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
-LONGEST, MOST = 640, 4096
+LONGEST = 640
+LENGTHS = (11, 12, 15, 20, 30, 50, 100)
 STEPS = 3
 """Halvings of the interval between the last length with most sums right and the first without."""
+WHOLE, MORE = "predicted", "more digits alone"
+TRIED_ON = ("relative-keys_0", "rope_0", "2-layers_0")
+"""The models that predictions were first tried on."""
+
+
+def insertions(places: int) -> dict[str, Insertion]:
+    """What is inserted for each kind of prediction."""
+    return {
+        WHOLE: Insertion(places),
+        MORE: Insertion(places, farther=False, signs=False),
+        "farther digits alone": Insertion(places, more=False, signs=False),
+        "farther signs alone": Insertion(places, more=False, farther=False),
+    }
 
 
 class Law(NamedTuple):
-    """The measurements of one model. If reach or tolerance is the largest value that was tried, the true one may be
-    larger."""
+    """The measurements of one model."""
 
     name: str
     trained: int
-    tolerance: float
     reach: float
+    predicted: dict[str, float]
+    """By kind of prediction. A reach of LONGEST means that the model has not failed there."""
+    right: dict[int, tuple[float, float]]
+    """The shares of right sums at LENGTHS, as they are and as predicted."""
 
     @property
-    def predicted(self) -> float:
-        """The length with as many far digits as trained sums have, times the copies that the model tolerates."""
-        return length_with(self.tolerance * far_digits(self.trained))
-
-    @property
-    def rotates(self) -> bool:
-        return self.name.startswith("rope")
+    def kind(self) -> str:
+        return self.name.rpartition("_")[0].replace("-", " ")
 
 
 @exit_cleanly
@@ -78,88 +90,108 @@ def main(arguments: Sequence[str]) -> None:
     if not runs:
         raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_digits")
     found = [law for run in runs if (law := measured(run, sums))]
-    met = [law for law in found if law.reach < LONGEST]
-    rows = [
-        (law.name, f"{law.tolerance:.1f}", f"{law.predicted:.0f}", f"{law.reach:.0f}" if law in met else f"> {LONGEST}")
-        for law in found
-    ]
-    title = "Copies of far digits that a model tolerates at trained lengths, and how far it adds"
-    results.show(Table(title, ("model", "tolerance (copies)", "predicted reach", "reach"), rows, 1), "reach_law")
-    for kinds, laws in {"without RoPE": [law for law in found if not law.rotates], "of all": found}.items():
-        rank, low, high = correlation(laws)
-        errors = sorted(abs(math.log2(law.predicted / law.reach)) for law in laws if law in met)
-        print(f"{len(laws)} models {kinds}: rank correlation {rank:.2f} ({low:.2f} to {high:.2f});", end=" ")
-        print(f"of {len(errors)} that fail below {LONGEST} digits, half of the predictions are within a factor of "
-              f"{2 ** float(np.median(errors)):.2f}, all within {2 ** errors[-1]:.2f}")  # fmt: skip
+    columns = ("model", "reach", *insertions(0))
+    rows = [(law.name, *map(in_digits, [law.reach, *law.predicted.values()])) for law in found]
+    title = "The length at which half of the sums are wrong, and what sums of trained length predict"
+    results.show(Table(title, columns, rows, 1), "reach_law")
+    kinds = Table(f"{title}, by kind of model", ("model", "models", *columns[1:]), by_kind(found), 2)
+    results.show(kinds, "reach_law_kinds")
+    rotating = [law for law in found if law.name.startswith("rope")]
+    others = [law for law in found if law not in rotating]
+    untried = [law for law in found if law.name not in TRIED_ON]
+    for which, laws in {"without RoPE": others, "with RoPE": rotating, "untried": untried, "in all": found}.items():
+        if laws:
+            print(in_short(which, laws))
     draw(found, results.file("reach_law.png"))
 
 
 def measured(run: Path, sums: int) -> Law | None:
     """What is known of a run; None if the model does not add sums of its longest trained length."""
-    file = run / "reach_law.json"
-    if not file.is_file():
-        loaded = load_scratch(run)
-        trained = loaded.config.data.lengths[1]
+    kept, loaded = Kept(run / "reach_law.json"), cache(partial(load_scratch, run))
+    trained = kept.once("trained", lambda: loaded().config.data.lengths[1])
 
-        def with_copies(copies: float) -> float:
-            return share(loaded, trained, 2 * sums, copies, seed=1)
+    def right(digits: float, kind: str = "") -> float:
+        """The share of right sums of this length, or of what `kind` predicts for it."""
+        return share(loaded(), round(digits), 2 * sums if kind else sums, kind)
 
-        def at_length(digits: float) -> float:
-            return share(loaded, round(digits), sums if digits < 100 else max(8, sums // 2), 1, seed=0)
+    def reach(kind: str = "") -> float:
+        return kept.once(kind or "reach", lambda: limit(partial(right, kind=kind), trained), "{:.0f}".format)
 
-        adds = with_copies(1) >= 0.9
-        values: dict[str, float] = {"trained": trained} if adds else {}
-        if adds:
-            values |= {"tolerance": limit(with_copies, 1, MOST), "reach": limit(at_length, trained, LONGEST)}
-        file.write_text(json.dumps(values))
-        print(run.name, values, flush=True)
-    values = json.loads(file.read_text())
-    if not values:
+    def compared(length: int) -> tuple[float, float]:
+        return share(loaded(), length, 2 * sums), right(length, WHOLE)
+
+    if kept.once("right at the trained length", lambda: right(trained, WHOLE)) < 0.9:
         return None
-    return Law(run.name.removeprefix("far_"), int(values["trained"]), values["tolerance"], values["reach"])
+    return Law(
+        run.name.removeprefix("far_"),
+        trained,
+        reach(),
+        {kind: reach(kind) for kind in insertions(0)},
+        {length: tuple(kept.once(f"{length} digits", partial(compared, length))) for length in LENGTHS},  # type: ignore[misc]
+    )
 
 
-def share(run: ScratchRun, digits: int, sums: int, copies: float, seed: int) -> float:
-    """The share of right sums if each far digit counts as `copies` copies."""
-    config = run.model.config
-    bias = LocalityBias(config.locality, config.circle, far_copies=copies)
-    run.model.position_bias = bias.train() if copies > 1 or config.locality else None
-    strata = list(STRATA)
-    asked = [addition(strata[index % len(strata)], digits, seed, index) for index in range(sums)]
-    return right_tokens(run, asked).count(None) / sums
+def share(run: ScratchRun, digits: int, sums: int, kind: str = "") -> float:
+    """The share of right sums of this length; with a kind of prediction, of sums of the longest trained length that are
+    seen as if they had this length."""
+    trained, strata = run.config.data.lengths[1], list(STRATA)
+    asked_digits, seed = (trained, 1) if kind else (digits, 0)
+    asked = [addition(strata[index % len(strata)], asked_digits, seed, index) for index in range(sums)]
+    seen = inserted(run.model, insertions(digits - trained)[kind]) if kind else nullcontext()
+    with seen:
+        return right_tokens(run, asked).count(None) / sums
 
 
-def limit(right: Callable[[float], float], start: float, most: float) -> float:
-    """The value, from `start` up, at which the share of right sums falls below a half; `most` if it is never below."""
+def limit(right: Callable[[float], float], start: float) -> float:
+    """The length, from `start` up, at which the share of right sums falls below a half; LONGEST if it never does."""
     low, high = start, 2 * start
     while right(high) >= 0.5:
-        if high >= most:
-            return most
-        low, high = high, min(2 * high, most)
+        if high >= LONGEST:
+            return LONGEST
+        low, high = high, min(2 * high, LONGEST)
     for _ in range(STEPS):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if right(middle) >= 0.5 else (low, middle)
     return math.sqrt(low * high)
 
 
-def far_digits(digits: float) -> float:
-    """The number of digits at least FAR places away that the last digit of a sum sees: of both numbers and of the
-    sum."""
-    return 3 * max(0, digits - FAR + 1)
+def in_digits(length: float) -> str:
+    return f"{length:.0f}" if length < LONGEST else f"> {LONGEST}"
 
 
-def length_with(far: float) -> float:
-    """The length of sums with `far` far digits."""
-    return far / 3 + FAR - 1
+def by_kind(found: Sequence[Law]) -> list[tuple[str, ...]]:
+    """A row for each kind of model: how many there are, and the smallest and the largest of each length."""
+    rows = []
+    for kind in dict.fromkeys(law.kind for law in found):
+        laws = [law for law in found if law.kind == kind]
+        lengths = zip(*([law.reach, *law.predicted.values()] for law in laws), strict=True)
+        ranges = [" to ".join(dict.fromkeys(map(in_digits, (min(some), max(some))))) for some in lengths]
+        rows.append((kind, str(len(laws)), *ranges))
+    return rows
 
 
-def correlation(found: Sequence[Law]) -> tuple[float, float, float]:
-    """Spearman's rank correlation of prediction and reach, with a percentile bootstrap over models (95 %)."""
-    pairs = np.array([(min(law.predicted, LONGEST), law.reach) for law in found])
+def in_short(which: str, laws: Sequence[Law]) -> str:
+    """The rank correlation of reach and prediction, and how far predictions are off."""
+    rank, low, high = correlation([(law.predicted[WHOLE], law.reach) for law in laws])
+    alone = correlation([(law.predicted[MORE], law.reach) for law in laws])[0]
+    met = [law for law in laws if min(law.predicted[WHOLE], law.reach) < LONGEST]
+    factors = sorted(2 ** abs(math.log2(law.predicted[WHOLE] / law.reach)) for law in met)
+    apart = [abs(real - predicted) for law in laws for real, predicted in law.right.values()]
+    return (
+        f"{len(laws)} models, {which}: rank correlation {rank:.2f} ({low:.2f} to {high:.2f}), {alone:.2f} with only "
+        f"more digits; of {len(met)} below {LONGEST} digits, half within a factor of {np.median(factors):.2f}, nine "
+        f"in ten within {np.quantile(factors, 0.9):.2f}, all within {factors[-1]:.2f}; shares at {len(LENGTHS)} "
+        f"lengths are {100 * float(np.mean(apart)):.1f} points apart"
+    )
+
+
+def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Spearman's rank correlation, with a percentile bootstrap over models (95 %)."""
+    pairs_N2 = np.array(pairs)
     generator = np.random.default_rng(0)
-    drawn = [rank_correlation(pairs[generator.integers(len(pairs), size=len(pairs))]) for _ in range(2000)]
+    drawn = [rank_correlation(pairs_N2[generator.integers(len(pairs_N2), size=len(pairs_N2))]) for _ in range(2000)]
     low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return rank_correlation(pairs), float(low), float(high)
+    return rank_correlation(pairs_N2), float(low), float(high)
 
 
 def rank_correlation(pairs_N2: np.ndarray) -> float:
@@ -167,18 +199,26 @@ def rank_correlation(pairs_N2: np.ndarray) -> float:
 
 
 def draw(found: Sequence[Law], path: Path) -> None:
-    kinds = sorted({law.name.rpartition("_")[0] for law in found})
-    with figures.figure_at(path, (4.2, 3.4)) as figure:
-        axes = figure.subplots()
-        axes.plot([5, LONGEST], [5, LONGEST], color="0.7", lw=1)
-        for color, kind in zip(figures.COLORS, kinds, strict=False):
-            points = [law for law in found if law.name.rpartition("_")[0] == kind]
-            across, up = [min(law.predicted, 4 * LONGEST) for law in points], [law.reach for law in points]
-            axes.plot(across, up, "o", ms=4, color=color, label=kind)
-        axes.set(
-            xscale="log", yscale="log", xlabel="predicted from trained lengths", ylabel="digits at which half is wrong"
-        )
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    """Left, reach against its prediction; right, shares of right sums against theirs."""
+    kinds = list(dict.fromkeys(law.kind for law in found))
+    with figures.figure_at(path, (8.6, 3.6)) as figure:
+        lengths, shares = figure.subplots(1, 2)
+        lengths.plot([5, LONGEST], [5, LONGEST], color="0.7", lw=1)
+        shares.plot([0, 1], [0, 1], color="0.7", lw=1)
+        for index, kind in enumerate(kinds):
+            laws = [law for law in found if law.kind == kind]
+            style = {
+                "color": figures.COLORS[index % len(figures.COLORS)],
+                "marker": "^" if "rope" in kind else "o",
+                "ms": 4,
+                "ls": "",
+            }
+            lengths.plot([law.predicted[WHOLE] for law in laws], [law.reach for law in laws], label=kind, **style)
+            points = [point for law in laws for point in law.right.values()]
+            shares.plot([predicted for _, predicted in points], [real for real, _ in points], alpha=0.6, **style)
+        lengths.set(xscale="log", yscale="log", xlabel="predicted length", ylabel="length at which half is wrong")
+        shares.set(xlabel="predicted share of right sums", ylabel=f"share at {LENGTHS[0]} to {LENGTHS[-1]} digits")
+        shares.legend(*lengths.get_legend_handles_labels(), loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 if __name__ == "__main__":

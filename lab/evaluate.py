@@ -105,8 +105,9 @@ def adder(config: EvaluateConfig) -> "tuple[Engine, str] | None":
 
     if not isinstance(config.engine, LocalEngineConfig) or not is_adder(Path(resolve(config.engine.model.name))):
         return None
-    if config.engine.far_at_most or config.engine.spacing:
-        raise ConfigError("engine.far_at_most and engine.spacing do not go with a smallest adder: leave them out")
+    for key in ("far_at_most", "clip_distance", "spacing"):
+        if getattr(config.engine, key):
+            raise ConfigError(f"engine.{key} does not go with a smallest adder: leave it out")
     return open_adder(Path(resolve(config.engine.model.name))), "cpu"
 
 

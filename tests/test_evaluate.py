@@ -279,6 +279,7 @@ def test_the_problems_of_a_config_are_exported(arguments, tmp_path, capsys):
         ("benchmark.published=/nowhere.json", "No such file"),
         ("benchmark.setting=api2", "api"),
         ("sampling.top_p=0", "top_p"),
+        ("engine.clip_distance=9", "clip_distance needs a model from scratch with encoding=rope"),
         ("engine.far_at_most=16", "far_at_most needs a model whose attention tells far digits from near ones"),
         ("engine.spacing=3", "spacing needs a model that was tuned with positions.kind=coupled"),
         ("limit=0", "limit"),
@@ -318,11 +319,11 @@ def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_an_undisturbed_o
     assert resumed == undisturbed
 
 
-@pytest.mark.parametrize("override", ["engine.spacing=3", "engine.far_at_most=16"])
+@pytest.mark.parametrize("override", ["engine.spacing=3", "engine.far_at_most=16", "engine.clip_distance=9"])
 def test_a_smallest_adder_has_no_attention_to_change(arguments, tmp_path, capsys, override):
     name = f"engine.model.name={ROOT / 'checkpoints' / 'zoo' / 'adder-8-parameters'}"
     with pytest.raises(SystemExit) as stopped:
         main(arguments(name, override))
     assert stopped.value.code == 2
-    assert "do not go with a smallest adder" in capsys.readouterr().err
+    assert "does not go with a smallest adder" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

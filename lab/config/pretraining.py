@@ -101,6 +101,10 @@ class ScratchConfig(Section):
     """With rope, relative or learned: a bound on the joint weight of all digits whose position ids are 4 or more away,
     as a number of such digits. However many there are, they weigh no more than this many would; 0 for no bound.
     `NumberLlama.bound_far` sets it after training."""
+    clip_distance: int = Field(default=0, ge=0)
+    """With rope: keys whose position ids are farther away than this count as if they were at this distance, so that
+    long numbers bring no distances that short ones do not have; 0 for no limit. Slopes go on
+    counting true distances. `NumberLlama.clip_distances` sets it after training (finding F-076)."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
@@ -139,6 +143,8 @@ class ScratchConfig(Section):
             if changed and self.encoding not in LOCAL_ENCODINGS:
                 what = f"{key} goes with encoding=rope, relative or learned"
                 raise ValueError(f"{what}, not with encoding={self.encoding}")
+        if self.clip_distance and self.encoding != "rope":
+            raise ValueError(f"clip_distance goes with encoding=rope, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]
         if self.stick_breaking > heads:
             raise ValueError(f"stick_breaking={self.stick_breaking}, but size={self.size} has {heads} heads")

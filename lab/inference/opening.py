@@ -47,5 +47,7 @@ def _set_for_this_test(model: "PreTrainedModel", config: LocalEngineConfig) -> N
 
     if config.far_at_most:
         loading.bound_far(model, config.far_at_most)
+    if config.clip_distance:
+        loading.clip_distances(model, config.clip_distance)
     if config.spacing:
         loading.space_evenly(model, config.spacing)

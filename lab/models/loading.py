@@ -95,6 +95,14 @@ def bound_far(model: PreTrainedModel, at_most: int) -> None:
     )
 
 
+def clip_distances(model: PreTrainedModel, distance: int) -> None:
+    """Clips distances; see `ScratchConfig.clip_distance`. Raises ModelError for a model that is not from scratch, or
+    does not rotate its keys."""
+    if not isinstance(model, NumberLlama):
+        raise ModelError("clip_distance needs a model from scratch with encoding=rope")
+    model.clip_distances(distance)
+
+
 def space_evenly(model: PreTrainedModel, spacing: int) -> None:
     """Spaces numbers evenly; see `LocalityConfig.spacing`. Raises ModelError for a model without coupled positions."""
     for module in model.modules():

@@ -1,4 +1,5 @@
-"""The attention of models from scratch: relative keys, and stick-breaking heads beside those with the usual softmax.
+"""The attention of models from scratch: relative keys or clipped distances, and stick-breaking heads beside those with
+the usual softmax.
 
 Shapes: B rows, H heads, Q queries, K keys, C distances, D width of a head.
 """
@@ -11,6 +12,7 @@ from torch.nn.functional import softmax
 from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import repeat_kv
 
+from lab.models.clipped_distances import ClippedDistances
 from lab.models.stick_breaking import Downward, sharpened, stick_breaking_weights
 
 
@@ -24,6 +26,7 @@ def number_attention(
     relative_LHCD: torch.Tensor | None = None,
     distances_BQKC: torch.Tensor | None = None,
     downward: Downward | None = None,
+    clipped: ClippedDistances | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention of a layer whose last heads use stick-breaking, and whose other heads have the usual softmax.
@@ -38,12 +41,14 @@ def number_attention(
         relative_LHCD: the relative keys of all layers. Stick-breaking heads do not use theirs.
         distances_BQKC: the distance of each pair as a one-hot vector.
         downward: the order in which the last stick-breaking heads walk down the places, if any do.
+        clipped: how rotated keys beyond the clipped distance are seen; None if distances are not clipped.
 
     Returns the output (B, Q, H, D), and None in place of the attention weights.
     """
     usual = query.shape[1] - module.config.stick_breaking  # type: ignore[union-attr]
     key, value = (repeat_kv(states, module.num_key_value_groups) for states in (key, value))  # type: ignore[arg-type]
-    scores_BHQK = query @ key.transpose(-1, -2) * scaling
+    products_BHQK = query @ key.transpose(-1, -2) if clipped is None else clipped.products(query, key)
+    scores_BHQK = products_BHQK * scaling
     mask_BHQK = attention_mask.expand(-1, query.shape[1], -1, -1)
     soft_BHQK = scores_BHQK[:, :usual] + mask_BHQK[:, :usual]
     if relative_LHCD is not None and distances_BQKC is not None:

@@ -11,6 +11,7 @@ with a label, V words of the vocabulary, H heads, D width of the model.
 
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -23,6 +24,7 @@ from transformers.utils.generic import can_return_tuple
 
 from lab.config.pretraining import LOCAL_ENCODINGS, SIZES, Encoding, PositionKind, ScratchConfig
 from lab.errors import ModelError
+from lab.models.clipped_distances import ClippedDistances
 from lab.models.counted_places import PlaceCounter
 from lab.models.grid_places import SEGMENTS as GRID_SEGMENTS
 from lab.models.number_attention import NUMBER_ATTENTION
@@ -47,6 +49,7 @@ class NumberLlamaConfig(LlamaConfig):
     window: int = 0
     far_copies: float = 1
     far_at_most: int = 0
+    clip_distance: int = 0
     stick_breaking: int = 0
     """How many heads of each layer (the last ones) use stick-breaking attention."""
     downward: int = 0
@@ -62,7 +65,7 @@ class NumberLlamaConfig(LlamaConfig):
     @property
     def has_own_attention(self) -> bool:
         """Whether transformers' own attention cannot compute the model; see `number_attention`."""
-        return self.encoding == "relative" or self.stick_breaking > 0
+        return self.encoding == "relative" or self.stick_breaking > 0 or self.clip_distance > 0
 
     @property
     def circle(self) -> int | None:
@@ -195,7 +198,7 @@ class NumberLlama(LlamaForCausalLM):
         if positions_BT is None:
             positions_BT = self.positions(input_ids, attention_mask, row_length)
         keys_BK = positions_BT if given.keys is None else given.keys
-        needed = self.position_bias is not None or self.relative_keys is not None
+        needed = self.position_bias is not None or self.relative_keys is not None or self.config.clip_distance > 0
         if (needed or given.keys is not None) and keys_BK.shape[1] != seen + input_ids.shape[1]:
             raise ModelError(
                 f"key_position_ids are for {keys_BK.shape[1]} tokens, but the cache has {seen} and input_ids "
@@ -228,8 +231,11 @@ class NumberLlama(LlamaForCausalLM):
         if self.relative_keys is not None:
             distances_BQKC = self.relative_keys(ids.positions, ids.keys)
             arguments |= {"relative_LHCD": self.relative_keys.keys, "distances_BQKC": distances_BQKC}
+        positions_BQ, keys_BK = cast(torch.Tensor, ids.positions), cast(torch.Tensor, ids.keys)
+        if distance := self.config.clip_distance:
+            angles = partial(self.model.rotary_emb, hidden_BTD)
+            arguments["clipped"] = ClippedDistances.of(distance, positions_BQ, keys_BK, self.config.circle, angles)
         if self.config.downward:
-            positions_BQ, keys_BK = cast(torch.Tensor, ids.positions), cast(torch.Tensor, ids.keys)
             arguments["downward"] = Downward.of(positions_BQ, keys_BK, self.config.circle)
         return arguments
 
@@ -339,6 +345,17 @@ class NumberLlama(LlamaForCausalLM):
         self.position_bias = _bias(self.config)
         self.train(self.training)  # a new module is in training mode, in which far_copies count
 
+    def clip_distances(self, distance: int) -> None:
+        """See, from now on, no key at a larger distance than this, or every key where it is if it is 0; see
+        `ScratchConfig.clip_distance`.
+
+        Raises ModelError for an encoding that does not rotate.
+        """
+        if self.config.encoding != "rope":
+            raise ModelError(f"clip_distance goes with rope, not with {self.config.encoding}")
+        self.config.clip_distance = distance
+        self.set_attn_implementation(NUMBER_ATTENTION if distance else "sdpa")
+
     def parameters_without_embeddings(self) -> int:
         """The number of weights outside of embeddings and head; the sizes in configs are named after it."""
         embeddings = [module for module in self.modules() if isinstance(module, nn.Embedding)]
@@ -382,6 +399,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
             window=config.window,
             far_copies=config.far_copies,
             far_at_most=config.far_at_most,
+            clip_distance=config.clip_distance,
             stick_breaking=config.stick_breaking,
             downward=config.downward,
             position_kind=config.positions.kind,

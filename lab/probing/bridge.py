@@ -137,7 +137,9 @@ def bridge(
     if isinstance(model, PeftModel):
         model = model.base_model.model  # type: ignore[assignment]
     if isinstance(model, NumberLlama) and model.config.has_own_attention:
-        raise ModelError(f"{name}: TransformerLens computes neither relative keys nor stick-breaking attention")
+        raise ModelError(
+            f"{name}: TransformerLens computes no relative keys, no clipped distances and no stick-breaking attention"
+        )
     if isinstance(model, SwappedLlama) and (model.walk_bias is not None or model.spacing):
         raise ModelError(f"{name}: TransformerLens computes neither walking heads nor evenly spaced numbers")
     examples = Sums.of(writer, _EXAMPLES)

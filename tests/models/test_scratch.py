@@ -19,7 +19,7 @@ ALLOWED = [
     *itertools.product(ENCODINGS, ["plain", "randomised", "coupled"]),
     *[("rope local", "plain"), ("rope local", "coupled"), ("learned local", "coupled"), ("learned", "abacus")],
     *[("nope sticks", "plain"), ("relative window sticks", "coupled"), ("learned local sticks", "coupled")],
-    *[("learned far", "coupled"), ("relative far", "coupled")],
+    *[("learned far", "coupled"), ("relative far", "coupled"), ("rope clipped", "plain"), ("rope clipped", "coupled")],
     *[("rope", "countdown"), ("relative window downward", "countdown"), ("relative downward", "counted")],
 ]
 PROMPTS = ["<begin> 5 2 <add_integer> 7 =", "<begin> 12 345 . 8 <add_integer> <0.1> 3 1 =", "<begin> 9 <add_integer>"]
@@ -36,7 +36,7 @@ def tiny(
     """A tiny model with weights so far from zero that its choices are distinct. "rope local" is rope with a slope of
     locality for each head, and with ids that go on through the point. With "sticks", one head of four is a
     stick-breaking head; with "downward", two are, and one of them walks down the places; with "far", all far keys
-    together weigh no more than one."""
+    together weigh no more than one; with "clipped", no key is seen more than two ids away."""
     torch.manual_seed(0)
     name, *more = encoding.split()
     local = "local" in more
@@ -47,6 +47,7 @@ def tiny(
         stick_breaking=int("sticks" in more) + 2 * ("downward" in more),
         downward=int("downward" in more),
         far_at_most=int("far" in more),
+        clip_distance=2 * ("clipped" in more),
         through_point=local,
         position_kind=kind,
         largest=largest,
@@ -120,7 +121,7 @@ def test_padding_on_the_right_needs_no_mask_and_eager_attention_agrees(encoding,
     torch.testing.assert_close(bare[mask == 1], torch.cat(alone), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("encoding", "kind"), [*((name, "coupled") for name in ENCODINGS), *ALLOWED[-9:]])
+@pytest.mark.parametrize(("encoding", "kind"), [*((name, "coupled") for name in ENCODINGS), *ALLOWED[-11:]])
 def test_what_was_saved_is_loaded_with_the_same_logits(encoding, kind, tmp_path):
     model = tiny(encoding, kind, segments=True)
     model.save_pretrained(tmp_path)

@@ -6,7 +6,7 @@ import lab
 from lab.errors import ModelError, TaskError
 from lab.evaluate import main as evaluate
 from lab.models import sources
-from lab.numbers.additions import addition
+from lab.numbers.additions import STRATA, addition
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def right(name: str, digits: int, n: int) -> float:
 def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained():
     found = sources.zoo()
     scratch = {"adds-4-digits", "adds-1000", "adds-1000-from-four", "adds-10-without-locality", "subtracts"}
-    scratch |= {"adds-as-written", "adds-floats", "adder-8-parameters", "adder-gpt"}
+    scratch |= {"adds-10-rope", "adds-as-written", "adds-floats", "adder-8-parameters", "adder-gpt"}
     assert {"zoo/adds-in-prose", *(f"zoo/{name}" for name in scratch)} <= set(found)
     for name, folder in found.items():
         card = (folder / "README.md").read_text()
@@ -61,6 +61,15 @@ def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_wei
     problems = [addition("nines_short", 200, 0, index) for index in range(3)]
     assert not any(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
     model.engine.model.bound_far(5)
+    assert all(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
+
+
+@pytest.mark.slow
+def test_the_adder_with_rope_adds_hundreds_of_digits_if_no_key_is_farther_away_than_in_training():
+    model = lab.load("zoo/adds-10-rope")
+    problems = [addition(stratum, 100, 0, 0) for stratum in STRATA]
+    assert not any(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
+    model.engine.model.clip_distances(9)
     assert all(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
 
 

@@ -1,0 +1,55 @@
+from itertools import combinations
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from experiments.rope_distances import DISTANCES, TRAINED, attention_of_layers, changed
+from lab.numbers.additions import addition
+from tests.experiments.test_inserted_places import NOTATION, model
+
+
+class Words:
+    """The part of a tokenizer that is asked."""
+
+    @staticmethod
+    def convert_tokens_to_ids(words):
+        return [NOTATION.vocabulary.index(word) for word in words]
+
+
+def shares(**changes) -> list[list[float]]:
+    run = SimpleNamespace(model=changes.pop("model", None) or model(**changes), notation=NOTATION, tokenizer=Words)
+    return attention_of_layers(run, addition("uniform", TRAINED, 0, 0))  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def test_where_all_keys_weigh_the_same_one_more_digit_gets_as_much_as_each_of_the_others():
+    one = model(encoding="rope")
+    for layer in one.model.layers:
+        layer.self_attn.q_proj.weight.zero_()
+    asked = addition("uniform", TRAINED, 0, 0)
+    before, answer = 1 + len(NOTATION.question(asked)), len(NOTATION.answer(asked))
+    by_hand = sum(1 / (before + written + 1) for written in range(1, answer)) / (answer - 1)
+    (layer,) = shares(model=one)
+    assert layer == pytest.approx([by_hand] * len(DISTANCES), rel=1e-4)
+
+
+def test_relative_keys_give_a_digit_the_same_at_any_distance_of_four_and_more_and_rope_does_not():
+    (relative,), (rope,) = shares(encoding="relative"), shares(encoding="rope")
+    assert relative[3:] == pytest.approx([relative[3]] * (len(DISTANCES) - 3), rel=1e-4)
+    assert max(rope[3:]) > 1.5 * min(rope[3:])
+
+
+@torch.no_grad()
+def test_the_distance_of_digits_and_that_of_signs_are_clipped_one_at_a_time():
+    one = model(encoding="rope")
+    words = ["<begin>", *"7" * 14, "<add_integer>", *"5" * 14, "=", *"2" * 14]
+    ids_1T, seen = torch.tensor([Words.convert_tokens_to_ids(words)]), {}
+    for change in ("as trained", "distance", "distance of digits", "distance of signs", "as trained again"):
+        with changed(one, change):
+            seen[change] = one(ids_1T).logits[0]
+    assert torch.equal(seen["as trained"], seen["as trained again"])
+    for first, second in combinations(list(seen.values())[:4], 2):
+        assert (first[-1] - second[-1]).abs().max() > 0.01
+    for change in ("distance", "distance of digits", "distance of signs"):
+        assert torch.allclose(seen[change][:9], seen["as trained"][:9], atol=1e-4)
