@@ -5,18 +5,20 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
 
 from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Sample, Scores, facts, grouped
 from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
-from lab.config.schema import ModelConfig, chosen
+from lab.config.schema import Section, chosen
 from lab.errors import ConfigError, LabWarning, TaskError
 from lab.inference.engine import Engine, NotatedEngine, Request
 from lab.inference.local import LocalEngine
-from lab.inference.opening import open_engine
+from lab.inference.opening import open_engine, set_for_this_test
 from lab.inference.plain import ScratchEngine
 from lab.models import loading, pretrained, sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from lab.probing.measured import Measured
     from lab.probing.report.circuit import Circuit
 
+_Section = TypeVar("_Section", bound=Section)
 OPERATORS = {"+": "add", "-": "sub", "*": "multiply", "/": "truediv", "//": "floordiv", "%": "mod"}
 _QUESTION = re.compile(r"\s*([0-9./e]+)\s*(\+|-|\*|//|/|%)\s*([0-9./e]+)\s*=?\s*")
 _SUM = re.compile(r"\s*(?:sum_integers\s+)?([0-9]+(?:\s*\+\s*[0-9]+)+)\s*=?\s*")
@@ -166,7 +169,7 @@ class Probed:
         return [array.plot() for array in self.measured]
 
 
-def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto") -> Model:
+def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str = "auto", **attention: int) -> Model:
     """Loads any model by its name: a run directory of finetune, pretrain or adder, a folder of adapters or of a model,
     a name on the model hub, an embedded model, or one of the zoo (`lab list models`).
 
@@ -175,20 +178,27 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         batch_size: questions per forward pass.
         dtype: of the weights of a pretrained model: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
+        attention: what to change in its attention, for these questions alone: `far_at_most`, `clip_distance` or
+            `spacing` (`lab.config.evaluation.LocalEngineConfig`).
 
-    Raises ModelError, in one line, if the model is not available.
+    Raises ModelError, in one line, if the model is not available or has no such attention, and ConfigError if a setting
+    does not exist.
     """
     place = Path(sources.resolve(name))
+    config = _checked(LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, **attention)
     if loading.is_scratch(place):
         run = loading.load_scratch(place)
+        set_for_this_test(run.model, config)
         size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
         engine = ScratchEngine(run, batch_size)
         return Model(name, engine, lambda items: LengthCurves(items, run.notation), run.notation.tasks, size)
     if asking.is_adder(place):
+        asking.check_attention(config)
         adder = asking.open_adder(place)
         size = f"{adder.parameters:,} parameters, a smallest adder"
         return Model(name, adder, lambda items: LengthCurves(items, asking.NOTATION), [asking.TASK], size)
-    model, tokenizer = loading.load(ModelConfig(name=name, dtype=dtype, device=device))  # type: ignore[arg-type]
+    model, tokenizer = loading.load(config.model)
+    set_for_this_test(model, config)
     local = LocalEngine(model, tokenizer, batch_size)
     every = formats.writable(local.format)
     wording = formats.written(local.format, every)
@@ -262,8 +272,6 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
     Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
     exist.
     """
-    from pydantic import ValidationError
-
     from lab.probing.bridge import open_model
     from lab.probing.catalogue import INSTRUMENTS, Session
     from lab.probing.config import ProbeConfig
@@ -273,15 +281,18 @@ def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **set
     if "lengths" in sums:
         sums.setdefault("trained", max(sums["lengths"]))
         sums.setdefault("column", 1)
+    config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
+    session = Session(open_model(name, config.sums.template), config)
+    return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in ("competence", *config.instruments)})
+
+
+def _checked(kind: type[_Section], **values: Any) -> _Section:
+    """A section of a config. Raises ConfigError, in one line, for what is not allowed."""
     try:
-        config = ProbeConfig.model_validate(
-            {"name": "session", "subject": name, "instruments": list(instruments), "sums": sums}
-        )
+        return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    session = Session(open_model(name, config.sums.template), config)
-    return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in ("competence", *config.instruments)})
 
 
 def read_question(text: str, tasks: Sequence[Task]) -> Problem | None:

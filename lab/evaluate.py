@@ -101,13 +101,11 @@ def evaluate(config: EvaluateConfig) -> None:
 def adder(config: EvaluateConfig) -> "tuple[Engine, str] | None":
     """The engine of a smallest adder and its device; None if the config does not name a smallest adder."""
     from lab.models.sources import resolve
-    from lab.smallest_adder.asking import is_adder, open_adder
+    from lab.smallest_adder.asking import check_attention, is_adder, open_adder
 
     if not isinstance(config.engine, LocalEngineConfig) or not is_adder(Path(resolve(config.engine.model.name))):
         return None
-    for key in ("far_at_most", "clip_distance", "spacing"):
-        if getattr(config.engine, key):
-            raise ConfigError(f"engine.{key} does not go with a smallest adder: leave it out")
+    check_attention(config.engine)
     return open_adder(Path(resolve(config.engine.model.name))), "cpu"
 
 

@@ -93,6 +93,12 @@ def test_bad_input_is_one_line(scratch):
         lab.probe(scratch, ["microscope"])
     with pytest.raises(TaskError, match="add_intger"):
         lab.problems("add_intger", digits=3)
+    with pytest.raises(ConfigError, match=r"^clip_distnace: "):
+        lab.load("zoo/adds-4-digits", clip_distnace=9)
+    with pytest.raises(ConfigError, match="clip_distance does not go with a smallest adder"):
+        lab.load("zoo/adder-8-parameters", clip_distance=9)
+    with pytest.raises(ModelError, match="clip_distance goes with rope, not with relative"):
+        lab.load("zoo/adds-1000-from-four", clip_distance=9)
     with pytest.raises(ModelError) as error:
         lab.load("nowhere/at_all")
     assert "\n" not in str(error.value)

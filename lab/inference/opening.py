@@ -35,14 +35,16 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
     place = Path(sources.resolve(config.model.name))
     if loading.is_scratch(place):
         run = loading.load_scratch(place)
-        _set_for_this_test(run.model, config)
+        set_for_this_test(run.model, config)
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)
-    _set_for_this_test(model, config)
+    set_for_this_test(model, config)
     return LocalEngine(model, tokenizer, config.batch_size, config.speculation), pretrained.describe(model)
 
 
-def _set_for_this_test(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
+def set_for_this_test(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
+    """Changes the attention of a model as the config says (`far_at_most`, `clip_distance`, `spacing`). Raises
+    ModelError if the model cannot be changed so."""
     from lab.models import loading
 
     if config.far_at_most:

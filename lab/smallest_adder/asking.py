@@ -13,9 +13,10 @@ from safetensors.torch import load_file
 from torch import nn
 
 from lab.config.commands import command_of
+from lab.config.evaluation import LocalEngineConfig
 from lab.config.loading import keys_of
 from lab.config.notation import FormatConfig, TokenizerConfig
-from lab.errors import ModelError
+from lab.errors import ConfigError, ModelError
 from lab.inference.engine import GREEDY, Completion, Request, Sampling
 from lab.numbers.tasks import task
 from lab.smallest_adder.config import AdderConfig
@@ -37,6 +38,13 @@ def is_adder(folder: Path) -> bool:
     """Whether a folder is a run of `lab adder train`."""
     config = folder / "config.yaml"
     return config.is_file() and command_of(keys_of(config)) == "adder"
+
+
+def check_attention(config: LocalEngineConfig) -> None:
+    """Raises ConfigError if the attention of an adder is to be changed for a test, which only larger models can do."""
+    for key in ("far_at_most", "clip_distance", "spacing"):
+        if getattr(config, key):
+            raise ConfigError(f"{key} does not go with a smallest adder: leave it out")
 
 
 def open_adder(folder: Path) -> "AdderEngine":

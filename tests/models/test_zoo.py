@@ -57,20 +57,19 @@ def test_the_adder_of_sums_as_people_write_them_reverses_nothing():
 
 @pytest.mark.slow
 def test_the_twin_without_locality_adds_two_hundred_digits_if_all_far_digits_weigh_no_more_than_five():
-    model = lab.load("zoo/adds-10-without-locality")
+    name = "zoo/adds-10-without-locality"
     problems = [addition("nines_short", 200, 0, index) for index in range(3)]
-    assert not any(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
-    model.engine.model.bound_far(5)
-    assert all(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
+    usual, bounded = lab.load(name), lab.load(name, far_at_most=5)
+    assert not any(sample.reading.exact_match for sample in lab.evaluate(usual, problems).samples)
+    assert all(sample.reading.exact_match for sample in lab.evaluate(bounded, problems).samples)
 
 
 @pytest.mark.slow
 def test_the_adder_with_rope_adds_hundreds_of_digits_if_no_key_is_farther_away_than_in_training():
-    model = lab.load("zoo/adds-10-rope")
     problems = [addition(stratum, 100, 0, 0) for stratum in STRATA]
-    assert not any(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
-    model.engine.model.clip_distances(9)
-    assert all(sample.reading.exact_match for sample in lab.evaluate(model, problems).samples)
+    usual, clipped = lab.load("zoo/adds-10-rope"), lab.load("zoo/adds-10-rope", clip_distance=9)
+    assert not any(sample.reading.exact_match for sample in lab.evaluate(usual, problems).samples)
+    assert all(sample.reading.exact_match for sample in lab.evaluate(clipped, problems).samples)
 
 
 @pytest.mark.parametrize(("name", "task"), [("subtracts", "sub_integer"), ("adds-floats", "add_float")])
