@@ -1,21 +1,20 @@
 """Can the length at which an adder fails be told from sums of the longest trained length alone?
 
-    python experiments/reach_law.py [output=checkpoints] [sums=24] [publish=true]
+    python experiments/reach_law.py [output=checkpoints] [sums=48] [publish=true]
 
 For every model of scratch_grid.py far_digits, without any bound:
 
-    reach       the length at which half of the sums are wrong
-    predicted   the length at which half of the sums of the longest trained length (five or ten digits) are wrong, if
-                attention sees them as it would see sums of that length (shared/inserted_places.py)
+    reach       the first length at which half of the sums are wrong
+    predicted   the first length at which half of the sums of the longest trained length (five or ten digits) are wrong,
+                if attention sees them as it would see sums of that length (shared/inserted_places.py)
 
 Three more predictions change one thing alone, to see what makes a model fail: there are more digits, at distances that
 occur in training; the digits that there are are farther away; or signs are.
 
-Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for predictions with another seed and
-twice as many. Lengths are searched by doubling and then by halving the step on a logarithmic scale, from the trained
-length to LONGEST digits. At LENGTHS, the shares of right sums are compared, too, of twice as many sums. What is found
-is kept in reach_law.json beside each run. Models that are wrong in a tenth of the sums of the longest trained length,
-or more, are left out.
+Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for predictions with another seed. The
+first length is looked for among GRID times the trained length, and then by halving the last step. At LENGTHS, shares of
+right sums are compared, too. What is found is kept in reach_law.json beside each run. Models that are wrong in more
+than a tenth of the sums of the longest trained length are left out.
 
 Prints each model's reach and predictions, and for each kind of model their rank correlation with a bootstrap interval
 over models; leaves two tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
@@ -45,10 +44,9 @@ from lab.numbers.additions import STRATA, addition
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
+GRID = (1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 40, 64)
 LONGEST = 640
 LENGTHS = (11, 12, 15, 20, 30, 50, 100)
-STEPS = 3
-"""Halvings of the interval between the last length with most sums right and the first without."""
 WHOLE, MORE = "predicted", "more digits alone"
 TRIED_ON = ("relative-keys_0", "rope_0", "2-layers_0")
 """The models that predictions were first tried on."""
@@ -85,7 +83,7 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "sums", "output")
-    folder, sums = Path(given.get("output", "checkpoints")), whole_number(given, "sums", 24)
+    folder, sums = Path(given.get("output", "checkpoints")), whole_number(given, "sums", 48)
     runs = [run for run in sorted(folder.glob("far_*_*")) if (run / "model").is_dir()]
     if not runs:
         raise RunError(f"{folder} has no runs of the sweep: run python experiments/scratch_grid.py far_digits")
@@ -110,49 +108,43 @@ def measured(run: Path, sums: int) -> Law | None:
     kept, loaded = Kept(run / "reach_law.json"), cache(partial(load_scratch, run))
     trained = kept.once("trained", lambda: loaded().config.data.lengths[1])
 
-    def right(digits: float, kind: str = "") -> float:
+    def right(digits: int, kind: str = "as it is") -> float:
         """The share of right sums of this length, or of what `kind` predicts for it."""
-        return share(loaded(), round(digits), 2 * sums if kind else sums, kind)
+        return kept.once(f"{digits} digits, {kind}", lambda: share(loaded(), digits, sums, kind), "{:.3f}".format)
 
-    def reach(kind: str = "") -> float:
-        return kept.once(kind or "reach", lambda: limit(partial(right, kind=kind), trained), "{:.0f}".format)
-
-    def compared(length: int) -> tuple[float, float]:
-        return share(loaded(), length, 2 * sums), right(length, WHOLE)
-
-    if kept.once("right at the trained length", lambda: right(trained, WHOLE)) < 0.9:
+    if right(trained) < 0.9:
         return None
     return Law(
         run.name.removeprefix("far_"),
         trained,
-        reach(),
-        {kind: reach(kind) for kind in insertions(0)},
-        {length: tuple(kept.once(f"{length} digits", partial(compared, length))) for length in LENGTHS},  # type: ignore[misc]
+        first_failure(right, trained),
+        {kind: first_failure(partial(right, kind=kind), trained) for kind in insertions(0)},
+        {length: (right(length), right(length, WHOLE)) for length in LENGTHS},
     )
 
 
-def share(run: ScratchRun, digits: int, sums: int, kind: str = "") -> float:
+def share(run: ScratchRun, digits: int, sums: int, kind: str) -> float:
     """The share of right sums of this length; with a kind of prediction, of sums of the longest trained length that are
     seen as if they had this length."""
     trained, strata = run.config.data.lengths[1], list(STRATA)
-    asked_digits, seed = (trained, 1) if kind else (digits, 0)
+    insertion = insertions(digits - trained).get(kind)
+    asked_digits, seed = (trained, 1) if insertion else (digits, 0)
     asked = [addition(strata[index % len(strata)], asked_digits, seed, index) for index in range(sums)]
-    seen = inserted(run.model, insertions(digits - trained)[kind]) if kind else nullcontext()
-    with seen:
+    with inserted(run.model, insertion) if insertion else nullcontext():
         return right_tokens(run, asked).count(None) / sums
 
 
-def limit(right: Callable[[float], float], start: float) -> float:
-    """The length, from `start` up, at which the share of right sums falls below a half; LONGEST if it never does."""
-    low, high = start, 2 * start
-    while right(high) >= 0.5:
-        if high >= LONGEST:
-            return LONGEST
-        low, high = high, min(2 * high, LONGEST)
-    for _ in range(STEPS):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if right(middle) >= 0.5 else (low, middle)
-    return math.sqrt(low * high)
+def first_failure(right: Callable[[int], float], trained: int) -> float:
+    """The first length, from `trained` up, at which the share of right sums is below a half; LONGEST if it never is."""
+    low = trained
+    for high in (min(round(factor * trained), LONGEST) for factor in (*GRID, LONGEST)):
+        if right(high) < 0.5:
+            while high - low > max(1, 0.1 * low):
+                middle = round(math.sqrt(low * high))
+                low, high = (middle, high) if right(middle) >= 0.5 else (low, middle)
+            return math.sqrt(low * high)
+        low = high
+    return LONGEST
 
 
 def in_digits(length: float) -> str:
