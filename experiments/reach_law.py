@@ -1,4 +1,4 @@
-"""Can the length at which an adder fails be told from sums of the longest trained length alone?
+"""Can the length at which an adder fails be predicted from sums of the longest trained length alone?
 
     python experiments/reach_law.py [output=checkpoints] [sums=48] [publish=true]
 
@@ -8,8 +8,8 @@ For every model of scratch_grid.py far_digits, without any bound:
     predicted   the first length at which half of the sums of the longest trained length (five or ten digits) are wrong,
                 if attention sees them as it would see sums of that length (shared/inserted_places.py)
 
-Three more predictions change one thing alone, to see what makes a model fail: there are more digits, at distances that
-occur in training; the digits that there are are farther away; or signs are.
+Three more predictions change one thing alone, to see what makes a model fail: more digits, at distances that occur in
+training; the existing digits farther away; or signs farther away.
 
 Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for predictions with another seed. The
 first length is looked for among GRID times the trained length, and then by halving the last step. At LENGTHS, shares of
@@ -201,7 +201,7 @@ def draw(found: Sequence[Law], path: Path) -> None:
             laws = [law for law in found if law.kind == kind]
             style = {
                 "color": figures.COLORS[index % len(figures.COLORS)],
-                "marker": "^" if "rope" in kind else "o",
+                "marker": "^" if "rope" in kind else "s" if index >= len(figures.COLORS) else "o",
                 "ms": 4,
                 "ls": "",
             }

@@ -4,22 +4,23 @@
                                          [publish=true]
 
 Tests the models with RoPE of scratch_grid.py far_digits, which are trained on sums of at most ten digits, with changes
-that need no training and no choice:
+that need no training and no tuning:
 
     weight      all digits four and more places away weigh no more than five of them would (`engine.far_at_most=5`, the
                 value that other adders did best with, finding F-072)
     distance    a key that is farther away than digits ever are in training counts as if it were nine places away
                 (`engine.clip_distance=9`)
 
-To see whose distance matters, that of digits alone, or of signs alone, is clipped, too.
+To see which distances matter, it also clips those of digits alone and of signs alone, and hides the digits at new
+distances.
 
 Sums of every length are drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each.
 Prints exact match by setting and length, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's
 over their problems). What was right is kept in rope_distances.json beside each run.
 
-Also measures how much of its attention a query that writes a digit would give to one more digit, by the distance of
-this digit: the mean over sums of ten digits, the digits that their operands have, and layers and heads. Leaves a table
-and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+Also measures, averaged over layers, heads and queries that write a digit, how much attention one more digit would get
+in sums of ten digits, by its distance, and how much the digits at new distances get in longer sums. Leaves a table and
+a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 import math
@@ -55,10 +56,12 @@ SETTINGS = {
 }
 TRAINED = 10
 FARTHEST = TRAINED - 1
-CHANGES = ("as trained", "weight", "distance", "distance of digits", "distance of signs", "weight and distance")
+HIDDEN = "new distances hidden"
+CHANGES = ("as trained", "weight", "distance", "distance of digits", "distance of signs", HIDDEN, "weight and distance")
 DRAWN = ("weight", "distance", "weight and distance")
 LENGTHS = "10,11,20,50,100,200,500"
-DISTANCES = range(1, 51)
+DISTANCES = range(-50, 51)
+"""Above a query; negative ones are below it."""
 _MEASURED = 24
 """Sums whose attention is measured."""
 
@@ -91,17 +94,26 @@ def main(arguments: Sequence[str]) -> None:
     results.show(Table(title, ("model", "seeds", "changed in the test", *map(str, lengths)), rows, 1), "rope_distances")
     attention = {
         setting: [
-            Kept(run / "rope_distances.json").once("attention to one more digit", partial(attention_by_distance, run))
+            Kept(run / "rope_distances.json").once("one more digit", partial(attention_by_distance, run))
             for run in folders
         ]
         for setting, folders in runs.items()
     }
     for setting, seeds in attention.items():
         for near, far in ((4, FARTHEST), (TRAINED + 1, TRAINED + FARTHEST - 3)):
-            shares = [100 * max(seed[near - 1 : far]) for seed in seeds]
-            print(
-                f"{setting}: a digit {near} to {far} places below gets at most {min(shares):.1f} to {max(shares):.1f} %"
-            )
+            for side, name in ((-1, "below"), (1, "above")):
+                shares = [100 * max(seed[side * place + 50] for place in range(near, far + 1)) for seed in seeds]
+                where = f"{near} to {far} places {name}"
+                print(f"{setting}: a digit {where} gets at most {min(shares):.1f} to {max(shares):.1f} %")
+        for digits in (TRAINED + 1, 2 * TRAINED):
+            shares = [
+                100
+                * Kept(run / "rope_distances.json").once(
+                    f"new, {digits}", partial(attention_to_new_distances, run, digits)
+                )
+                for run in runs[setting]
+            ]
+            print(f"{setting}: at {digits} digits, those at new distances get {min(shares):.0f} to {max(shares):.0f} %")
     draw(found, attention, results.file("rope_distances.png"))
 
 
@@ -127,13 +139,30 @@ def exact_match(folders: Sequence[Path], change: str, lengths: Sequence[int], su
 def changed(model: NumberLlama, change: str) -> Iterator[None]:
     """Within this context, one of CHANGES is made."""
     model.bound_far(5 if "weight" in change else 0)
-    if change.startswith("distance of"):
+    if change == HIDDEN:
+        with rescored(model, partial(_without_new_distances, model)):
+            yield
+    elif change.startswith("distance of"):
         with clipped_alone(model, signs=change.endswith("signs")):
             yield
     else:
         model.clip_distances(FARTHEST if "distance" in change else 0)
         yield
         model.clip_distances(0)
+
+
+def _without_new_distances(
+    model: NumberLlama, scores: Scores, ids_BK: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """The scores of a layer if no query sees digits that are farther away than in training."""
+    row = Row.of(model, ids_BK)
+    scores_BHQK = scores.at(row.positions_BK, row.positions_BK, bias=False) + mask
+    return scores_BHQK.masked_fill(at_new_distances(row)[:, None], float("-inf"))
+
+
+def at_new_distances(row: Row) -> torch.Tensor:
+    """Which keys are digits that are farther away from a query than in training, (B, Q, K)."""
+    return (row.ahead().abs() > FARTHEST) & (row.number_BK >= 0)[:, None]
 
 
 def clipped_alone(model: NumberLlama, signs: bool) -> AbstractContextManager[None]:
@@ -153,7 +182,7 @@ def clipped_alone(model: NumberLlama, signs: bool) -> AbstractContextManager[Non
 
 
 def attention_by_distance(folder: Path) -> list[float]:
-    """The attention that one more digit would get at each of DISTANCES below a query of the answer."""
+    """The attention that one more digit would get at each of DISTANCES."""
     run = load_scratch(folder)
     asked = (addition("uniform", TRAINED, 1, index) for index in range(_MEASURED))
     given = [shares for problem in asked for shares in attention_of_layers(run, problem)]
@@ -162,11 +191,9 @@ def attention_by_distance(folder: Path) -> list[float]:
 
 @torch.inference_mode()
 def attention_of_layers(run: ScratchRun, problem: Problem) -> list[list[float]]:
-    """The same in one sum, for each layer."""
-    words = ["<begin>", *run.notation.question(problem), *run.notation.answer(problem)]
-    ids_1T = torch.tensor([run.tokenizer.convert_tokens_to_ids(words)])
+    """`attention_by_distance` in one sum, for each layer."""
+    ids_1T, writes_T = tokens(run, problem)
     row = Row.of(run.model, ids_1T)
-    writes_T = (row.number_BK[0] == 2) & (row.positions_BK[0] < row.positions_BK.max())  # the last one ends the answer
     is_asked_T = (row.number_BK[0] == 0) | (row.number_BK[0] == 1)
     layers: list[list[float]] = []
 
@@ -176,14 +203,46 @@ def attention_of_layers(run: ScratchRun, problem: Problem) -> list[list[float]]:
         all_BHQ1 = scores_BHQK.logsumexp(-1, keepdim=True)
         layers.append([])
         for distance in DISTANCES:
-            below_BHQK = scores.at(torch.full_like(at, distance), torch.zeros_like(at))
-            one_more_BHQK = (below_BHQK - torch.logaddexp(below_BHQK, all_BHQ1)).exp()
+            there_BHQK = scores.at(torch.zeros_like(at), torch.full_like(at, distance))
+            one_more_BHQK = (there_BHQK - torch.logaddexp(there_BHQK, all_BHQ1)).exp()
             layers[-1].append(float(one_more_BHQK[:, :, writes_T][..., is_asked_T].mean()))
         return scores_BHQK
 
     with rescored(run.model, look):
         run.model(ids_1T)
     return layers
+
+
+def attention_to_new_distances(folder: Path, digits: int) -> float:
+    """The share of attention that digits at new distances get in sums of `digits` digits."""
+    run = load_scratch(folder)
+    asked = (addition("uniform", digits, 0, index) for index in range(_MEASURED))
+    return float(torch.tensor([share for problem in asked for share in new_in_layers(run, problem)]).mean())
+
+
+@torch.inference_mode()
+def new_in_layers(run: ScratchRun, problem: Problem) -> list[float]:
+    """`attention_to_new_distances` in one sum, for each layer."""
+    ids_1T, writes_T = tokens(run, problem)
+    row, layers = Row.of(run.model, ids_1T), []
+
+    def look(scores: Scores, _: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        scores_BHQK = scores.at(row.positions_BK, row.positions_BK, bias=False) + mask
+        new_BHQK = scores_BHQK.softmax(-1) * at_new_distances(row)[:, None]
+        layers.append(float(new_BHQK.sum(-1)[:, :, writes_T].mean()))
+        return scores_BHQK
+
+    with rescored(run.model, look):
+        run.model(ids_1T)
+    return layers
+
+
+def tokens(run: ScratchRun, problem: Problem) -> tuple[torch.Tensor, torch.Tensor]:
+    """The tokens of a sum with its answer, (1, T), and which of them write a digit, (T,)."""
+    question, answer = run.notation.question(problem), run.notation.answer(problem)
+    ids_1T = torch.tensor([run.tokenizer.convert_tokens_to_ids(["<begin>", *question, *answer])])
+    place_T = torch.arange(ids_1T.shape[1])
+    return ids_1T, (place_T >= len(question)) & (place_T < len(question) + len(answer))
 
 
 def draw(
@@ -196,13 +255,15 @@ def draw(
     setting = next(iter(attention))
     with figures.figure_at(path, (8.6, 3.4)) as figure:
         looks, curves = figure.subplots(1, 2)
-        looks.axvspan(1, FARTHEST, color="0.92", lw=0)
-        for turns in range(1, int(DISTANCES[-1] / math.tau) + 1):  # the fastest pair of RoPE turns by one radian an id
-            looks.axvline(turns * math.tau, color="0.6", lw=0.8, ls=":", label="whole turns" if turns == 1 else None)
+        looks.axvspan(-FARTHEST, FARTHEST, color="0.92", lw=0)
+        most = int(DISTANCES[-1] / math.tau)  # the fastest pair of RoPE turns by one radian an id
+        for turns in range(-most, most + 1):
+            label = None if turns else "the digit to write, and whole turns from it"
+            looks.axvline(1 + turns * math.tau, color="0.6", lw=0.8, ls=":", label=label)
         for color, seed in zip(figures.COLORS, attention[setting], strict=False):
             looks.plot(list(DISTANCES), [100 * share for share in seed], color=color, lw=1)
-        looks.set(xlabel="places below (grey: seen in training)", ylabel="attention to one more digit (%)")
-        looks.legend()
+        looks.set(xlabel="places above (grey: seen in training)", ylabel="attention to one more digit (%)")
+        looks.legend(loc="lower center", bbox_to_anchor=(0.5, 1))
         curves.axvspan(1, TRAINED, color="0.92", lw=0)
         for color, change in zip(figures.COLORS, ("as trained", *DRAWN), strict=False):
             figures.line_with_band(curves, found[setting, change], color=color, label=change)

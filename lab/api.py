@@ -178,10 +178,10 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         batch_size: questions per forward pass.
         dtype: of the weights of a pretrained model: float32, bfloat16 or auto.
         device: auto, cpu or cuda.
-        attention: what to change in its attention, for these questions alone: `far_at_most`, `clip_distance` or
-            `spacing` (`lab.config.evaluation.LocalEngineConfig`).
+        attention: what to change in the attention of the loaded model: `far_at_most`, `clip_distance` or `spacing`
+            (`lab.config.evaluation.LocalEngineConfig`). Saved weights stay as they are.
 
-    Raises ModelError, in one line, if the model is not available or has no such attention, and ConfigError if a setting
+    Raises ModelError, in one line, if the model is not available or cannot be changed so, and ConfigError if a setting
     does not exist.
     """
     place = Path(sources.resolve(name))

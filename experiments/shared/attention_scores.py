@@ -64,9 +64,9 @@ model's bias of positions, and -inf for hidden keys."""
 
 @contextmanager
 def rescored(model: NumberLlama, rescore: Rescored) -> Iterator[None]:
-    """Within this context, all layers attend by other scores. Tokens are the only positional argument of the model.
+    """Within this context, all layers use the new scores. Call the model with its tokens as the only unnamed argument.
 
-    Raises ModelError for a model with clipped distances or stick-breaking heads, whose scores are not these.
+    Raises ModelError for a model with clipped distances or stick-breaking heads, whose scores are computed differently.
     """
     if model.config.clip_distance or model.config.stick_breaking:
         raise ModelError("scores are those of models without clip_distance and stick_breaking")

@@ -7,10 +7,10 @@ average digit at each place of the gap:
     a number             7 6 5 4 3 2 1 0             the query writes the digit of place 7
     as it is seen        7 6 5 4 x x x 3 2 1 0       x: in expectation over 7 6 5 4 3 2 1 0
 
-A query in the lower half has its gap above. So no longer sum is needed to see what more digits, and distances that are
-new, do to attention. Signs lie below the numbers and move with what is beyond the gap. An inserted digit is an average:
-each of the m visible digits of its number contributes 1/m of the weight that it would have at that distance, and brings
-its value. There is no gap in numbers shorter than the longest, which stay short in longer sums.
+A query in the lower half has its gap above. This shows, without a longer sum, what more digits and new distances do to
+attention. Signs lie below the numbers and move with what is beyond the gap. An inserted digit is an average: each of
+the m visible digits of its number contributes 1/m of the weight that it would have at that distance, with its value
+vector. Numbers that are shorter than the longest get no gap: they would stay short in longer sums.
 
 Works for coupled ids, one problem in a row, with any encoding of `lab.models.position_encodings` but learned ids, whose
 vectors are part of what digits bring.
@@ -80,7 +80,7 @@ class Row:
         self.is_digit_BKN = one_hot(number_BK + 1, _NUMBERS + 1)[..., 1:]
         digits_BN = self.is_digit_BKN.sum(1)
         self.has_gap_BN = digits_BN >= digits_BN[:, :-1].amax(-1, keepdim=True)
-        self.has_gap_BN[:, -1] = True  # so far as the answer is written, it is as long as in longer sums
+        self.has_gap_BN[:, -1] = True  # the part of the answer that is written is as long as in longer sums
         self.is_short_BK = (self.is_digit_BKN * ~self.has_gap_BN[:, None]).any(-1)
         """The digits of numbers without a gap, all of which are below it."""
         self.upper_BK = (2 * positions_BK > self.highest) & ~self.is_short_BK

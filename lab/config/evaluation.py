@@ -27,8 +27,8 @@ class LocalEngineConfig(Section):
     would. 0 leaves the model as it was trained. Works for models from scratch with a local encoding, and for models
     tuned with positions.locality.far=seen (findings F-043, F-072)."""
     clip_distance: int = Field(default=0, ge=0)
-    """The largest distance at which a key is seen, in this test alone; keys that are farther away count as if they were
-    at this distance. 0 leaves the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
+    """A limit on distances, in this test alone: keys that are farther away are scored as if they were at it. 0 leaves
+    the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
     spacing: int = Field(default=0, ge=0)
     """Space numbers evenly in this test alone, as `positions.locality.spacing` does. 0 leaves the model as it was
     trained. Needs a model that was tuned with positions.kind=coupled (finding F-066)."""

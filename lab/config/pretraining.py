@@ -102,9 +102,9 @@ class ScratchConfig(Section):
     as a number of such digits. However many there are, they weigh no more than this many would; 0 for no bound.
     `NumberLlama.bound_far` sets it after training."""
     clip_distance: int = Field(default=0, ge=0)
-    """With rope: keys whose position ids are farther away than this count as if they were at this distance, so that
-    long numbers bring no distances that short ones do not have; 0 for no limit. Slopes go on
-    counting true distances. `NumberLlama.clip_distances` sets it after training (finding F-076)."""
+    """With rope: a limit on distances. Keys whose position ids are farther away are scored as if they were at it, so
+    long numbers bring no distances that short ones do not have; 0 for no limit. `locality` still uses true distances.
+    `NumberLlama.clip_distances` sets it after training (finding F-076)."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position

@@ -2,7 +2,7 @@
 were at the largest distance that it has seen.
 
 A score is a function of the distance from query to key, and RoPE gives it a value at every distance, those that never
-occur in training included. If numbers become longer, far digits have such distances, and may weigh anything (finding
+occur in training included. If numbers become longer, far digits have such distances, and may get any weight (finding
 F-076). With a clipped distance c, the score of a query i and a key j is
 
     q R(clip(j - i, -c, c)) k        R(d): the rotation by d position ids
@@ -30,7 +30,7 @@ class ClippedDistances(NamedTuple):
     key_back: Angles
     """Undoes the rotation of keys."""
     query_to: dict[int, Angles]
-    """Undoes the rotation of queries and turns them, for keys at the clipped distance below (-1) or above (1)."""
+    """Replaces the rotation of queries by the one for keys at the clipped distance below (-1) or above (1)."""
 
     @classmethod
     def of(
