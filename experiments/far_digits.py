@@ -24,14 +24,13 @@ from pathlib import Path
 
 from shared.arguments import own, whole_number, whole_numbers
 from shared.kept import Kept
-from shared.one_pass import right_tokens
+from shared.one_pass import share_right
 from shared.publishing import take_results
 
 from lab.drawing import figures
 from lab.drawing.tables import Shown, Table
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
-from lab.numbers.additions import STRATA, addition
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
 
@@ -102,9 +101,7 @@ class Model:
         def measure() -> float:
             self.loaded = self.loaded or load_scratch(self.run)
             self.loaded.model.bound_far(bound)
-            strata = list(STRATA)
-            asked = [addition(strata[index % len(strata)], length, seed, index) for index in range(sums)]
-            return right_tokens(self.loaded, asked).count(None) / sums
+            return share_right(self.loaded, length, sums, seed)
 
         return self.kept.once(f"{length} x {sums}, bound {bound}, seed {seed}", measure, "{:.3f}".format)
 

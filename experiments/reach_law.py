@@ -23,7 +23,6 @@ over models; leaves two tables and a figure in results/ beside the runs, or in e
 import math
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -33,14 +32,13 @@ from scipy.stats import spearmanr
 from shared.arguments import own, whole_number
 from shared.inserted_places import Insertion, inserted
 from shared.kept import Kept
-from shared.one_pass import right_tokens
+from shared.one_pass import share_right
 from shared.publishing import take_results
 
 from lab.drawing import figures
 from lab.drawing.tables import Table
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
-from lab.numbers.additions import STRATA, addition
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -126,12 +124,12 @@ def measured(run: Path, sums: int) -> Law | None:
 def share(run: ScratchRun, digits: int, sums: int, kind: str) -> float:
     """The share of right sums of this length; with a kind of prediction, of sums of the longest trained length that are
     seen as if they had this length."""
-    trained, strata = run.config.data.lengths[1], list(STRATA)
+    trained = run.config.data.lengths[1]
     insertion = insertions(digits - trained).get(kind)
-    asked_digits, seed = (trained, 1) if insertion else (digits, 0)
-    asked = [addition(strata[index % len(strata)], asked_digits, seed, index) for index in range(sums)]
-    with inserted(run.model, insertion) if insertion else nullcontext():
-        return right_tokens(run, asked).count(None) / sums
+    if insertion is None:
+        return share_right(run, digits, sums)
+    with inserted(run.model, insertion):
+        return share_right(run, trained, sums, seed=1)
 
 
 def first_failure(right: Callable[[int], float], trained: int) -> float:

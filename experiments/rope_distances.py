@@ -35,7 +35,7 @@ from shared.arguments import own, whole_number, whole_numbers
 from shared.attention_scores import Scores, rescored
 from shared.inserted_places import Row
 from shared.kept import Kept
-from shared.one_pass import right_tokens
+from shared.one_pass import share_right
 from shared.publishing import take_results
 
 from lab.drawing import figures
@@ -43,7 +43,7 @@ from lab.drawing.tables import Shown, Table
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
 from lab.models.scratch import NumberLlama
-from lab.numbers.additions import STRATA, addition
+from lab.numbers.additions import addition
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
@@ -121,10 +121,8 @@ def exact_match(folders: Sequence[Path], change: str, lengths: Sequence[int], su
     """Exact match by length."""
 
     def right(run: ScratchRun, length: int) -> float:
-        strata = list(STRATA)
-        asked = [addition(strata[index % len(strata)], length, 0, index) for index in range(sums)]
         with changed(run.model, change):
-            return right_tokens(run, asked).count(None) / sums
+            return share_right(run, length, sums)
 
     found: dict[int, list[float]] = {length: [] for length in lengths}
     for folder in folders:

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from lab.models.grid_places import EVERYWHERE, rows_and_places
 from lab.models.loading import ScratchRun
 from lab.models.scratch import NumberLlama
+from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
 from lab.text.examples import encode_prompt
 
@@ -36,6 +37,13 @@ def right_tokens(run: ScratchRun, problems: Sequence[Problem]) -> list[int | Non
     comes first, this is the place of the first wrong digit.
     """
     return [_right_tokens(run, problem) for problem in problems]
+
+
+def share_right(run: ScratchRun, digits: int, sums: int, seed: int = 0) -> float:
+    """The share of right answers to sums of this length, which are drawn from the four strata in turn."""
+    strata = list(STRATA)
+    asked = [addition(strata[index % len(strata)], digits, seed, index) for index in range(sums)]
+    return right_tokens(run, asked).count(None) / sums
 
 
 def _right_tokens(run: ScratchRun, problem: Problem) -> int | None:
