@@ -102,6 +102,7 @@ def test_weights_are_the_chances_of_a_walk_from_high_places_to_low_ones_whatever
     assert found.flatten().tolist() == pytest.approx([*expected, 0], abs=1e-5)
 
 
-def test_transformer_lens_is_not_given_heads_that_it_does_not_know():
-    with pytest.raises(ModelError, match="mine: TransformerLens computes neither"):
-        bridge("mine", tiny("relative window sticks", "coupled"), None)  # type: ignore[arg-type]
+@pytest.mark.parametrize("encoding", ["relative window sticks", "rope clipped"])
+def test_transformer_lens_is_not_given_heads_that_it_does_not_know(encoding):
+    with pytest.raises(ModelError, match="mine: TransformerLens computes no relative keys, no clipped distances"):
+        bridge("mine", tiny(encoding, "coupled"), None)  # type: ignore[arg-type]
