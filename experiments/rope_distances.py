@@ -1,6 +1,6 @@
 """Why do adders with RoPE fail beyond the lengths of their training, and what cures them without training?
 
-    python experiments/rope_distances.py [output=checkpoints] [lengths=10,11,20,50,100,200,500] [sums=24]
+    python experiments/rope_distances.py [output=checkpoints] [lengths=10,11,12,20,25,50,100,200,500] [sums=24]
                                          [publish=true]
 
 Tests the models with RoPE of scratch_grid.py far_digits, which are trained on sums of at most ten digits, with changes
@@ -53,13 +53,15 @@ SETTINGS = {
     "one layer": "far_rope_*",
     "one layer, twice the steps": "far_rope-2000-steps_*",
     "two layers": "far_rope-2-layers_*",
+    "one layer, a turn in 12.6 ids": "far_rope-factor-2_*",
+    "one layer, a turn in 25.1 ids": "far_rope-factor-4_*",
 }
 TRAINED = 10
 FARTHEST = TRAINED - 1
 HIDDEN = "new distances hidden"
 CHANGES = ("as trained", "weight", "distance", "distance of digits", "distance of signs", HIDDEN, "weight and distance")
 DRAWN = ("weight", "distance", "weight and distance")
-LENGTHS = "10,11,20,50,100,200,500"
+LENGTHS = "10,11,12,20,25,50,100,200,500"
 DISTANCES = range(-50, 51)
 """Above a query; negative ones are below it."""
 _MEASURED = 24
@@ -265,7 +267,7 @@ def draw(
         curves.axvspan(1, TRAINED, color="0.92", lw=0)
         for color, change in zip(figures.COLORS, ("as trained", *DRAWN), strict=False):
             figures.line_with_band(curves, found[setting, change], color=color, label=change)
-        lengths = [length for length in found[setting, "as trained"] if length != TRAINED + 1]
+        lengths = [length for length in found[setting, "as trained"] if length not in (11, 12, 25)]
         curves.set(xscale="log", ylim=(-0.03, 1.03), xlim=(5, 1.1 * max(lengths)))
         curves.set(xlabel="digits (grey: seen in training)", ylabel="exact match")
         curves.set_xticks(lengths, labels=list(map(str, lengths)))

@@ -155,6 +155,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         ([*COUNTED, "data.packing=2"], "model.positions.kind=counted needs data.packing=1"),
         (["model.positions.kind=countdown"], "use format.reverse=none and format.carry_place=true"),
         (["format.carry_place=true"], "carry_place needs pad=answer or all, not none"),
+        (["model.encoding=nope", "model.rope_factor=2"], "rope_factor goes with encoding=rope, not with encoding=nope"),
         (["model.encoding=nope", "model.clip_distance=9"], "clip_distance goes with encoding=rope, not with encoding="),
         (["model.encoding=nope", "model.far_copies=9"], "far_copies goes with encoding=rope, relative or learned"),
         (["model.locality=-1"], "greater than or equal to 0"),

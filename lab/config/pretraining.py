@@ -105,6 +105,9 @@ class ScratchConfig(Section):
     """With rope: a limit on distances. Keys whose position ids are farther away are scored as if they were at it, so
     long numbers bring no distances that short ones do not have; 0 for no limit. `locality` still uses true distances.
     `NumberLlama.clip_distances` sets it after training (finding F-076)."""
+    rope_factor: float = Field(default=1, gt=0)
+    """With rope: position ids are divided by this before they rotate (position interpolation, Chen et al. 2023), so the
+    fastest pair of dimensions comes round after this many times 6.3 ids."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
@@ -143,8 +146,9 @@ class ScratchConfig(Section):
             if changed and self.encoding not in LOCAL_ENCODINGS:
                 what = f"{key} goes with encoding=rope, relative or learned"
                 raise ValueError(f"{what}, not with encoding={self.encoding}")
-        if self.clip_distance and self.encoding != "rope":
-            raise ValueError(f"clip_distance goes with encoding=rope, not with encoding={self.encoding}")
+        for key in ("clip_distance", "rope_factor"):
+            if getattr(self, key) != type(self).model_fields[key].default and self.encoding != "rope":
+                raise ValueError(f"{key} goes with encoding=rope, not with encoding={self.encoding}")
         heads = SIZES[self.size][3]
         if self.stick_breaking > heads:
             raise ValueError(f"stick_breaking={self.stick_breaking}, but size={self.size} has {heads} heads")

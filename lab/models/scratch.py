@@ -380,6 +380,12 @@ def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | No
             return LocalityBias(config.locality, circle, config.window, free, *far, grid=config.grid)
 
 
+def _rope(factor: float) -> dict[str, Any]:
+    """RoPE as in the paper that introduced it, with position ids divided by `factor`."""
+    usual = {"rope_type": "default", "rope_theta": 10_000.0}
+    return usual if factor == 1 else {**usual, "rope_type": "linear", "factor": factor}
+
+
 AutoConfig.register(NumberLlamaConfig.model_type, NumberLlamaConfig)
 AutoModelForCausalLM.register(NumberLlamaConfig, NumberLlama)
 
@@ -414,6 +420,7 @@ def build(config: ScratchConfig, vocabulary: Sequence[str], seed: int) -> Number
             num_attention_heads=heads,
             num_key_value_heads=key_value_heads if config.key_value_heads == "paper" else heads,
             max_position_embeddings=_LONGEST,
+            rope_parameters=_rope(config.rope_factor),  # type: ignore[call-arg]
             tie_word_embeddings=False,
             pad_token_id=facts.pad,
             bos_token_id=facts.begin,

@@ -303,6 +303,18 @@ def test_a_bound_on_far_keys_changes_rows_that_have_more_of_them_and_can_be_take
         tiny("nope").bound_far(1)
 
 
+def test_a_rope_factor_divides_position_ids_and_a_saved_model_keeps_it(tmp_path):
+    positions = PositionsConfig(kind="coupled")
+    usual, slower = (build(ScratchConfig(rope_factor=factor, positions=positions), WORDS, 0) for factor in (1, 4))
+    slower.save_pretrained(tmp_path)
+    ids_BT, states = torch.arange(9)[None], torch.zeros(1, 9, 1)
+    for model in (slower, AutoModelForCausalLM.from_pretrained(tmp_path)):
+        for one, other in zip(
+            usual.model.rotary_emb(states, ids_BT), model.model.rotary_emb(states, 4 * ids_BT), strict=True
+        ):
+            assert torch.allclose(one, other, atol=1e-6)
+
+
 @torch.inference_mode()
 def test_to_sharpen_is_to_multiply_what_queries_and_keys_give():
     model, other, ids = tiny("learned"), tiny("learned"), torch.tensor([encode("<begin> 5 2 <add_integer> 7 =")])
