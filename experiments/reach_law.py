@@ -102,9 +102,12 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def measured(run: Path, sums: int) -> Law | None:
-    """What is known of a run; None if the model does not add sums of its longest trained length."""
+    """What is known of a run; None if the model does not add sums of its longest trained length, or has learned ids,
+    in which places cannot be inserted."""
     kept, loaded = Kept(run / "reach_law.json"), cache(partial(load_scratch, run))
     trained = kept.once("trained", lambda: loaded().config.data.lengths[1])
+    if kept.once("encoding", lambda: loaded().config.model.encoding) == "learned":
+        return None
 
     def right(digits: int, kind: str = "as it is") -> float:
         """The share of right sums of this length, or of what `kind` predicts for it."""
