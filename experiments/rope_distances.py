@@ -250,8 +250,8 @@ def draw(
     attention: Mapping[str, Sequence[Sequence[float]]],
     path: Path,
 ) -> None:
-    """Of the models of one layer: left, the attention to one more digit by its distance, a line for each seed; right,
-    exact match by length."""
+    """Draws the models of one layer. On the left is the attention to one more digit by its distance, a line for each
+    seed; on the right, exact match by length."""
     setting = next(iter(attention))
     with figures.figure_at(path, (8.6, 3.4)) as figure:
         looks, curves = figure.subplots(1, 2)

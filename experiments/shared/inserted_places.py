@@ -28,7 +28,7 @@ from shared.attention_scores import Scores, rescored
 from torch.nn.functional import one_hot
 
 from lab.errors import ModelError
-from lab.models.position_encodings import FAR
+from lab.models.position_encodings import FAR, ahead
 from lab.models.scratch import NumberLlama
 
 _AT_ONCE = 64
@@ -93,7 +93,7 @@ class Row:
 
     def ahead(self) -> torch.Tensor:
         """How many ids a key is above a query, (B, Q, K)."""
-        return self.positions_BK[:, None] - self.positions_BK[:, :, None]
+        return ahead(self.positions_BK, self.positions_BK, None)
 
     def moved(self, insertion: Insertion) -> torch.Tensor:
         """How far each key moves, as each query sees it, (B, Q, K)."""

@@ -19,6 +19,8 @@ from typing import NamedTuple, TypeAlias
 import torch
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
+from lab.models.position_encodings import ahead
+
 Angles: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 """The cosines and sines, (B, T, D), of a rotation by position ids."""
 
@@ -49,9 +51,7 @@ class ClippedDistances(NamedTuple):
             circle: the number of ids, if they wrap around.
             angles: cosines and sines of position ids.
         """
-        ahead_BQK = positions_BK[:, None] - positions_BQ[:, :, None]
-        if circle is not None:
-            ahead_BQK = (ahead_BQK + circle // 2) % circle - circle // 2
+        ahead_BQK = ahead(positions_BQ, positions_BK, circle)
         beyond_BQK = ahead_BQK.sign() * (ahead_BQK.abs() > distance)
         query_to = {side: angles(-positions_BQ - side * distance) for side in (-1, 1)}
         return cls(beyond_BQK, angles(-positions_BK), query_to)

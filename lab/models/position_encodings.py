@@ -148,11 +148,7 @@ class RelativeKeys(nn.Module):
         if self.grid:
             rows_BQK, places_BQK = grid_places.ahead(positions_BQ, positions_BK)
             return torch.cat([self._one_hot(rows_BQK), self._one_hot(places_BQK)], -1)
-        ahead_BQK = positions_BK[:, None] - positions_BQ[:, :, None]
-        if self.circle is not None:
-            half = self.circle // 2
-            ahead_BQK = (ahead_BQK + half) % self.circle - half
-        return self._one_hot(ahead_BQK)
+        return self._one_hot(ahead(positions_BQ, positions_BK, self.circle))
 
     def _one_hot(self, ahead_BQK: torch.Tensor) -> torch.Tensor:
         # places that are learned may lie between two distances: then each counts as much as it is near
@@ -242,6 +238,12 @@ def _digits(positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None, circle
     is_sign_BQK = positions_BK[:, None] == signs_BQ[..., None]
     is_first_BQK = torch.arange(keys, device=positions_BK.device) == first_BQ[..., None]
     return ~(is_sign_BQK | is_first_BQK)[:, None]
+
+
+def ahead(positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> torch.Tensor:
+    """How many ids a key is above a query, (B, Q, K); the shorter way round the circle."""
+    ahead_BQK = positions_BK[:, None] - positions_BQ[:, :, None]
+    return ahead_BQK if circle is None else (ahead_BQK + circle // 2) % circle - circle // 2
 
 
 def distances(
