@@ -1,11 +1,15 @@
 """Table 18 of the Number Cookbook with our model, and with changes that do not disturb it when training begins.
 
     python experiments/finetune_swaps.py [seeds=[0]] [only=[FT, NoPE]] [table=finetune_swaps] [publish=true]
-                                         [key=value ...]
+                                         [config=../smollm2_swaps_gpu.yaml] [key=value ...]
 
 Runs the sweep configs/sweeps/finetune_swaps.yaml (finished runs are not run again), then shows each row by task and
 range: exact match and digit match, digit match against FT (means of the difference over seeds), and the paper's figure.
 The paper's model reads three digits a token and is tuned on one ("1d"); SmolLM2 reads one and is tuned on two ("2d").
+Leaves a figure of exact match by range, with the paper's plainly tuned Llama-3.1-8B.
+
+With config=../smollm2_swaps_gpu.yaml name=finetune_swaps_gpu, every row is tuned on half as many problems as in the
+paper, on numbers as long as there.
 """
 
 import csv
@@ -19,9 +23,10 @@ from shared.publishing import take_results
 from shared.showing import difference
 
 from lab.config.loading import load
+from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
 from lab.errors import exit_cleanly
-from lab.numbers.statistics import seeds_proportion, student_mean
+from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.runs import Run
 from lab.sweep import main as sweep
 from lab.sweeping.config import SweepConfig
@@ -53,8 +58,10 @@ def main(arguments: Sequence[str]) -> None:
         label: [summary(config.output / f"{config.name}_{name}_{seed}") for seed in config.seeds]
         for label, name in names.items()
     }
-    table = compare({label: [one for one in found if one] for label, found in summaries.items()})
-    results.show(table, given.get("table", "finetune_swaps"))
+    found = {label: [one for one in of_row if one] for label, of_row in summaries.items()}
+    name = given.get("table", "finetune_swaps")
+    results.show(compare(found), name)
+    draw({label: of_row for label, of_row in found.items() if of_row}, results.file(f"{name}.png"))
 
 
 def summary(folder: Path) -> dict[str, Any] | None:
@@ -72,7 +79,7 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
         for span in ranges:
             plain = [digit_match(one, task, span) for one in rows["FT"]]
             for label, found in rows.items():
-                figures = [one[task]["ranges"][span]["strict"]["exact_match"] for one in found]
+                exact = exact_match(found, task, span)
                 digits = [digit_match(one, task, span) for one in found]
                 gained = [mine - its for mine, its in zip(digits, plain, strict=False)]
                 lines.append(
@@ -81,7 +88,7 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
                         span,
                         label,
                         str(len(found)),
-                        percent(seeds_proportion([f["value"] for f in figures], figures[0]["n"])),
+                        percent(exact),
                         percent(student_mean(digits, 0, 1)),
                         difference(gained) if label != "FT" else NOT_MEASURED,
                         published().get((AS_PUBLISHED.get(label, ""), task, span), NOT_MEASURED),
@@ -91,11 +98,37 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
     return Table("SmolLM2-135M tuned on four tasks (%, 95 %; differences in points)", columns, lines, 4)
 
 
+def exact_match(summaries: Sequence[dict[str, Any]], task: str, span: str) -> Estimate:
+    """The mean over seeds."""
+    found = [one[task]["ranges"][span]["strict"]["exact_match"] for one in summaries]
+    return seeds_proportion([one["value"] for one in found], found[0]["n"])
+
+
 def digit_match(summary: dict[str, Any], task: str, span: str) -> float:
     return summary[task]["ranges"][span]["strict"]["digit_match"]["value"]
 
 
-def published() -> dict[tuple[str, str, str], Entry]:
+def draw(summaries: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Exact match by range, a panel for each task."""
+    tuned = {label: [one["after"] for one in found] for label, found in summaries.items()}
+    tasks = {task: list(part["ranges"]) for task, part in next(iter(tuned.values()))[0].items()}
+    with figures.figure_at(path, (2.1 * len(tasks) + 0.6, 3.3)) as figure:
+        for axes, (task, ranges) in zip(figure.subplots(1, len(tasks), sharey=True), tasks.items(), strict=True):
+            for color, (label, found) in zip(figures.COLORS, tuned.items(), strict=False):
+                points = {place: exact_match(found, task, span) for place, span in enumerate(ranges)}
+                figures.line_with_band(axes, points, color=color, label=label)
+            theirs = [published().get(("FT", task, span)) for span in ranges]
+            if all(theirs):
+                axes.plot([float(one) / 100 for one in theirs if one], "k--", lw=1, label="Llama-3.1-8B, FT (paper)")
+            axes.set(title=task, ylim=(-0.03, 1.03), xlabel="range of digits")
+            axes.set_xticks(range(len(ranges)), ranges)
+        figure.axes[0].set_ylabel("exact match")
+        figure.legend(
+            *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small"
+        )
+
+
+def published() -> dict[tuple[str, str, str], str]:
     with (HERE / "table18.csv").open() as file:
         return {
             (line["row"], line["task"], span): f"{100 * float(line[span]):.0f}"

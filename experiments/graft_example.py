@@ -1,13 +1,14 @@
 """Does the number in NUPA's instruction, "like 123", disturb a sum that is asked after it?
 
-    python experiments/graft_example.py MODEL[,MODEL ...] [digits=100] [problems=24] [seed=0] [spacing=0]
+    python experiments/graft_example.py MODEL[,MODEL ...] [digits=100] [problems=24] [seed=0] [spacing=3]
                                         [table=graft_example] [publish=true] [output=FOLDER]
 
 MODEL is a run of a row "as written" of experiments/graft.py, or its exported adapters. Reads `problems` sums of each
 stratum (lab/numbers/additions.py) once with the right answer, so a sum counts as right if each digit is the likeliest
-after the right ones before it. With spacing=3, numbers are evenly spaced. The number of the instruction stays as it is,
-or is replaced (EXAMPLES). Shows how many sums are right, and at which places the wrong digits are; place 0 is that of
-the ones. Measurements are kept in the output folder. Leaves a table.
+after the right ones before it. Numbers are spaced as in the training; with spacing=3, evenly; with spacing=0, as in the
+text. The number of the instruction stays as it is, or is replaced (EXAMPLES). Shows how many sums are right, and at
+which places the wrong digits are; place 0 is that of the ones. Measurements are kept in the output folder. Leaves a
+table.
 """
 
 import sys
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str]) -> None:
     if len(names) != 1:
         raise ConfigError("give models that add numbers as written, with commas between them")
     digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 24)
-    seed, spacing = whole_number(given, "seed", 0), whole_number(given, "spacing", 0)
+    seed, spacing = whole_number(given, "seed", 0), whole_number(given, "spacing", 0) if "spacing" in given else None
+    spaced = "" if spacing is None else f" spacing {spacing}"
     kept = Kept(Path(given.get("output", "checkpoints")) / "graft_example.json")
     lines: list[tuple[Entry, ...]] = []
     for name in names[0].split(","):
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str]) -> None:
             places_of_sums: list[list[int]] = []
             for stratum in STRATA:
                 items = [addition(stratum, digits, seed, index) for index in range(problems)]
-                key = f"{name} {label} {stratum} {digits}x{problems} {seed}" + f" spacing {spacing}" * bool(spacing)
+                key = f"{name} {label} {stratum} {digits}x{problems} {seed}{spaced}"
                 places_of_sums += kept.once(key, lambda: [wrong(reader, item, example) for item in items], str)  # noqa: B023
             right = f"{sum(not places for places in places_of_sums)} of {len(places_of_sums)}"
             at = [sum(place in places for of_sum in places_of_sums for place in of_sum) for places in PLACES.values()]

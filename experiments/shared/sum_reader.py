@@ -14,10 +14,15 @@ from lab.text.formats import TextFormat
 
 
 class SumReader:
-    """Reads sums of integers in the format that the model was tuned with. It is loaded when it is first needed."""
+    """Reads sums of integers in the format that the model was tuned with. It is loaded when it is first needed.
+
+    `spacing` evenly spaces the numbers of what is read from now on; 0 leaves them as in the text, and None as in the
+    training.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name, self.spacing = name, 0
+        self.name = name
+        self.spacing: int | None = None
         self._loaded: Any = None
 
     def example(self, item: Problem) -> Example:
@@ -27,9 +32,10 @@ class SumReader:
     @torch.inference_mode()
     def wrong(self, asked: Example) -> list[int]:
         """The places at which the right digit is not the likeliest one after the right ones before it; 0 is that of the
-        ones if the highest digit comes first. Numbers are evenly spaced by `spacing`; 0 for as in the text."""
+        ones if the highest digit comes first."""
         model, tokenizer, _ = self._model()
-        loading.space_evenly(model, self.spacing)
+        if self.spacing is not None:
+            loading.space_evenly(model, self.spacing)
         prompt, completion = encode(asked, tokenizer)
         answer = completion[:-1]  # the end would finish the number, whose places are those of an unfinished one
         ids_1T = torch.tensor([[*prompt, *answer]], device=model.device)

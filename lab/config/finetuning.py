@@ -166,13 +166,14 @@ class DataConfig(Section):
     """Which rules to follow, if style is rule_following."""
     variation: Variation = Variation()
     """Hard cases among the training problems of addition and subtraction (lab/numbers/additions.py)."""
-    templates: Literal["benchmark", "many"] = "benchmark"
+    templates: Literal["benchmark", "many", "mixed"] = "benchmark"
     """How training problems are asked. benchmark: in NUPA's words. many: in words that are drawn for each problem, from
-    NUPA's and from those of lab/text/templates.py. Validation and test always use NUPA's words."""
+    NUPA's and from those of lab/text/templates.py, all with the same chance. mixed: half of the problems in NUPA's
+    words, the others in those of lab/text/templates.py. Validation and test always use NUPA's words."""
     example_number: Literal["benchmark", "drawn"] = "benchmark"
     """The example in the format hint of training problems, "like 123 .". benchmark: always 123. drawn: a number of 1-8
-    digits or the word "this", drawn anew for every eight problems (lab/text/example_numbers.py). With templates=many,
-    only problems in NUPA's own words have the hint. Validation and test always have NUPA's example."""
+    digits or the word "this", drawn anew for every eight problems (lab/text/example_numbers.py). With templates=many
+    or mixed, only problems in NUPA's own words have the hint. Validation and test always have NUPA's example."""
     passages: float = Field(default=0, ge=0, le=1)
     """Share of training problems that follow a passage of ordinary text (lab/text/passages.py). Validation and test
     ask without one."""
@@ -330,8 +331,9 @@ class FinetuneConfig(RunConfig):
             raise ValueError(f"{what}: use such a task and data.style=direct, or leave data.variation out")
         if self.data.passages and not direct:
             raise ValueError("data.passages needs direct answers: leave it out, or use data.style=direct")
-        if self.data.templates == "many" and not (direct and tasks == ["add_integer"]):
-            raise ValueError("data.templates=many needs data.tasks=[add_integer] and data.style=direct")
+        if self.data.templates != "benchmark" and not (direct and tasks == ["add_integer"]):
+            what = f"data.templates={self.data.templates}"
+            raise ValueError(f"{what} needs data.tasks=[add_integer] and data.style=direct")
         if self.data.example_number == "drawn" and not (direct and all(one.answer is Integer for one in chosen(tasks))):
             what = "data.example_number=drawn needs direct answers that are integers"
             raise ValueError(f"{what}: use such data.tasks and data.style=direct, or leave example_number out")

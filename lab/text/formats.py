@@ -25,7 +25,7 @@ from lab.text.notation import SEPARATORS, Notation
 from lab.text.number_search import NumberSearch
 from lab.text.passages import AfterPassage
 from lab.text.prompts import around_operands
-from lab.text.templates import ManyTemplates
+from lab.text.templates import TRAINING, ManyTemplates
 from lab.text.wording import RuleFollowing, Wording
 
 _HINT, _HINT_BACKWARDS = r"<\d+\.\d+>", r">\d+\.\d+<"
@@ -93,7 +93,9 @@ def tuned(config: FormatConfig, data: DataConfig) -> Wording:
 def taught(wording: Wording, data: DataConfig) -> Wording:
     """The wording of training problems: that of the test, perhaps in other words, with another example number in the
     hint, and after a passage of text."""
-    asked = ManyTemplates(wording) if data.templates == "many" else wording
+    asked = wording
+    if data.templates != "benchmark":
+        asked = ManyTemplates(wording, own=1 if data.templates == "many" else len(TRAINING))
     asked = DrawnExampleNumber(asked) if data.example_number == "drawn" else asked
     return AfterPassage(asked, data.passages) if data.passages else asked
 

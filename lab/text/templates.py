@@ -40,11 +40,17 @@ class ManyTemplates(Wording):
     `luck` decides the draw; without luck, the wording's own words are used.
     """
 
-    def __init__(self, wording: Wording) -> None:
+    def __init__(self, wording: Wording, own: int = 1) -> None:
+        """A wording with many templates.
+
+        Args:
+            wording: how problems are written otherwise.
+            own: how many templates the wording's own words count as in the draw.
+        """
         super().__init__()
-        self.wording = wording
+        self.wording, self.own = wording, own
 
     def example(self, problem: Problem, luck: int | None = None) -> Example:
         item = self.wording.example(problem, luck)
-        choice = len(TRAINING) if luck is None else philox("template", luck).random_raw() % (len(TRAINING) + 1)
-        return item if choice == len(TRAINING) else worded(TRAINING[choice], item)
+        choice = len(TRAINING) if luck is None else philox("template", luck).random_raw() % (len(TRAINING) + self.own)
+        return item if choice >= len(TRAINING) else worded(TRAINING[choice], item)

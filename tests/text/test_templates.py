@@ -2,10 +2,11 @@ import re
 
 import pytest
 
+from lab.config.finetuning import DataConfig
 from lab.config.notation import FormatConfig
 from lab.numbers.additions import addition
 from lab.numbers.tasks import TASKS
-from lab.text.formats import TextFormat
+from lab.text.formats import TextFormat, taught
 from lab.text.templates import FRESH, HELD_OUT, TRAINING, VALIDATION, ManyTemplates, worded
 from lab.text.wording import Wording
 
@@ -26,6 +27,13 @@ def test_every_word_is_drawn_and_a_draw_is_the_samples_own():
     assert drawn == [many.example(item.problem, luck).prompt for luck in range(400)]
     assert many.example(item.problem) == item
     assert set(drawn) == {item.prompt, *(worded(template, item).prompt for template in TRAINING)}
+
+
+def test_mixed_templates_ask_half_of_the_problems_in_the_words_of_the_benchmark():
+    item = Wording().example(addition("uniform", 3, 0, 0))
+    mixed = taught(Wording(), DataConfig(tasks=["add_integer"], templates="mixed"))
+    own = [mixed.example(item.problem, luck) == item for luck in range(1000)]
+    assert 440 < sum(own) < 560
 
 
 def test_no_words_of_the_test_are_trained_on():
