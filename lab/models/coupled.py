@@ -20,6 +20,8 @@ places.
 Shapes: Q queries of a row, K keys.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -37,7 +39,7 @@ def text_positions(digits_K: np.ndarray) -> np.ndarray:
     return np.cumsum(~(digits_K & np.append(False, digits_K[:-1]))) - 1
 
 
-def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.Tensor:
+def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: Sequence[int] = (0,)) -> torch.Tensor:
     """The kinds of the last Q tokens of a row or of stacked rows, with HIDDEN for what the query must not see.
 
     A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
@@ -46,6 +48,7 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.T
         kinds_QK: the kinds of pairs. Digits without a kind are hidden.
         spots: the spots of the row or of stacked rows.
         words: which words digits see; see `LocalityConfig.words`.
+        padding: how many tokens of each row stand before its text; one number may stand for all rows.
     """
     at_K, at_Q1 = torch.arange(kinds_QK.shape[-1]), torch.from_numpy(spots.at)[..., None]
     starts_Q1, digits_K = torch.from_numpy(spots.starts)[..., None], torch.from_numpy(spots.own)[..., 1] > 0
@@ -55,7 +58,8 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all") -> torch.T
     separators_Q1 = answers_Q1 & ~digits_Q1
     seen_QK = (at_K == at_Q1) | (separators_Q1 & (at_K == at_Q1 - 1))
     unseen_QK = digits_K[..., None, :].expand(kinds_QK.shape)
-    words_QK = ~torch.from_numpy(spots.inside)[..., None, :] & (at_K > 0)
+    first_11 = torch.tensor(padding)[:, None, None] if kinds_QK.dim() == 3 else torch.tensor(padding)
+    words_QK = ~torch.from_numpy(spots.inside)[..., None, :] & (at_K > first_11)
     if words in ("last", "nearest"):
         limited_Q1 = numbers_Q1 if words == "nearest" else answers_Q1
         unseen_QK = unseen_QK | (words_QK & limited_Q1 & (at_K < starts_Q1 - 1))

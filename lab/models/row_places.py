@@ -53,21 +53,33 @@ def spaces_evenly(model: Any) -> bool:
     return getattr(model, "spacing", 0) > 0
 
 
-def row_places(model: Any, rows: Sequence[Sequence[int]], last: int | None = None) -> dict[str, torch.Tensor]:
+def left_padding(mask_BK: torch.Tensor | None) -> list[int]:
+    """How many tokens stand before the text of each row, by an attention mask of two dimensions; [0], for all rows, if
+    there is no such mask."""
+    if mask_BK is None or mask_BK.dim() != 2:
+        return [0]
+    return mask_BK.long().argmax(-1).tolist()
+
+
+def row_places(
+    model: Any, rows: Sequence[Sequence[int]], last: int | None = None, padding: Sequence[int] = (0,)
+) -> dict[str, torch.Tensor]:
     """The arguments that the model needs for the `last` tokens (default: all) of rows of the same length: position_ids
-    and those of PLACED, or some of these."""
-    return step_places(model, rows, [last or len(row) for row in rows])
+    and those of PLACED, or some of these. `padding`: see `left_padding`."""
+    return step_places(model, rows, [last or len(row) for row in rows], padding)
 
 
-def step_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Like `row_places`, for the last `counts` tokens of each row; the rows are padded on the right."""
+def step_places(
+    model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int], padding: Sequence[int] = (0,)
+) -> dict[str, torch.Tensor]:
+    """Like `row_places`, for the last `counts` tokens of each row; the rows are padded on the right as well."""
     given, most = {}, max(counts)
     if embeds_places(model):
         last = [model.places(row)[-count:] for row, count in zip(rows, counts, strict=True)]
         given["place_ids"] = torch.tensor([[*places, *[0] * (most - len(places))] for places in last])
     spots = [model.spots(row, count) for row, count in zip(rows, counts, strict=True)] if biases_places(model) else []
     if spots:
-        given |= model.pairs(spots)
+        given |= model.pairs(spots, padding)
     if spaces_evenly(model):
         ids = [model.spaced(part) for part in spots]
         given["position_ids"] = _padded([one.positions_Q for one in ids])

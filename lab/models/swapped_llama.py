@@ -29,7 +29,7 @@ from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
 from lab.models.even_spacing import ROPE_THAT_CHANGES, EvenSpacing, SpacedIds, spaced_ids
 from lab.models.paths import PATH_ATTENTION, Paths
 from lab.models.position_encodings import AlibiBias, NoRotation
-from lab.models.row_places import row_places, wants_places
+from lab.models.row_places import left_padding, row_places, wants_places
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
 from lab.models.stick_breaking import Downward
 from lab.models.walking_heads import Walk, WalkBias, WalkHook
@@ -190,12 +190,13 @@ class SwappedLlama(LlamaForCausalLM):
             return row_spots_downward(words, last, self.operands)
         return row_spots(words, last, self.reverse == "answer", self.operands)
 
-    def pairs(self, rows: Sequence[RowSpots]) -> dict[str, torch.Tensor]:
+    def pairs(self, rows: Sequence[RowSpots], padding: Sequence[int] = (0,)) -> dict[str, torch.Tensor]:
         """What the model needs to know about pairs of queries and keys: their kinds, kinds_BQK, padded on the right,
-        where the kinds of the padding mean nothing; with walking heads also what `walk_down` returns."""
+        where the kinds of the padding mean nothing; with walking heads also what `walk_down` returns. `padding`: see
+        `hide`."""
         spots = RowSpots.stacked(rows)
         kinds_BQK = pairs(spots, self.neighbours)
-        found = {"kinds_BQK": hide(kinds_BQK, spots, self.words_seen) if self.coupled else kinds_BQK}
+        found = {"kinds_BQK": hide(kinds_BQK, spots, self.words_seen, padding) if self.coupled else kinds_BQK}
         return {**found, **walk_down(spots, self.operands)} if self.walk_bias is not None else found
 
     @property
@@ -264,7 +265,7 @@ class SwappedLlama(LlamaForCausalLM):
         if wants_places(self) and place_ids is None and kinds_BQK is None:
             if seen:
                 raise ModelError("tokens after a cache need the arguments of step_places, which need whole rows")
-            given = row_places(self, input_ids.tolist())
+            given = row_places(self, input_ids.tolist(), padding=left_padding(attention_mask))
             place_ids, kinds_BQK = given.get("place_ids"), given.get("kinds_BQK")
             places_BK, below_BQK = given.get("places_BK"), given.get("below_BQK")
             turns_BQ2, digits_BK = given.get("turns_BQ2"), given.get("digits_BK")
@@ -301,7 +302,8 @@ class SwappedLlama(LlamaForCausalLM):
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Adds the places of the tokens in the forward pass. (`generate` requires the name kwargs.)"""
         inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)  # type: ignore[misc]
-        return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1])
+        padding = left_padding(kwargs.get("attention_mask"))
+        return inputs | row_places(self, input_ids.tolist(), inputs["input_ids"].shape[1], padding)
 
     def _of_kinds(
         self, mask_B1QK: torch.Tensor, kinds_BQK: torch.Tensor

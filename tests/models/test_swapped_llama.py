@@ -295,8 +295,34 @@ def test_a_prefix_tree_has_the_logits_of_its_sequences(swapped):
 
 
 def test_padding_on_the_left_changes_nothing(swapped):
-    model, tokenizer = swapped
-    ids = tokenizer.encode("12 + 345 =", return_tensors="pt")
+    assert_that_padding_changes_nothing(*swapped)
+
+
+@pytest.mark.parametrize("words", ["last", "nearest"])
+def test_padding_is_not_the_first_token_which_all_digits_see(toy_model, words):
+    coupled = TextPositionsConfig(kind="coupled", locality=LocalityConfig(words=words))
+    assert_that_padding_changes_nothing(*load(toy_model, Swap(positions=coupled, format=REVERSED)))
+
+
+def test_generate_pads_on_the_left(toy_model):
+    coupled = TextPositionsConfig(kind="coupled", locality=LocalityConfig(words="nearest"))
+    model, tokenizer = load(toy_model, Swap(positions=coupled, format=REVERSED))
+    with_trained_places(model)
+    rows = [tokenizer.encode(text) for text in ("x x 1 + 3 = ", "x 123 + 45678 = ")]
+    longest = max(map(len, rows))
+    ids = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+    settings = {"max_new_tokens": 3, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    settings |= {"return_dict_in_generate": True, "output_logits": True}
+    together = model.generate(ids, attention_mask=mask, **settings)
+    for place, row in enumerate(rows):
+        alone = model.generate(torch.tensor([row]), attention_mask=torch.ones(1, len(row)), **settings)
+        for found, expected in zip(together.logits, alone.logits, strict=True):
+            torch.testing.assert_close(found[place], expected[0], atol=1e-4, rtol=1e-4)
+
+
+def assert_that_padding_changes_nothing(model, tokenizer):
+    ids = tokenizer.encode("x x 12 + 345 = 75", return_tensors="pt")
     padded = torch.cat([torch.zeros(1, 3, dtype=torch.long), ids], 1)
     mask = (torch.arange(padded.shape[1]) >= 3).long()[None]
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
