@@ -231,10 +231,9 @@ def attends_along_paths(model: Any) -> bool:
 
 
 def attend_along_paths(model: Any) -> None:
-    """Makes a model compute the attention of trees along their paths, if it uses SDPA and adds no bias to the
-    scores."""
-    biased = getattr(model, "alibi", None) is not None or getattr(model, "same_place", None) is not None
-    if _attention_of(model) == "sdpa" and not biased:
+    """Makes a model compute the attention of trees along their paths, if it uses SDPA and not ALiBi, whose distances
+    are those of a row."""
+    if _attention_of(model) == "sdpa" and getattr(model, "alibi", None) is None:
         model.set_attn_implementation(PATH_ATTENTION)
 
 

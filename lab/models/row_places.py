@@ -115,6 +115,8 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     if walks(model):
         digits = [torch.tensor(model.digits([tree.tokens[node] for node in row.keys])) for row in rows]
         given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands, pad_sequence(digits, batch_first=True))
+    if embeds_places(model):
+        given["place_ids"] = _of_nodes(tree, [model.places(path) for path in tokens])
     return {**_ids_of_nodes(model, tree, tokens, spots), **model.pairs(parts), **given}
 
 

@@ -143,8 +143,7 @@ def test_a_swapped_model_has_the_loss_of_the_tree_along_its_paths(swapped):
     before = model.config._attn_implementation
     expected = tree_loss(model, PrefixTreeCollator(model=model)(examples))
     attend_along_paths(model)
-    biased = model.alibi is not None or model.same_place is not None
-    assert attends_along_paths(model) == (model.coupled or not biased)
+    assert attends_along_paths(model) == (model.alibi is None)
     found = tree_loss(model, PrefixTreeCollator(model=model)(examples))
     model.set_attn_implementation(before)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
