@@ -6,7 +6,8 @@
 Runs the sweep configs/sweeps/finetune_swaps.yaml (finished runs are not run again), then shows each row by task and
 range: exact match and digit match, digit match against FT (means of the difference over seeds), and the paper's figure.
 The paper's model reads three digits a token and is tuned on one ("1d"); SmolLM2 reads one and is tuned on two ("2d").
-Leaves a figure of exact match by range, with the paper's plainly tuned Llama-3.1-8B.
+A second table has all ranges together, and a figure shows exact match by range; both with the paper's plainly tuned
+Llama-3.1-8B.
 
 With config=../smollm2_swaps_gpu.yaml name=finetune_swaps_gpu, every row is tuned on half as many problems as in the
 paper, on numbers as long as there.
@@ -16,6 +17,7 @@ import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from shared.arguments import own_and_others
@@ -61,6 +63,7 @@ def main(arguments: Sequence[str]) -> None:
     found = {label: [one for one in of_row if one] for label, of_row in summaries.items()}
     name = given.get("table", "finetune_swaps")
     results.show(compare(found), name)
+    results.show(totals(found), f"{name}_totals")
     draw({label: of_row for label, of_row in found.items() if of_row}, results.file(f"{name}.png"))
 
 
@@ -98,10 +101,26 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
     return Table("SmolLM2-135M tuned on four tasks (%, 95 %; differences in points)", columns, lines, 4)
 
 
-def exact_match(summaries: Sequence[dict[str, Any]], task: str, span: str) -> Estimate:
-    """The mean over seeds."""
-    found = [one[task]["ranges"][span]["strict"]["exact_match"] for one in summaries]
-    return seeds_proportion([one["value"] for one in found], found[0]["n"])
+def totals(summaries: dict[str, list[dict[str, Any]]]) -> Table:
+    """Exact match of each row and task over all ranges together, and the paper's figures for plain fine-tuning."""
+    tuned = {label: [one["after"] for one in found] for label, found in summaries.items() if found}
+    tuned[UNTUNED] = [one["before"] for one in summaries["FT"]]
+    tasks = {task: list(part["ranges"]) for task, part in tuned["FT"][0].items()}
+    lines: list[tuple[Entry, ...]] = [
+        (label, str(len(found)), *(percent(exact_match(found, task, *ranges)) for task, ranges in tasks.items()))
+        for label, found in tuned.items()
+    ]
+    theirs = [[published().get(("FT", task, span)) for span in ranges] for task, ranges in tasks.items()]
+    means = [f"{mean(float(one or 0) for one in of_task):.0f}" if all(of_task) else NOT_MEASURED for of_task in theirs]
+    lines.append(("Llama-3.1-8B, FT (paper)", "", *means))
+    return Table("Exact match over all ranges, each with the same weight (%, 95 %)", ("row", "seeds", *tasks), lines, 2)
+
+
+def exact_match(summaries: Sequence[dict[str, Any]], task: str, *ranges: str) -> Estimate:
+    """The mean over seeds and ranges, which have equally many problems."""
+    found = [[one[task]["ranges"][span]["strict"]["exact_match"] for span in ranges] for one in summaries]
+    shares = [mean(one["value"] for one in of_seed) for of_seed in found]
+    return seeds_proportion(shares, sum(one["n"] for one in found[0]))
 
 
 def digit_match(summary: dict[str, Any], task: str, span: str) -> float:
