@@ -21,7 +21,8 @@ TRAINING: tuple[str, ...] = tuple(_SETS["training"])
 VALIDATION: tuple[str, ...] = tuple(_SETS["validation"])
 """Templates that no training problem uses; designs may be compared on them."""
 HELD_OUT: tuple[str, ...] = tuple(_SETS["held_out"])
-"""Templates that no training problem uses. No design was chosen on them, but errors in one of them led to even spacing."""
+"""Templates that no training problem uses. No design was chosen on them, but errors in one of them led to even
+spacing."""
 FRESH: tuple[str, ...] = tuple(_SETS["fresh"])
 """Further templates of that kind. They were written after the errors in HELD_OUT had suggested other designs, and no
 design was chosen on them, either."""
