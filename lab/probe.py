@@ -17,7 +17,7 @@ and what it finds that is not there. It writes scores.csv and tables.md.
 import sys
 from typing import TYPE_CHECKING
 
-from lab.command import entry_point, read_config
+from lab.command import entry_point, is_word, read_config
 from lab.errors import LabError, ModelError
 from lab.models.sources import check_name
 from lab.probing.config import BenchmarkConfig, ProbeConfig
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["benchmark"]:
         # no config is needed: the shipped one measures everything
         given = arguments[1:]
-        named = given if given and "=" not in given[0] else ["probe_benchmark", *given]
+        named = given if given and is_word(given[0]) else ["probe_benchmark", *given]
         return benchmark(read_config(BenchmarkConfig, named, "lab probe benchmark", __doc__ or ""))
     config = read_config(ProbeConfig, arguments, "lab probe", __doc__ or "")
     config.check_run()

@@ -101,3 +101,12 @@ def test_what_cannot_be_measured_is_one_line_and_writes_nothing(change, message,
     assert exit.value.code == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_the_benchmark_of_instruments_names_its_config_itself(capsys):
+    from lab.probe import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["benchmark", "--dry-run"])
+    assert end.value.code == 0
+    assert "name: probe_benchmark" in capsys.readouterr().out
