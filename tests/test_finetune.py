@@ -302,6 +302,10 @@ def test_a_bias_of_places_learns_at_a_rate_of_its_own(arguments, tmp_path):
         (["data.example_number=drawn", "data.tasks=[add_integer, add_float]"], "direct answers that are integers"),
         (["data.passages=0.5", "data.style=rule_following"], "data.passages needs direct answers"),
         (["training.replay={tokens: 16, every: 17}"], "training.replay.every: every=17 should be at most tokens=16"),
+        (
+            ["positions.places=8", "format.reverse=integer", "training.replay={tokens: 16, every: 4}"],
+            "positions.places=8: text of data.passages and training.replay has numbers of",
+        ),
         (["format.index_hints=both", "tokenizer.digits={kind: k_digit}"], "one_digit"),
         (["format.pad=operands", "training.alignment={first: [[0, 0]]}"], "plain numbers"),
         (["training.alignment={first: [[9, 0]]}"], "no head [9, 0]"),

@@ -112,5 +112,5 @@ def _codes(spots: RowSpots) -> torch.Tensor:
     return (rows_B1 * _MOST_NUMBERS + own_BK3[..., 0]) * _MOST_PLACES + own_BK3[..., 2]
 
 
-_MOST_NUMBERS, _MOST_PLACES = 1 << 24, 1 << 32
-"""More than the numbers of a row, and more than the places of a number."""
+_MOST_NUMBERS, _MOST_PLACES = 1 << 16, 1 << 31
+"""More than the numbers of a row, and more than the places of a number. Codes of 65,536 rows fit into 64 bits."""

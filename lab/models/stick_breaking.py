@@ -29,7 +29,7 @@ Shapes: B rows, H heads, Q queries, K keys.
 from typing import NamedTuple
 
 import torch
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, pad
 
 
 def stick_breaking_weights(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor) -> torch.Tensor:
@@ -39,8 +39,8 @@ def stick_breaking_weights(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor
     """
     scores_BHQK = scores_BHQK.float()
     passed_BHQK = logsigmoid(-scores_BHQK).masked_fill(~visible_BHQK, 0)
-    walked_BHQK = passed_BHQK.cumsum(-1)
-    behind_BHQK = walked_BHQK[..., -1:] - walked_BHQK
+    # summed from behind: a difference of sums from the front would lose what is small beside the keys in front
+    behind_BHQK = pad(passed_BHQK[..., 1:].flip(-1).cumsum(-1).flip(-1), (0, 1))
     return (logsigmoid(scores_BHQK) + behind_BHQK).exp().masked_fill(~visible_BHQK, 0)
 
 

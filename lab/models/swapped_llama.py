@@ -27,7 +27,7 @@ from lab.config.finetuning import LocalityConfig, TextPositionsConfig
 from lab.errors import ModelError
 from lab.models.coupled import HIDDEN, hide, text_positions, walk_down
 from lab.models.even_spacing import ROPE_THAT_CHANGES, EvenSpacing, SpacedIds, spaced_ids
-from lab.models.paths import PATH_ATTENTION, Paths
+from lab.models.paths import PATH_ATTENTION, Paths, attends_along_paths
 from lab.models.position_encodings import AlibiBias, NoRotation
 from lab.models.row_places import left_padding, row_places, wants_places
 from lab.models.same_place import NEIGHBOURS, SamePlaceBias, SamePlaceLayer, pairs
@@ -205,10 +205,10 @@ class SwappedLlama(LlamaForCausalLM):
         return self.coupled and self.reverse == "none"
 
     def shareable(self, tokens: Sequence[int], agreed: int) -> int:
-        """How many of the first `agreed` tokens have states that do not depend on the tokens after these."""
-        if self.looks_ahead:
-            while agreed and all(in_number(self._words[token]) for token in tokens[agreed - 1 : agreed + 1]):
-                agreed -= 1
+        """How many of the first `agreed` tokens have states that do not depend on the tokens after these. If places
+        depend on them, these tokens do not end in a number: alone, they would read it as an answer being written."""
+        while self.looks_ahead and agreed and in_number(self._words[tokens[agreed - 1]]):
+            agreed -= 1
         return agreed
 
     def text_positions(self, tokens: Sequence[int]) -> list[int]:
@@ -287,6 +287,9 @@ class SwappedLlama(LlamaForCausalLM):
             others["spacing"] = EvenSpacing.from_turns(self.model.rotary_emb, hidden_BQD, turns_BQ2, digits_BK)
         if paths is not None:
             others["paths"] = paths
+        if (self.walk_bias is not None or turns_BQ2 is not None) and not attends_along_paths(self):
+            what = f"attention of the kind {self.config._attn_implementation} neither walks nor spaces numbers evenly"
+            raise ModelError(f"{what}: leave attn_implementation as the lab sets it")
         output = super().forward(
             inputs_embeds=hidden_BQD,  # type: ignore[arg-type]
             attention_mask=attention_mask,

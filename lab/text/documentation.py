@@ -2,10 +2,13 @@
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
+
+from lab.errors import ConfigError
 
 _MODULES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
@@ -20,6 +23,14 @@ def documentation(modules: Sequence[str]) -> str:
     """The long docstrings (see `_SHORTEST`) of the classes, methods and functions of these modules, each one once."""
     found = (text for name in modules for text in _docstrings(name))
     return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(found) if len(text) > _SHORTEST)
+
+
+def check_places(places: int) -> None:
+    """Raises ConfigError if TRAINING has numbers with more digits than `places`, the places that have an embedding."""
+    longest = max(map(len, re.findall(r"[0-9]+", documentation(TRAINING))), default=0)
+    if longest > places:
+        what = f"positions.places={places}: text of data.passages and training.replay has numbers of {longest} digits"
+        raise ConfigError(f"{what}: use {longest} or more places, or leave passages and replay out")
 
 
 def _docstrings(name: str) -> Iterator[str]:

@@ -121,7 +121,7 @@ class Number:
 
 _FARTHEST = 10**9
 """Larger exponents count as this one, so that places fit into a tensor whatever a model writes."""
-_SEPARATORS = "/e."
+_SEPARATORS = ("/", "e", ".")
 """The separators of all numbers. The first of these that a number contains is its form."""
 
 
@@ -278,7 +278,7 @@ def _finished(words: tuple[str, ...], ordinary: bool) -> _Finished:
 def _read(token: int, word: str, number: Number, numbers: list[Number], ordinary: bool) -> Number:
     """Reads the next word of a row, and returns the number that is unfinished after it. A word that ends `number` moves
     it to `numbers`."""
-    if _is_digit(word) or (word in _SEPARATORS and word and number.tokens[0]):
+    if _is_digit(word) or (word in _SEPARATORS and number.tokens[0]):
         number.take(token, word)
     elif word and number.tokens[0]:
         numbers.append(number.end().turned() if ordinary else number.end())
@@ -291,8 +291,8 @@ def _is_digit(word: str) -> bool:
 
 
 def in_number(word: str) -> bool:
-    """Whether a word may be part of a number: a digit or a separator."""
-    return _is_digit(word) or word in _SEPARATORS
+    """Whether a word may be part of a number: a digit, a separator, or "", which is ignored."""
+    return not word or _is_digit(word) or word in _SEPARATORS
 
 
 def _marked(numbers: Sequence[Number], length: int, known: _Finished) -> _Finished:

@@ -12,8 +12,8 @@ import torch
 
 from lab.training.losses import AnswerLoss, base_model
 
-_SMALLEST = 1e-9
-"""The smallest probability whose logarithm is taken."""
+_SMALLEST = torch.finfo(torch.float32).tiny
+"""The smallest probability whose logarithm is taken. Below it, a head that is sure of a wrong stop learns nothing."""
 
 
 class WalkLoss:

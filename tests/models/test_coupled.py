@@ -58,6 +58,11 @@ def test_numbers_beyond_the_last_two_are_hidden():
     assert seen("77 and 11 + 22 = 3", 1) == ".. and 11 + 22 = 3"
 
 
+def test_only_whole_tokens_are_separators():
+    spots = row_spots(["5", "/e", "3"], 1)
+    assert spots.inside.tolist() == [True, False, True]
+
+
 def test_a_full_stop_is_no_point():
     assert seen("Add 4321 to 98. That is", 0) == "Add 4... to 9.. That is"
     assert seen("Add 4321 to 98. That is 3", 0) == "Add .3.. to .8. That is 3"
@@ -116,6 +121,12 @@ def test_where_the_second_number_has_no_digit_the_walk_passes_the_first():
     assert walked("3581 + 17 =") == "35.....17.."
     assert walked("81 + 2417 =") == ".....2417.."
     assert walked("3581 + 17 = 0") == ".5.....17...."
+
+
+def test_hundreds_of_rows_do_not_mix():
+    row, other = (row_spots_downward([*text], 1, 2) for text in ("1234 + 5 =", "1 + 2345 ="))
+    alone, together = (walk_down(RowSpots.stacked(rows), 2)["below_BQK"][0] for rows in ([row], [row, *[other] * 600]))
+    assert torch.equal(alone, together)
 
 
 def test_only_answers_walk():

@@ -27,6 +27,12 @@ def test_the_nearest_token_that_fits_hides_all_behind_it_and_those_that_do_not_f
     assert weights([30, 30, -30, -30]) == pytest.approx([0, 1, 0, 0], abs=1e-6)
 
 
+def test_what_lies_behind_a_stop_does_not_count_however_high_it_scores():
+    scores = [140.0] * 100_000 + [0.0, 0.0]
+    assert weights(scores)[-3:] == pytest.approx([1 / 4, 1 / 4, 1 / 2])
+    assert sum(weights(scores)) == pytest.approx(1)
+
+
 def test_if_no_token_fits_all_weights_are_zero():
     assert weights([-30, -30]) == pytest.approx([0, 0], abs=1e-6)
     assert weights([30, 30], [False, False]) == [0, 0]

@@ -16,9 +16,11 @@ from lab.config.finetuning import (
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
+from lab.inference.cache import RaggedCache
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.inference.plain import PlainEngine
+from lab.inference.prefill import PromptReader
 from lab.models import adapters, loading, swaps
 from lab.models.coupled import HIDDEN
 from lab.models.paths import Paths, attend_along_paths, attends_along_paths
@@ -345,6 +347,27 @@ def test_an_answer_that_begins_with_its_highest_digit_is_written_alike_with_a_ca
         for _ in range(length):
             row = torch.cat([row, model(row, use_cache=False).logits[:, -1].argmax(-1, keepdim=True)], 1)
         assert found[index] == tokenizer.decode(row[0, len(ids) :])
+
+
+def test_a_long_prompt_alone_is_read_as_in_one_pass(toy_model):
+    walk = LocalityConfig(words="nearest", walk=WalkConfig(heads=3, layers=(1, 1)))
+    written = FormatConfig(reverse="none", pad="answer", carry_place=True)
+    model, tokenizer = load(
+        toy_model, Swap(positions=TextPositionsConfig(kind="coupled", locality=walk), format=written)
+    )
+    with_trained_places(model)
+    prompt = tokenizer.encode(f"like 123 . Add two numbers: {'57' * 15} + {'6834' * 9}=")
+    with torch.inference_mode():
+        found = PromptReader(model, [""], [prompt]).read([0], RaggedCache(1, 200, 200))[0]
+        torch.testing.assert_close(found, model(torch.tensor([prompt])).logits[0, -1], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["coupled, nothing reversed", "coupled, evenly spaced"])
+def test_another_attention_is_refused_if_it_cannot_walk_or_space(toy_model, name):
+    model, tokenizer = load(toy_model, SWAPS[name])
+    model.set_attn_implementation("eager")
+    with pytest.raises(ModelError, match="eager neither walks nor spaces"):
+        model(tokenizer.encode("1 + 2 = ", return_tensors="pt"))
 
 
 def test_drafts_are_refused_if_they_could_change_places(toy_model):

@@ -9,6 +9,7 @@ from lab.config.finetuning import LocalityConfig, Swap, TextPositionsConfig, Wal
 from lab.config.notation import FormatConfig
 from lab.config.schema import ModelConfig
 from lab.models import swaps
+from lab.models.stick_breaking import stick_breaking_weights
 from lab.text.examples import EncodedExample
 from lab.training.collation import PrefixTreeCollator
 from lab.training.losses import tree_loss
@@ -34,6 +35,12 @@ def test_of_several_places_that_would_decide_the_highest_is_right():
 def test_if_no_place_decides_a_head_should_not_stop():
     weights = torch.tensor([[[[0.0, 0, 0, 0, 0.25, 0.25, 0.25]]]])
     assert missed_stops(weights, PLACES, BELOW, torch.zeros_like(DECIDES)).item() == pytest.approx(math.log(4))
+
+
+def test_a_head_that_is_sure_of_a_wrong_stop_still_learns():
+    scores = torch.tensor([[[[0.0, 0, 0, 0, 20, 20, -20]]]], requires_grad=True)
+    missed_stops(stick_breaking_weights(scores.flip(-1), BELOW.flip(-1)).flip(-1), PLACES, BELOW, DECIDES).backward()
+    assert scores.grad[0, 0, 0, 4].item() == pytest.approx(1)
 
 
 def test_queries_that_pass_nothing_do_not_count_and_heads_are_averaged():
