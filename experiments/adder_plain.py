@@ -34,15 +34,20 @@ from lab.smallest_adder.training import train_submission
 
 ROOT = Path(__file__).parents[1]
 LEARNED = 0.999
+NARROW = ("model.width=2", "model.height=0")
+LONGER = ("group={seeds: 768, halvings: [[300, 256], [600, 64], [1200, 16]]}", "training.max_steps=90000")
 LADDER: dict[str, tuple[str, ...]] = {
     "plain": ("model.ties=[]",),
     "down tied": ("model.ties=[down]",),
     "one unit": ("model.ties=[]", "model.inner=1"),
     "gate and down tied": (),
     "tied, one unit": ("model.inner=1",),
-    "width 2": ("model.ties=[]", "model.width=2", "model.height=0"),
+    "width 2": ("model.ties=[]", *NARROW, *LONGER),
+    "width 2, down tied": ("model.ties=[down]", *NARROW, *LONGER),
+    "width 2, gate and down tied": (*NARROW, *LONGER),
 }
-"""The changes to configs/adder_plain.yaml for each size; largest first."""
+"""The changes to configs/adder_plain.yaml for each size; largest first. Blocks of width 2 begin with four times as many
+seeds, and may train nine times as long."""
 SEEDS_AT_ONCE = 16
 
 
