@@ -66,7 +66,7 @@ SPACED = "positions.locality.spacing=3"
 NOT_TOLD = "training.walk_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
 DRAWN = "data.example_number=drawn"
-MIXED = "data.templates=mixed"
+MIXED = ["data.templates=mixed", "training={batch_size: 32, micro_batch_size: 32}"]
 MORE_PROSE = "training={batch_size: 96, micro_batch_size: 96, evaluate_every: 200}"
 UNPADDED = "format={reverse: total, pad: none, carry_place: false}"
 AS_WRITTEN = {
@@ -74,7 +74,7 @@ AS_WRITTEN = {
     "as written, in prose": [*PROSE, REPLAY],
     "as written, in prose, evenly spaced": [*PROSE, REPLAY, SPACED],
     "as written, in prose, mended": [*PROSE, REPLAY, SPACED, DRAWN, MORE_PROSE],
-    "as written, in prose, mixed": [*PROSE, REPLAY, SPACED, DRAWN, MIXED],
+    "as written, in prose, mixed": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED],
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
@@ -89,7 +89,7 @@ or there are none; there is no graft ("plain"). "In prose", there are twice as m
 wordings, half of them after a passage of text, and ordinary text is mixed into the training. If numbers are "evenly
 spaced", attention to digits does not depend on how many words stand between them. "More sums" are 49,920.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
-"In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 25,600,
+"In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
 half of the sums are asked in NUPA's words.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
