@@ -1,10 +1,10 @@
-"""A trained adder of 58 parameters (adder_plain_gate-and-down-tied_1, seed 1).
+"""A trained adder of 47 parameters (adder_plain_width-2_8, seed 8).
 
-AdamW, 3900 steps of 64 problems, learning rate 0.04;
-192 seeds side by side, 64 after 300 steps, 32 after 600 steps, 16 after 1200 steps;
-these are the weights of seed 62 at step 3900, the best of all by validation.
+AdamW, 56100 steps of 64 problems, learning rate 0.04;
+768 seeds side by side, 256 after 300 steps, 64 after 600 steps, 16 after 1200 steps;
+these are the weights of seed 267 at step 56100, the best of all by validation.
 
-Seeds: 192
+Seeds: 768
 
 Written by `python -m lab.adder train`; the weights come from gradient descent, from random initial ones.
 """
@@ -24,9 +24,9 @@ class TinyAdder(nn.Module):
 
     `period` is a number, in tokens, or the two numbers between which a learned one begins. The embedding begins as an
     arc of a circle of that `radius`, so that neighbouring digits are near each other from the start, `height` above
-    zero: a direction that all digits share, which queries and keys read at first. Norms without `gains` only divide;
-    with `tied` the embedding is the head, too, and `ties` make the feed-forward's gate its map up, and its map down
-    minus the transpose of that.
+    zero: a direction that all digits share, which queries and keys read at first. Norms without `gains` only divide.
+    With `tied`, the embedding is also the head. With `ties`, the feed-forward's gate is its up projection ("gate"), and
+    its down projection is minus the transpose of the up projection ("down").
     """
 
     def __init__(
@@ -50,10 +50,8 @@ class TinyAdder(nn.Module):
         angles_V = torch.linspace(-1.2, 1.2, 10)
         arc_V2 = radius * torch.stack([angles_V.cos(), angles_V.sin()], dim=1)
         axes_XD = torch.linalg.qr(torch.randn(width, 3 if height else 2))[0].T
-        shared_D = height * axes_XD[-1]
-        self.digits_VD = nn.Parameter(arc_V2 @ axes_XD[:2] + shared_D + 0.05 * torch.randn(10, width))
-        self.query = nn.Linear(width, 2 * heads, bias=False)
-        self.key = nn.Linear(width, 2 * heads, bias=False)
+        self.digits_VD = nn.Parameter(arc_V2 @ axes_XD[:2] + height * axes_XD[-1] + 0.05 * torch.randn(10, width))
+        self.query, self.key = (nn.Linear(width, 2 * heads, bias=False) for _ in range(2))
         self.value = nn.Linear(width, values * heads, bias=False)
         self.output = nn.Linear(values * heads, width, bias=False)
         self.gate = None if "gate" in ties else nn.Linear(width, inner, bias=False)
@@ -67,11 +65,8 @@ class TinyAdder(nn.Module):
         gains_ND = gains_ND * torch.randn(gains_ND.shape).sign() if signs else gains_ND
         self.gains_ND = gains_ND if gains == "none" else nn.Parameter(gains_ND)
         self.head = None if tied else nn.Linear(width, 10, bias=False)
-        self.period: float | nn.Parameter
-        if isinstance(period, int | float):
-            self.period = period
-        else:
-            self.period = nn.Parameter(period[0] + (period[1] - period[0]) * torch.rand(()))
+        fixed = isinstance(period, int | float)
+        self.period = period if fixed else nn.Parameter(period[0] + (period[1] - period[0]) * torch.rand(()))
 
     def forward(self, ids_BT: torch.Tensor, answers: int | None = None) -> torch.Tensor:
         tokens = ids_BT.shape[1]
@@ -110,61 +105,36 @@ class TinyAdder(nn.Module):
 
 
 WEIGHTS = {
-    "digits_VD": [
-        [-0.5179910063743591, 3.6870219707489014, 6.499609470367432],
-        [-0.6966099739074707, 1.704834222793579, 5.063746929168701],
-        [-0.5143540501594543, 0.8522962927818298, 4.214581489562988],
-        [-0.31637850403785706, 0.3710434138774872, 3.8123257160186768],
-        [-0.09226852655410767, 0.04814748466014862, 3.643946886062622],
-        [0.17152157425880432, -0.20000366866588593, 3.627507209777832],
-        [0.5165930390357971, -0.39589229226112366, 3.77231764793396],
-        [1.019058108329773, -0.568183958530426, 4.141551971435547],
-        [1.8988169431686401, -0.6873465180397034, 4.939509868621826],
-        [3.7902843952178955, -0.4024900197982788, 6.2542877197265625],
-    ],
-    "gains_ND": [
-        [-45.676937103271484, -44.67481231689453, 41.458492279052734],
-    ],
-    "period": 12.001347541809082,
-    "query.weight": [
-        [-0.7772874236106873, -0.8103882074356079, -2.3636884689331055],
-        [0.6839001178741455, 0.7706422209739685, 1.8544622659683228],
-    ],
-    "key.weight": [
-        [0.11871866881847382, 0.11628765612840652, 0.18420852720737457],
-        [1.3833318948745728, 1.359849452972412, 4.350953578948975],
-    ],
-    "value.weight": [
-        [-6.511465072631836, 6.2735276222229, 0.18639841675758362],
-    ],
-    "output.weight": [
-        [6.5306243896484375],
-        [-5.859313488006592],
-        [0.3107652962207794],
-    ],
-    "up.weight": [
-        [1.1437832117080688, -1.8497153520584106, 1.0656028985977173],
-        [-1.9928714036941528, 0.9774628281593323, 0.923980176448822],
-    ],
+    "digits_VD": [[0.7113694548606873, -9.123659133911133],
+        [0.36639684438705444, -8.439927101135254],
+        [0.12642648816108704, -8.150422096252441],
+        [-0.0875452384352684, -7.998607635498047],
+        [-0.2902699410915375, -7.940659999847412],
+        [-0.4920271337032318, -7.960855007171631],
+        [-0.7205146551132202, -8.074307441711426],
+        [-0.9700709581375122, -8.282031059265137],
+        [-1.3203740119934082, -8.718953132629395],
+        [-1.9979243278503418, -9.859291076660156]],
+    "gains_ND": [[-206.2232666015625, 126.47537231445312]],
+    "period": 11.99461555480957,
+    "query.weight": [[-0.41190358996391296, -0.9709457159042358],
+        [-0.7968856692314148, -2.4618072509765625]],
+    "key.weight": [[-0.26376140117645264, -7.160071849822998],
+        [-0.007678182329982519, -1.8192616701126099]],
+    "value.weight": [[16.531940460205078, -0.5175264477729797]],
+    "output.weight": [[-11.245615005493164],
+        [-3.4439010620117188]],
+    "gate.weight": [[0.5153660178184509, -0.21549054980278015],
+        [-7.400349140167236, -4.445808410644531]],
+    "up.weight": [[-5.7178778648376465, -0.8620249032974243],
+        [0.06474924832582474, 1.3879401683807373]],
+    "down.weight": [[4.83966588973999, -0.9711735844612122],
+        [-4.281861305236816, -1.8633134365081787]],
 }
 
 
 def build_model() -> nn.Module:
-    model = TinyAdder(
-        width=3,
-        heads=1,
-        inner=2,
-        values=1,
-        period=(10.0, 14.0),
-        tied=True,
-        gains="last",
-        gain=3.0,
-        signs=True,
-        ties=["gate", "down"],
-        radius=1.0,
-        height=0.7,
-        sharpness=1.5,
-    )
+    model = TinyAdder(width=2, heads=1, inner=2, values=1, period=(10.0, 14.0), tied=True, gains='last', gain=3.0, signs=True, ties=[], radius=1.0, height=0.0, sharpness=1.5)
     model.load_state_dict({name: torch.tensor(values) for name, values in WEIGHTS.items()})
     return model.eval()
 
