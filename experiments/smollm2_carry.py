@@ -1,6 +1,6 @@
 """Does a head of tuned SmolLM2 hold the carry, or does it fetch the digits that make it?
 
-    python experiments/smollm2_carry.py [seeds=0,1,2] [prompts=nupa,plain] [lengths=2,3,4] [pairs=100]
+    python experiments/smollm2_carry.py [seeds=0,1,2] [prompts=nupa] [lengths=2,3,4] [pairs=100]
                                         [output=checkpoints] [publish=true] [key=value ...]
 
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model and prompt:
@@ -15,7 +15,8 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
     exchange     the effect of its carry direction alone, on the test pairs of three digits
     told         digits that are right if its coordinate is set to the true carry, and to the wrong one
 
-Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated.
+A model that is tuned in NUPA's words alone adds nothing with prompts=plain, "{a} + {b} = "; with
+data.templates=mixed it is tuned in both. Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated.
 """
 
 import sys
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
         config = load(FinetuneConfig, CONFIG, [*changes, *own])
         if config.run_status() != "finished":
             finetune(config)
-        for prompt in given.get("prompts", "nupa,plain").split(","):
+        for prompt in given.get("prompts", "nupa").split(","):
             found[seed, prompt] = measured(config.path, prompt, places, pairs)
             show(found, results)
 
