@@ -16,7 +16,8 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
     told         digits that are right if its coordinate is set to the true carry, and to the wrong one
 
 A model that is tuned in NUPA's words alone adds nothing with prompts=plain, "{a} + {b} = "; with
-data.templates=mixed it is tuned in both. Other arguments go to `lab.finetune`. Measurements are kept beside each model and are not repeated.
+data.templates=mixed it is tuned in both. Other arguments go to `lab.finetune`. Measurements are kept beside each model
+and are not repeated.
 """
 
 import sys
