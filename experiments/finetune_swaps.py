@@ -15,10 +15,11 @@ paper, on numbers as long as there.
 
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, TypeAlias
 
 from shared.arguments import own_and_others
 from shared.publishing import take_results
@@ -36,6 +37,8 @@ from lab.sweeping.config import SweepConfig
 HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "sweeps" / "finetune_swaps.yaml"
 UNTUNED = "w/o FT"
+Rows: TypeAlias = Mapping[str, Sequence[dict[str, Any]]]
+"""For each row, the figures of its seeds by task."""
 AS_PUBLISHED = {
     "FT": "FT",
     UNTUNED: UNTUNED,
@@ -60,11 +63,12 @@ def main(arguments: Sequence[str]) -> None:
         label: [summary(config.output / f"{config.name}_{name}_{seed}") for seed in config.seeds]
         for label, name in names.items()
     }
-    found = {label: [one for one in of_row if one] for label, of_row in summaries.items()}
+    tuned = {label: [one["after"] for one in found if one] for label, found in summaries.items() if any(found)}
+    rows = {**tuned, UNTUNED: [one["before"] for one in summaries["FT"] if one]}
     name = given.get("table", "finetune_swaps")
-    results.show(compare(found), name)
-    results.show(totals(found), f"{name}_totals")
-    draw({label: of_row for label, of_row in found.items() if of_row}, results.file(f"{name}.png"))
+    results.show(compare(rows), name)
+    results.show(totals(rows), f"{name}_totals")
+    draw(tuned, results.file(f"{name}.png"))
 
 
 def summary(folder: Path) -> dict[str, Any] | None:
@@ -72,13 +76,10 @@ def summary(folder: Path) -> dict[str, Any] | None:
     return run.read_json("summary") if (folder / "summary.json").is_file() and run.status == "finished" else None
 
 
-def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
-    """A line for each task, range and row; `summaries`: for each row, the summaries of its seeds."""
-    tuned = {label: [one["after"] for one in found] for label, found in summaries.items()}
-    rows = {label: found for label, found in tuned.items() if found}
-    rows[UNTUNED] = [one["before"] for one in summaries["FT"]]
+def compare(rows: Rows) -> Table:
+    """A line for each task, range and row."""
     lines: list[tuple[Entry, ...]] = []
-    for task, ranges in ((task, part["ranges"]) for task, part in rows["FT"][0].items()):
+    for task, ranges in ranges_of(rows).items():
         for span in ranges:
             plain = [digit_match(one, task, span) for one in rows["FT"]]
             for label, found in rows.items():
@@ -101,19 +102,21 @@ def compare(summaries: dict[str, list[dict[str, Any]]]) -> Table:
     return Table("SmolLM2-135M tuned on four tasks (%, 95 %; differences in points)", columns, lines, 4)
 
 
-def totals(summaries: dict[str, list[dict[str, Any]]]) -> Table:
+def totals(rows: Rows) -> Table:
     """Exact match of each row and task over all ranges together, and the paper's figures for plain fine-tuning."""
-    tuned = {label: [one["after"] for one in found] for label, found in summaries.items() if found}
-    tuned[UNTUNED] = [one["before"] for one in summaries["FT"]]
-    tasks = {task: list(part["ranges"]) for task, part in tuned["FT"][0].items()}
+    tasks = ranges_of(rows)
     lines: list[tuple[Entry, ...]] = [
         (label, str(len(found)), *(percent(exact_match(found, task, *ranges)) for task, ranges in tasks.items()))
-        for label, found in tuned.items()
+        for label, found in rows.items()
     ]
-    theirs = [[published().get(("FT", task, span)) for span in ranges] for task, ranges in tasks.items()]
-    means = [f"{mean(float(one or 0) for one in of_task):.0f}" if all(of_task) else NOT_MEASURED for of_task in theirs]
-    lines.append(("Llama-3.1-8B, FT (paper)", "", *means))
+    theirs = [plainly_tuned(task, ranges) for task, ranges in tasks.items()]
+    lines.append(("Llama-3.1-8B, FT (paper)", "", *(f"{mean(part):.0f}" if part else NOT_MEASURED for part in theirs)))
     return Table("Exact match over all ranges, each with the same weight (%, 95 %)", ("row", "seeds", *tasks), lines, 2)
+
+
+def ranges_of(rows: Rows) -> dict[str, list[str]]:
+    """The ranges of each task."""
+    return {task: list(part["ranges"]) for task, part in next(iter(rows.values()))[0].items()}
 
 
 def exact_match(summaries: Sequence[dict[str, Any]], task: str, *ranges: str) -> Estimate:
@@ -127,18 +130,16 @@ def digit_match(summary: dict[str, Any], task: str, span: str) -> float:
     return summary[task]["ranges"][span]["strict"]["digit_match"]["value"]
 
 
-def draw(summaries: dict[str, list[dict[str, Any]]], path: Path) -> None:
+def draw(rows: Rows, path: Path) -> None:
     """Exact match by range, a panel for each task."""
-    tuned = {label: [one["after"] for one in found] for label, found in summaries.items()}
-    tasks = {task: list(part["ranges"]) for task, part in next(iter(tuned.values()))[0].items()}
+    tasks = ranges_of(rows)
     with figures.figure_at(path, (2.1 * len(tasks) + 0.6, 3.3)) as figure:
         for axes, (task, ranges) in zip(figure.subplots(1, len(tasks), sharey=True), tasks.items(), strict=True):
-            for color, (label, found) in zip(figures.COLORS, tuned.items(), strict=False):
+            for color, (label, found) in zip(figures.COLORS, rows.items(), strict=False):
                 points = {place: exact_match(found, task, span) for place, span in enumerate(ranges)}
                 figures.line_with_band(axes, points, color=color, label=label)
-            theirs = [published().get(("FT", task, span)) for span in ranges]
-            if all(theirs):
-                axes.plot([float(one) / 100 for one in theirs if one], "k--", lw=1, label="Llama-3.1-8B, FT (paper)")
+            if theirs := plainly_tuned(task, ranges):
+                axes.plot([one / 100 for one in theirs], "k--", lw=1, label="Llama-3.1-8B, FT (paper)")
             axes.set(title=task, ylim=(-0.03, 1.03), xlabel="range of digits")
             axes.set_xticks(range(len(ranges)), ranges)
         figure.axes[0].set_ylabel("exact match")
@@ -147,6 +148,13 @@ def draw(summaries: dict[str, list[dict[str, Any]]], path: Path) -> None:
         )
 
 
+def plainly_tuned(task: str, ranges: Sequence[str]) -> list[float]:
+    """The paper's exact match after plain fine-tuning, in percent, by range; nothing if it does not have all."""
+    found = [published().get(("FT", task, span)) for span in ranges]
+    return [float(one) for one in found if one] if all(found) else []
+
+
+@cache
 def published() -> dict[tuple[str, str, str], str]:
     with (HERE / "table18.csv").open() as file:
         return {

@@ -42,7 +42,8 @@ def main(arguments: Sequence[str]) -> None:
     if len(names) != 1:
         raise ConfigError("give models that add numbers as written, with commas between them")
     digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 24)
-    seed, spacing = whole_number(given, "seed", 0), whole_number(given, "spacing", 0) if "spacing" in given else None
+    seed = whole_number(given, "seed", 0)
+    spacing = whole_number(given, "spacing", 0) if "spacing" in given else None
     spaced = "" if spacing is None else f" spacing {spacing}"
     kept = Kept(Path(given.get("output", "checkpoints")) / "graft_example.json")
     lines: list[tuple[Entry, ...]] = []

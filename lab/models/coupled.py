@@ -40,13 +40,13 @@ def text_positions(digits_K: np.ndarray) -> np.ndarray:
 
 
 def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: Sequence[int] = (0,)) -> torch.Tensor:
-    """The kinds of the last Q tokens of a row or of stacked rows, with HIDDEN for what the query must not see.
+    """The kinds of the last Q tokens of stacked rows, with HIDDEN for what the query must not see.
 
     A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
 
     Args:
-        kinds_QK: the kinds of pairs. Digits without a kind are hidden.
-        spots: the spots of the row or of stacked rows.
+        kinds_QK: the kinds of pairs in each row. Digits without a kind are hidden.
+        spots: the spots of the rows.
         words: which words digits see; see `LocalityConfig.words`.
         padding: how many tokens of each row stand before its text; one number may stand for all rows.
     """
@@ -58,8 +58,8 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: S
     separators_Q1 = answers_Q1 & ~digits_Q1
     seen_QK = (at_K == at_Q1) | (separators_Q1 & (at_K == at_Q1 - 1))
     unseen_QK = digits_K[..., None, :].expand(kinds_QK.shape)
-    first_11 = torch.tensor(padding)[:, None, None] if kinds_QK.dim() == 3 else torch.tensor(padding)
-    words_QK = ~torch.from_numpy(spots.inside)[..., None, :] & (at_K > first_11)
+    first_B11 = torch.tensor(padding)[:, None, None]
+    words_QK = ~torch.from_numpy(spots.inside)[..., None, :] & (at_K > first_B11)
     if words in ("last", "nearest"):
         limited_Q1 = numbers_Q1 if words == "nearest" else answers_Q1
         unseen_QK = unseen_QK | (words_QK & limited_Q1 & (at_K < starts_Q1 - 1))

@@ -109,14 +109,16 @@ def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     output of `path_inputs`, and for walking heads what only a loss needs, decides_BQK (see `decisive`)."""
     given, rows = path_inputs(tree), path_rows(tree)
     tokens = [[tree.tokens[node] for node in path] for path in tree.paths]
+    if embeds_places(model):
+        given["place_ids"] = _of_nodes(tree, [model.places(path) for path in tokens])
+    if not biases_places(model):
+        return given
     spots = [model.spots(path, len(path)) for path in tokens]
     ends = [len(row.keys) for row in rows]
     parts = [spots[row.path].part(end - len(row.queries), end) for row, end in zip(rows, ends, strict=True)]
     if walks(model):
         digits = [torch.tensor(model.digits([tree.tokens[node] for node in row.keys])) for row in rows]
         given["decides_BQK"] = decisive(RowSpots.stacked(parts), model.operands, pad_sequence(digits, batch_first=True))
-    if embeds_places(model):
-        given["place_ids"] = _of_nodes(tree, [model.places(path) for path in tokens])
     return {**_ids_of_nodes(model, tree, tokens, spots), **model.pairs(parts), **given}
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from lab.models.paths import attends_along_paths, path_inputs
+from lab.models.paths import attends_along_paths
 from lab.models.prefix_tree import PrefixTree
-from lab.models.row_places import biases_places, path_places, shareable, tree_places
+from lab.models.row_places import path_places, shareable, tree_places
 from lab.numbers.philox import philox
 from lab.text.aligned_digits import NOWHERE
 from lab.text.examples import IGNORED, EncodedExample
@@ -65,8 +65,7 @@ class PrefixTreeCollator:
     def _attended(self, tree: PrefixTree) -> dict[str, torch.Tensor]:
         """What the model needs to know about the nodes, and which nodes each of them sees."""
         if attends_along_paths(self.model):
-            inside = path_places if biases_places(self.model) else _path_inputs
-            return {**tree.tokens_and_depths(), **inside(self.model, tree)}
+            return {**tree.tokens_and_depths(), **path_places(self.model, tree)}
         return {**tree.inputs(), **tree_places(self.model, tree)}
 
     def _drawn(self, places_1T: torch.Tensor, index: int) -> torch.Tensor:
@@ -74,10 +73,6 @@ class PrefixTreeCollator:
         room = self.model.config.swapped_positions["places"] - int(places_1T.max())
         start = philox("first place", index).random_raw() % (room + 1) if room > 0 else 0
         return torch.where(places_1T > 0, places_1T + start, 0)
-
-
-def _path_inputs(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
-    return {**path_inputs(tree), **tree_places(model, tree)}
 
 
 def _aligned(rows: Sequence[Row], paths: Sequence[Sequence[int]], side: str) -> torch.Tensor:

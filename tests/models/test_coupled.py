@@ -29,8 +29,8 @@ def test_positions_are_causal_and_know_no_length(before, digits, after):
 
 def seen(text: str, window: int, ordinary: bool = False, operands: int = 2, words: str = "all") -> str:
     """What the last token of a text sees; what is hidden is written as a dot."""
-    spots = row_spots(list(text), 1, ordinary, operands)
-    row = hide(pairs(spots, window), spots, words)[0]
+    spots = RowSpots.stacked([row_spots(list(text), 1, ordinary, operands)])
+    row = hide(pairs(spots, window), spots, words)[0, 0]
     return "".join("." if kind == HIDDEN else word for word, kind in zip(text, row.tolist(), strict=True))
 
 
