@@ -27,6 +27,18 @@ The scripts lie beside this page. They leave tables and figures beside their run
 [results](results) only with `publish=true`. What was tried and is no finding is in [the log](../docs/log.md).
 
 This page is written by `python experiments/index.py`.
+
+## Where to start
+
+Each line is a story; read its pages in this order.
+
+- **Why adders fail on long numbers, and what mends it:** {F-013}, {F-072}, {F-076}, {F-073}, {F-014}, {F-050}.
+- **Numbers as people write them, nothing reversed:** {F-054}, {F-056}, {F-058}, {F-077}.
+- **What a pretrained model learns of the paper's tasks:** {F-002}, {F-045}, {F-078}, {F-042}.
+- **A pretrained model that adds a thousand digits:** {F-041}, {F-043}, {F-052}, {F-053}.
+- **What heads hold, and how far instruments can be trusted:** {F-027}, {F-031}, {F-070}.
+- **Rules and their cost:** {F-005}, {F-060}, {F-061}, {F-062}, {F-064}.
+- **How small an adder can be:** {F-034}, {F-090}.
 """
 
 
@@ -38,7 +50,8 @@ def main() -> None:
 def index(pages: Sequence[Page]) -> str:
     """The README: the introduction and a table for each group of `pages`, which come in the order of the groups."""
     groups = groupby(pages, key=lambda page: page.finding.group)
-    return "\n".join([INTRODUCTION, *(_table(group, list(found)) for group, found in groups)])
+    introduction = INTRODUCTION.format_map({page.finding.id: _link(page) for page in pages})
+    return "\n".join([introduction, *(_table(group, list(found)) for group, found in groups)])
 
 
 def _table(group: str, pages: Sequence[Page]) -> str:
@@ -48,8 +61,11 @@ def _table(group: str, pages: Sequence[Page]) -> str:
 
 def _row(page: Page) -> str:
     found = page.finding
-    link = f"[{found.id}](findings/{page.path.parent.name}/README.md)"
-    return f"| {link} | {found.claim} | {found.status} | {found.headline} |"
+    return f"| {_link(page)} | {found.claim} | {found.status} | {found.headline} |"
+
+
+def _link(page: Page) -> str:
+    return f"[{page.finding.id}](findings/{page.path.parent.name}/README.md)"
 
 
 if __name__ == "__main__":
