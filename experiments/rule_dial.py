@@ -4,7 +4,8 @@
 
 Tokens of a response, counted with SmolLM2's tokenizer, for sums, differences, maxima and products by a short factor, by
 length and by the digits that a step takes (rules.unit); the last columns divide them by the tokens of a direct answer.
-Means of `samples` (20) training problems each. Writes rule_dial.md and .png to checkpoints/results/, or to
+Products follow the lab's own rule, which multiplies by one digit at a time, and that of configs/rules, which multiplies
+by the whole factor. Means of `samples` (20) training problems each. Writes rule_dial.md and .png to checkpoints/results/, or to
 experiments/results/ with publish=true. Takes seconds, and needs no model.
 """
 
@@ -28,9 +29,17 @@ from lab.progress import quiet_libraries
 from lab.text import prompts, rule_following
 
 HERE = Path(__file__).parent
-KEYS = ("add_integer", "sub_integer", "max_integer", "multiply_easy_integer")
+SHORT = "multiply_easy_integer, whole factor"
+RULES = {
+    "add_integer": None,
+    "sub_integer": None,
+    "max_integer": None,
+    "multiply_easy_integer": None,
+    SHORT: HERE.parent / "configs" / "rules",
+}
+"""Each row's task, and the folder of its rule if it is not the lab's own."""
 LENGTHS = (3, 5, 10, 20)
-UNITS = (1, 3)
+UNITS = (1, 3, 5)
 DETAILS: tuple[Detail, ...] = get_args(Detail)[:-1]
 
 
@@ -41,8 +50,8 @@ def main(arguments: list[str]) -> None:
     quiet_libraries()
     tokenizer = AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct"))
     counts = {
-        (key, unit, length): means(key, unit, length, samples, tokenizer)
-        for key in KEYS
+        (name, unit, length): means(name, unit, length, samples, tokenizer)
+        for name in RULES
         for unit in UNITS
         for length in LENGTHS
     }
@@ -58,14 +67,15 @@ def main(arguments: list[str]) -> None:
     draw(counts, results.file("rule_dial.png"))
 
 
-def means(key: str, unit: int, length: int, samples: int, tokenizer: PreTrainedTokenizerBase) -> list[float]:
+def means(name: str, unit: int, length: int, samples: int, tokenizer: PreTrainedTokenizerBase) -> list[float]:
     """The mean tokens of the prompt, of a response at each detail, and of a direct answer."""
 
     def tokens(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False))
 
-    items: list[Problem] = [problem(Cell(TASKS[key], length), "train", 0, index) for index in range(samples)]
-    rules = [RulesConfig(unit=unit, detail=detail) for detail in DETAILS]  # type: ignore[arg-type]
+    task = TASKS[name.split(",")[0]]
+    items: list[Problem] = [problem(Cell(task, length), "train", 0, index) for index in range(samples)]
+    rules = [RulesConfig(unit=unit, detail=detail, folder=RULES[name]) for detail in DETAILS]
     texts = [[rule_following.prompt(item, rules[0]) for item in items]]
     texts += [[rule_following.completion(item, each) for item in items] for each in rules]
     texts.append([prompts.completion(item) for item in items])
@@ -73,14 +83,14 @@ def means(key: str, unit: int, length: int, samples: int, tokenizer: PreTrainedT
 
 
 def draw(counts: dict[tuple[str, int, int], list[float]], path: Path) -> None:
-    figure, grid = plt.subplots(1, len(KEYS), figsize=(12, 3.2), sharey=True, layout="constrained")
-    for axes, key in zip(grid, KEYS, strict=True):
-        for unit, style in zip(UNITS, ("-o", "--s"), strict=True):
+    figure, grid = plt.subplots(1, len(RULES), figsize=(14, 3.2), sharey=True, layout="constrained")
+    for axes, key in zip(grid, RULES, strict=True):
+        for unit, style in zip(UNITS, ("-o", "--s", ":^"), strict=True):
             for place, detail in enumerate(DETAILS, 1):
                 ratios = [counts[key, unit, length][place] / counts[key, unit, length][-1] for length in LENGTHS]
                 axes.plot(LENGTHS, ratios, style, color=f"C{place}", ms=4, label=f"{detail}, unit {unit}")
         axes.axhline(5, color="black", lw=0.8, ls=":")
-        axes.set(title=key, xlabel="digits", yscale="log")
+        axes.set(title=key.replace(", ", "\n"), xlabel="digits", yscale="log")
     grid[0].set_ylabel("tokens / tokens of a direct answer")
     grid[-1].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
     figure.savefig(path, dpi=110)

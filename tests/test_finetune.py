@@ -136,7 +136,7 @@ def test_a_model_that_is_to_follow_rules_is_asked_and_trained_with_the_rule_in_t
         ("def f(a):\n    return a", (), "rule add_integer: f takes 1 values, not 2"),
         ("def f(a, b):\n    while True:\n        pass\n    return a", (), "add_integer: no end after 100000 steps"),
         ("def f(a, b):\n    return str(int(a) + int(b))", ("data.rules.window=9",), "no problem fits a window of 9"),
-        ("def f(a, b):\n    return a", ("data.rules.unit=4",), "data.rules.unit"),
+        ("def f(a, b):\n    return a", ("data.rules.unit=6",), "data.rules.unit"),
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_one_line_and_writes_nothing(

@@ -127,7 +127,7 @@ Detail: TypeAlias = Literal["full", "values", "state", "bare", "answer"]
 class RulesConfig(Section):
     """Rule-following CoT (Number Cookbook, section 4): which rules, and how many tokens there are to follow them."""
 
-    unit: Literal[1, 2, 3] | None = None
+    unit: int | None = Field(default=None, ge=1, le=5)
     """Digits that one step of a rule handles; each rule has its own number if not given."""
     detail: Detail = "full"
     """How much of the execution of the rule a response shows. full: every statement and its effect. values: only what

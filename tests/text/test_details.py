@@ -63,7 +63,7 @@ def drawn(key: str, share: float, index: int) -> Problem:
 
 
 problems = st.builds(drawn, st.sampled_from(list(TASKS)), st.floats(0, 1), st.integers(0, 10_000))
-units = st.sampled_from([None, 1, 2, 3])
+units = st.sampled_from([None, 1, 2, 3, 5])
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_rules_agree_with_exact_arithmetic(key):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", TASKS)
-@pytest.mark.parametrize("unit", [None, 1, 2, 3])
+@pytest.mark.parametrize("unit", [None, 1, 2, 3, 5])
 def test_rules_agree_with_exact_arithmetic_in_steps_of_any_size_and_every_line_is_true(key, unit):
     rules = RulesConfig(unit=unit)
     for item in some(key, range(1, TASKS[key].difficulty.longest + 1, 3 if unit is None else 9), 1):
