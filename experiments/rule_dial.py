@@ -5,8 +5,8 @@
 Tokens of a response, counted with SmolLM2's tokenizer, for sums, differences, maxima and products by a short factor, by
 length and by the digits that a step takes (rules.unit); the last columns divide them by the tokens of a direct answer.
 Products follow the lab's own rule, which multiplies by one digit at a time, and that of configs/rules, which multiplies
-by the whole factor. Means of `samples` (20) training problems each. Writes rule_dial.md and .png to checkpoints/results/, or to
-experiments/results/ with publish=true. Takes seconds, and needs no model.
+by the whole factor. Means of `samples` (20) training problems each. Writes rule_dial.md and .png to
+checkpoints/results/, or to experiments/results/ with publish=true. Takes seconds, and needs no model.
 """
 
 import sys

@@ -141,8 +141,8 @@ class Probed:
 
     @property
     def circuit(self) -> "Circuit":
-        """Which head looks at which digit, what brings a carry about, and which part passes it to which, as far as the
-        instruments show it (alignment, patching and path_patching do). A notebook draws it."""
+        """Which head looks at which digit, which components bring a carry about, and which component passes it to
+        which, as far as the instruments show it (alignment, patching and path_patching do). A notebook draws it."""
         from lab.probing.report.assembly import circuit
 
         return circuit(self.found)
@@ -181,8 +181,8 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         attention: what to change in the attention of the loaded model: `far_at_most`, `clip_distance` or `spacing`
             (`lab.config.evaluation.LocalEngineConfig`). Saved weights stay as they are.
 
-    Raises ModelError, in one line, if the model is not available or cannot be changed so, and ConfigError if a setting
-    does not exist.
+    Raises ModelError, in one line, if the model is not available or cannot be changed in this way, and ConfigError if a
+    setting does not exist.
     """
     place = Path(sources.resolve(name))
     config = _checked(LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, **attention)
@@ -226,8 +226,8 @@ def served(config: EvaluateConfig) -> Model:
 def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Problem]:
     """`n` distinct test problems of one task and length; fewer if there are fewer.
 
-    Short numbers belong to training, because there are too few to keep some apart; a warning says so. Numbers longer
-    than those of NUPA have no test split either, but no training of NUPA's lengths sees them.
+    The shortest numbers all belong to training, because there are too few of them to set some aside; a warning says so.
+    Numbers longer than those of NUPA have no test split either, but training on NUPA's lengths never sees them.
 
     Args:
         task: its key, such as add_integer; `lab list tasks` shows all 53.

@@ -10,7 +10,7 @@ puts it on the Hugging Face hub too, in a private repository; `hf auth login` or
     to=merged    the whole model in Hugging Face's layout: transformers, vLLM and TRL open it
     to=gguf      the whole model in one file: llama.cpp, Ollama and LM Studio open it
     to=adapter   the adapters alone, with the swap that they need: lab.load and `lab ask` open them
-    to=scratch   a model from scratch, the only form that it has: lab.load and `lab ask` open it
+    to=scratch   a model from scratch, which has no other form: lab.load and `lab ask` open it
     to=data      what a run or a config of finetune trains on, as text: TRL, axolotl and LLaMA-Factory read it
 
 FILE is a file of NUPA in the published layout, such as test.json of `lab evaluate ... export=nupa`. FOLDER gets its
@@ -139,7 +139,7 @@ def _problems(file: Path, folder: Path) -> None:
             evalchemy.write(evalchemy.panel_rows(texts, panel), made / "nupa5k.jsonl")
             (made / "nupa5k_manifest.jsonl").write_bytes(evalchemy.manifest(panel))
             which = (
-                "evalchemy's own" if evalchemy.is_published(panel) else "not those of evalchemy: the file is another"
+                "evalchemy's own" if evalchemy.is_published(panel) else "not those of evalchemy: the file is different"
             )
             told.append(f"nupa5k.jsonl: {len(panel):,} problems, {which}")
         count = skyrl.write(skyrl.rows(texts, panel), made / "train.parquet")

@@ -5,10 +5,9 @@
 
 Opens a run directory or a pretrained model in TransformerLens, checks that the opened model computes the same as the
 original, and measures it with each instrument of the config: where its heads look, where the carry is, and what happens
-if either is changed.
-Writes every array with its axes and intervals (probe_<instrument>.json), tables, and one page with figures and
-attention patterns that opens offline. With resume=true, instruments that have finished are not run again. An instrument
-that fails does not stop the others, and is tried again.
+if either is changed. It writes every array with its axes and intervals (probe_<instrument>.json), tables, and one page
+with figures and attention patterns that opens offline. With resume=true, instruments that have finished are not run
+again. An instrument that fails does not stop the others, and is tried again.
 
 `benchmark` measures the instruments instead, on adders whose circuits are known: how much of a circuit each one finds,
 and what it finds that is not there. It writes scores.csv and tables.md.

@@ -307,7 +307,7 @@ def test_problems_are_written_as_evalchemy_and_marinskyrl_have_them(tmp_path, mo
     monkeypatch.setattr(evalchemy, "PANEL", 20)
     monkeypatch.setattr(evalchemy.panel, "__defaults__", (20,))
     main([str(tmp_path / "test.json"), str(tmp_path / "many")])
-    assert "20 problems, not those of evalchemy: the file is another" in capsys.readouterr().out
+    assert "20 problems, not those of evalchemy: the file is different" in capsys.readouterr().out
     held_out = read_published(tmp_path / "many" / "nupa5k.jsonl")
     trained = read_published(tmp_path / "many" / "train.parquet")
     assert (len(held_out), len(trained)) == (20, 40)

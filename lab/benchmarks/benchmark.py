@@ -125,7 +125,7 @@ def measure(
     for sample in recorded:
         known = 0 <= sample.index < len(benchmark) and benchmark.problems[sample.index] == sample.question
         if not known or sample.prompt != plain(asked[sample.index].prompt):
-            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} is of a question that the run does not ask")
+            raise RunError(f"{run.path / name}.jsonl: sample {sample.index} belongs to no question of this run")
     answered = {sample.index: sample for sample in recorded if sample.answered}
     if len(answered) < len(recorded):
         run.rewrite(name, [sample.to_json() for sample in answered.values()])

@@ -101,7 +101,7 @@ def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
         real = sorted((row for row in tasks if row.p < 0.05), key=lambda row: -abs(row.difference.estimate.value))
         named = [f"{row.task} {points(row.difference.estimate)}" for row in real[:3]] or ["no task beyond chance"]
         least = _detectable(whole.difference)
-        power = f", {least} points could have been shown" if least and whole.p >= 0.05 else ""
+        power = f", a difference of {least} points would be significant" if least and whole.p >= 0.05 else ""
         shown = f"{points(whole.difference.estimate)}, p {probability(whole.p)}, n={whole.difference.n}{power}"
         lines.append(f"{run} against {first}, in points: {shown}; {', '.join(named)}")
     return lines

@@ -23,12 +23,12 @@ class LocalEngineConfig(Section):
     except by rounding. They save time if answers are long and repeat themselves, such as traces of rules, and if the
     device computes a few more tokens in the same time; on a CPU they cost as much as they save."""
     far_at_most: int = Field(default=0, ge=0)
-    """A bound on the joint weight of all far digits, in this test alone: they weigh no more than this many of them
-    would. 0 leaves the model as it was trained. Works for models from scratch with a local encoding, and for models
-    tuned with positions.locality.far=seen (findings F-043, F-072)."""
+    """A bound on the joint weight of all far digits, as a number of such digits, in this test alone: however many there
+    are, they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from scratch
+    with a local encoding, and for models tuned with positions.locality.far=seen (findings F-043, F-072)."""
     clip_distance: int = Field(default=0, ge=0)
-    """A limit on distances, in this test alone: keys that are farther away are scored as if they were at it. 0 leaves
-    the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
+    """A limit on distances, in this test alone: keys that are farther away are scored as if they were at this distance.
+    0 leaves the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""
     spacing: int = Field(default=0, ge=0)
     """Space numbers evenly in this test alone, as `positions.locality.spacing` does. 0 leaves the model as it was
     trained. Needs a model that was tuned with positions.kind=coupled (finding F-066)."""

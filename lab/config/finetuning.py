@@ -79,13 +79,13 @@ class LocalityConfig(Section):
     allows, but no other digits, not even those of its own number."""
     words: Literal["all", "last", "nearest", "none"] = "all"
     """Which words digits see. all: all words before them. last: the digits of an answer see only the last word before
-    the answer, which has seen all others, and the first token of the text. What the answer itself reads of the
-    question's wording then goes through one token. nearest: the digits of every number, not only of an answer, see
+    the answer, which has seen all others, and the first token of the text. So all that the answer learns about the
+    wording of the question passes through one token. nearest: the digits of every number, not only of an answer, see
     only the last word before their number and the first token of the text; with format.reverse=none, use this instead
-    of last. none: no digit sees any word but the first
-    token of the text. The wording then reaches an answer through its first digit, which the last word before it writes;
-    through the first token of the text, which is a word of the question if the tokenizer adds no token of its own; and
-    through the number of words between digits, which position ids count. This suits models of a single task."""
+    of last. none: no digit sees any word but the first token of the text. The wording then reaches an answer through
+    its first digit, which the last word before it writes; through the first token of the text, which is a word of the
+    question if the tokenizer adds no token of its own; and through the number of words between digits, which position
+    ids count. This suits models of a single task."""
     layers: LayerRange | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
     far: Literal["hidden", "seen"] = "hidden"
@@ -168,7 +168,7 @@ class DataConfig(Section):
     """Hard cases among the training problems of addition and subtraction (lab/numbers/additions.py)."""
     templates: Literal["benchmark", "many", "mixed"] = "benchmark"
     """How training problems are asked. benchmark: in NUPA's words. many: in words that are drawn for each problem, from
-    NUPA's and from those of lab/text/templates.py, all with the same chance. mixed: half of the problems in NUPA's
+    NUPA's and from those of lab/text/templates.py, all with the same probability. mixed: half of the problems in NUPA's
     words, the others in those of lab/text/templates.py. Validation and test always use NUPA's words."""
     example_number: Literal["benchmark", "drawn"] = "benchmark"
     """The example in the format hint of training problems, "like 123 .". benchmark: always 123. drawn: a number of 1-8
@@ -195,7 +195,7 @@ class DataConfig(Section):
 
 
 class AlignmentConfig(Section):
-    """Rewards heads for attending to the operand's digit that has the place of the predicted digit of the answer."""
+    """Rewards heads for attending to the operand digit at the place of the answer digit that is predicted."""
 
     first: list[tuple[int, int]] = Field(default=[])
     """Heads, each as [layer, head], that should attend to the first operand, such as those that lab.probe finds
@@ -214,7 +214,7 @@ class AlignmentConfig(Section):
 
 
 class ReplayConfig(Section):
-    """Ordinary text besides the problems, on which the model should not change (lab/training/replay_loss.py)."""
+    """Ordinary text besides the problems, on which predictions should not change (lab/training/replay_loss.py)."""
 
     tokens: int = Field(default=0, ge=0)
     """Tokens of ordinary text in each forward pass; 0 for none."""
@@ -351,7 +351,7 @@ class FinetuneConfig(RunConfig):
         placed = (Integer, Float)
         placeless = [one.key for one in chosen(self.data.tasks) if not {one.representation, one.answer} <= {*placed}]
         if placeless:
-            what = "format.reverse=none with positions.kind=coupled tells the places of integers and floats alone"
+            what = "format.reverse=none with positions.kind=coupled finds places in integers and floats only"
             raise ValueError(f"{what}: leave {', '.join(placeless)} out of data.tasks")
 
     @property

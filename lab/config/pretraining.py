@@ -102,20 +102,20 @@ class ScratchConfig(Section):
     as a number of such digits. However many there are, they weigh no more than this many would; 0 for no bound.
     `NumberLlama.bound_far` sets it after training."""
     clip_distance: int = Field(default=0, ge=0)
-    """With rope: a limit on distances. Keys whose position ids are farther away are scored as if they were at it, so
-    long numbers bring no distances that short ones do not have; 0 for no limit. `locality` still uses true distances.
-    `NumberLlama.clip_distances` sets it after training (finding F-076)."""
+    """With rope: a limit on distances. Keys whose position ids are farther away are scored as if they were at this
+    distance, so long numbers bring no distances that short ones do not have; 0 for no limit. `locality` still uses true
+    distances. `NumberLlama.clip_distances` sets it after training (finding F-076)."""
     rope_factor: float = Field(default=1, gt=0)
     """With rope: position ids are divided by this before they rotate (position interpolation, Chen et al. 2023), so the
-    fastest pair of dimensions comes round after this many times 6.3 ids."""
+    fastest pair of dimensions completes a turn after this many times 6.3 ids."""
     stick_breaking: int = Field(default=0, ge=0)
     """How many heads of each layer (the last ones) use stick-breaking attention (Tan et al. 2024): they attend to the
     nearest earlier token that fits, however far away it is. They see the order of the tokens but not their position
     ids, so `locality` and `window` do not apply to them."""
     downward: int = Field(default=0, ge=0)
     """With positions.kind=countdown or counted: how many of the stick-breaking heads (the last ones) walk down the
-    places instead of back over the tokens: from the one below the place that is written next, to the highest that
-    fits."""
+    places instead of back over the tokens. They start one place below the place that is written next, and attend to the
+    highest place that fits."""
     positions: PositionsConfig = PositionsConfig()
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Number format of matrix products during training; auto is bfloat16 if the device multiplies in it natively.
@@ -157,7 +157,7 @@ class ScratchConfig(Section):
         if self.downward > self.stick_breaking:
             raise ValueError(f"downward={self.downward}, but only stick_breaking={self.stick_breaking} heads can walk")
         if self.downward and self.positions.kind not in ("countdown", "counted"):
-            raise ValueError("downward needs positions.kind=countdown or counted: the lowest ids are at ones digits")
+            raise ValueError("downward needs positions.kind=countdown or counted: their lowest ids are at ones digits")
         if isinstance(self.locality, list) and len(self.locality) != heads:
             raise ValueError(f"locality has {len(self.locality)} slopes, and size={self.size} has {heads} heads")
         return self

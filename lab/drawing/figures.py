@@ -1,5 +1,5 @@
 """What the figures of the lab share: their look (number-lab.mplstyle), error bars, and the kinds of charts that several
-rooms draw.
+packages draw.
 
 Figures that belong to a single benchmark are in that benchmark's folder.
 """

@@ -1,6 +1,6 @@
 """Generation without the tokens that the window hides, so that a token costs the same however long the trace is.
 
-With `model.window`, a token sees at each layer only the tokens whose position ids are at most this far from its own.
+With a window, a token sees at each layer only the tokens whose position ids are at most `model.window` from its own.
 What the last layer computes for a token therefore depends only on tokens within a distance of window x layers. All
 other tokens can be dropped before the token is computed, and the logits stay those of the whole row. In a trace whose
 lines have the ids of their places (lab/models/trace_places.py), the tokens that remain are the few lines around the
@@ -9,7 +9,7 @@ and places.
 
 There is no cache: for each new token, the tokens that are still seen are read again. `read` counts them.
 
-Shapes: B unfinished rows, K tokens of a row so far, S tokens that are still seen in the row that sees most.
+Shapes: B unfinished rows, K tokens of a row so far, S the largest number of tokens that are still seen in a row.
 """
 
 from collections.abc import Sequence

@@ -39,8 +39,8 @@ class Passages:
             self._seen[tokens[start - 2], tokens[start - 1]].append(Place(tokens, start))
 
     def longest(self, context: list[int]) -> tuple[int, Place]:
-        """The place whose preceding tokens agree longest with the end of the context, after the number of tokens that
-        agree. If several places agree equally long, it is the latest one; if none agrees, the number is 0."""
+        """How many tokens before a place agree with the end of the context, and the place, for the place with the
+        longest agreement. If several agree equally long, it is the latest one; if none agrees, the number is 0."""
         best = 0, Place([], 0)
         for place in reversed(self._seen.get((context[-2], context[-1]), ()) if len(context) >= 2 else ()):
             length = _agreement(context, place)

@@ -1,8 +1,8 @@
 """Rotated queries and keys at clipped distances: a key that is farther away than a model has ever seen counts as if it
 were at the largest distance that it has seen.
 
-A score is a function of the distance from query to key, and RoPE gives it a value at every distance, those that never
-occur in training included. If numbers become longer, far digits have such distances, and may get any weight (finding
+A score is a function of the distance from query to key, and RoPE gives it a value at every distance, even at those that
+never occur in training. If numbers become longer, far digits have such distances, and may get any weight (finding
 F-076). With a clipped distance c, the score of a query i and a key j is
 
     q R(clip(j - i, -c, c)) k        R(d): the rotation by d position ids

@@ -10,9 +10,9 @@ vocabulary counts half, and none ends a number for certain:
     place             3    2    1              0    2    1
 
 From right to left, place = share x (1 + the place to the right), so a word with share 0 ends a number. The answer is
-counted down from the question's largest place. During training, places are real numbers with gradients: the bias
-against far tokens and relative keys, read between whole distances, say which shares would bring the digits that matter
-nearer. Outside of training, shares are rounded to 0 or 1.
+counted down from the question's largest place. During training, places are real numbers, so that shares get gradients
+through the bias against far tokens and through the relative keys, which are interpolated between whole distances. A
+share thus changes so that the digits that matter come nearer. Outside of training, shares are rounded to 0 or 1.
 
 Shares are stretched sigmoids, as in Louizos et al. 2018 (arXiv 1712.01312), so they can become exactly 0 or 1.
 

@@ -80,8 +80,8 @@ def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:
 
 
 def decisive(spots: RowSpots, operands: int, digit_BK: torch.Tensor) -> torch.Tensor:
-    """Whether a key that a query passes decides about the carry, (B, Q, K): whether the digits of its place do not add
-    up to nine. `digit_BK`: the digit of each key; of other tokens any number."""
+    """Which of the keys that a query passes decide the carry, (B, Q, K): those of places whose digits do not add up to
+    nine. `digit_BK`: the digit of each key; any number for other tokens."""
     second_BQK, first_BQK = _passed(spots, operands)
     at_BK = _codes(spots)
     above_BKK = at_BK[:, :, None] - at_BK[:, None] == _MOST_PLACES
@@ -105,8 +105,8 @@ def _passed(spots: RowSpots, operands: int) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def _codes(spots: RowSpots) -> torch.Tensor:
-    """A number for each digit of stacked rows, (B, K), from its row, its number and its place; other tokens have that
-    of place 0 of number 0. One number further on, it is larger by _MOST_PLACES."""
+    """A code for each digit of stacked rows, (B, K), from its row, its number and its place; other tokens have the code
+    of place 0 of number 0. The code of the same place in the next number is larger by _MOST_PLACES."""
     own_BK3 = torch.from_numpy(spots.own)
     rows_B1 = torch.arange(len(own_BK3))[:, None]
     return (rows_B1 * _MOST_NUMBERS + own_BK3[..., 0]) * _MOST_PLACES + own_BK3[..., 2]

@@ -4,9 +4,9 @@
     0    1     2    3  4   5     6      7   8  9  10    11 12     ids in the text (`coupled`)
     3    6     6    6  6   6     6      6   6  9  9      9  9     even ids with a spacing of 3
 
-Each token has two ids. Attention to words uses the ids in the text; attention to digits uses the even ids, of the query
-as of the digit. So the distance at which a digit is seen depends neither on the words between the numbers nor on how
-long the numbers are. Words have the even id of the next number, because the last of them writes its first digit.
+Each token has two ids. Attention to words uses the ids in the text; attention to digits uses the even ids, both of the
+query and of the digit. So the distance at which a digit is seen depends neither on the words between the numbers nor on
+how long the numbers are. Words have the even id of the next number, because the last of them writes its first digit.
 
 RoPE rotates the key of a digit by its even id, and that of a word by its id in the text. A query is rotated like a key
 at first, and then turned to each of its two ids; which of the two versions counts depends on the key.
@@ -33,9 +33,9 @@ ROPE_THAT_CHANGES = ("dynamic", "longrope")
 
 class SpacedIds(NamedTuple):
     positions_Q: np.ndarray
-    """The id by which keys are rotated: of digits the even id, of other tokens the id in the text."""
+    """The id by which keys are rotated: the even id for digits, the id in the text for other tokens."""
     turns_Q2: np.ndarray
-    """What is missing from it to the id in the text, and to the even id."""
+    """What must be added to that id to get the id in the text, and to get the even id."""
 
 
 def spaced_ids(spots: RowSpots, spacing: int) -> SpacedIds:

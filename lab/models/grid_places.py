@@ -12,9 +12,9 @@ k + 1: its digit of the second factor or its term, its part and its total.
     place          *              *  2  3  4              *  2  3              *  2  1     1  2  3  4     1  2  3  4
 
 * means everywhere: in that direction, the token is at distance 0 from every token that looks at it, so each row of a
-product sees the whole first factor and its own digit of the second. In that direction, the token itself is at distance
-0 from other such tokens alone, and very far from all others. This keeps the triangle inequality true, so that
-window x layers bounds what a token depends on, however many rows and places there are.
+product sees the whole first factor and its own digit of the second. When the token itself looks in that direction, it
+is at distance 0 only from other such tokens, and very far from the rest. This keeps the triangle inequality true, so
+that window x layers bounds what a token depends on, however many rows and places there are.
 
 The answer of a product follows two sides of the table: down the ones digits of the totals, then along the last total.
 
@@ -35,7 +35,8 @@ from lab.text.running_totals import PART, RESULT, TOTAL
 
 EVERYWHERE = 0
 _FIRST_ROW, _FIRST_PLACE = 2, 2
-"""Those of the first step and of the ones digit. 1 is the row of "=" and of "answer", and the place of other signs."""
+"""The row of the first step, and the place of the ones digit. 1 is the row of "=" and of "answer", and the place of
+other signs."""
 _ROW = 2**16
 """The difference between the ids of two rows: more than a number has places."""
 _UNSEEN = 1_000_000

@@ -54,8 +54,8 @@ def number_attention(
     if relative_LHCD is not None and distances_BQKC is not None:
         relative_HCD = relative_LHCD[module.layer_idx, :usual].to(query.dtype)  # type: ignore[index]
         wanted_BQHC = (query[:, :usual] @ relative_HCD.transpose(-1, -2) * scaling).transpose(1, 2)
-        # not indexing but a product with one-hot vectors, because its gradient is a matrix product, too; the gradient
-        # of indexing is summed pair by pair
+        # a product with one-hot vectors instead of indexing, because its gradient is a matrix product, too; the
+        # gradient of indexing is summed pair by pair
         soft_BHQK = soft_BHQK + (wanted_BQHC @ distances_BQKC.transpose(-1, -2).to(query.dtype)).transpose(1, 2)
     weights_BHQK = softmax(soft_BHQK, -1, dtype=torch.float32)
     if usual < query.shape[1]:

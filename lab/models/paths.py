@@ -210,8 +210,8 @@ class _PathProduct(torch.autograd.Function):
 
 
 def _parts(lengths_B: torch.Tensor, groups: int, keys: int) -> list[tuple[slice, slice, int]]:
-    """The rows that are computed at once: for each part its rows, the matrices of these rows, and their most keys; of
-    all rows, `keys`."""
+    """For each part that is computed at once: its rows, the matrices of these rows, and the largest number of keys of a
+    row. `keys`: that number over all rows."""
     if lengths_B.device.type != "cpu":
         return [(slice(None), slice(None), keys)]  # reading the lengths would wait for the GPU
     lengths = lengths_B.tolist()
@@ -231,8 +231,8 @@ def attends_along_paths(model: Any) -> bool:
 
 
 def attend_along_paths(model: Any) -> None:
-    """Makes a model compute the attention of trees along their paths, if it uses SDPA and not ALiBi, whose distances
-    are those of a row."""
+    """Makes a model compute the attention of trees along their paths, if it uses SDPA. Models with ALiBi stay as they
+    are, because their distances are counted along a row."""
     if _attention_of(model) == "sdpa" and getattr(model, "alibi", None) is None:
         model.set_attn_implementation(PATH_ATTENTION)
 

@@ -151,7 +151,7 @@ class RelativeKeys(nn.Module):
         return self._one_hot(ahead(positions_BQ, positions_BK, self.circle))
 
     def _one_hot(self, ahead_BQK: torch.Tensor) -> torch.Tensor:
-        # places that are learned may lie between two distances: then each counts as much as it is near
+        # a learned place may lie between two distances: then both count, the nearer one more
         all_C = torch.arange(-self.reach, self.reach + 1, device=ahead_BQK.device)
         apart_BQKC = (ahead_BQK.clamp(-self.reach, self.reach)[..., None] - all_C).abs()
         return (1 - apart_BQKC).clamp(min=0).to(self.keys.dtype)

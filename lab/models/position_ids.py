@@ -181,7 +181,7 @@ def draw(
             # one id before the digits, for tokens between runs, and one after them, for <end>
             return draw_offsets(longest_runs(ids_BT, facts) + 2, largest, generator)
         case "countdown":
-            # three ids more than digits of a question: between runs, for the answer's first digit, and for "="
+            # three ids more than the longest run has digits: between runs, for the answer's first digit, and for "="
             return draw_offsets(longest_runs(ids_BT, facts, asked=True) + 3, largest, generator)
 
 

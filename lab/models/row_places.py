@@ -139,7 +139,7 @@ def _pairs_of_nodes(model: Any, tree: PrefixTree, spots: Sequence[RowSpots], kno
 def _ids_of_nodes(
     model: Any, tree: PrefixTree, rows: Sequence[Sequence[int]], spots: Sequence[RowSpots], before: Sequence[int] = ()
 ) -> dict[str, torch.Tensor]:
-    """The position ids of the nodes of a tree if positions are coupled, and what evenly spaced numbers need besides.
+    """The position ids of the nodes of a tree if positions are coupled, and what evenly spaced numbers also need.
 
     Args:
         model: the model.

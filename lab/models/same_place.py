@@ -101,7 +101,7 @@ class SamePlaceLayer(LlamaDecoderLayer):
         if walks and self.self_attn.layer_idx in walks:
             others["walk"] = walks[self.self_attn.layer_idx]
         bias_CH = bias_LHC[self.self_attn.layer_idx].T.to(mask.dtype)
-        # not indexing but a product with one-hot vectors, because its gradient is a matrix product, too; the gradient
-        # of indexing is summed pair by pair
+        # a product with one-hot vectors instead of indexing, because its gradient is a matrix product, too; the
+        # gradient of indexing is summed pair by pair
         biased = mask + (one_hot_BQKC @ bias_CH).permute(0, 3, 1, 2)
         return super().forward(hidden_states, biased.contiguous(), **others)  # fast attention on GPUs needs this order

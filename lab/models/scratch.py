@@ -35,7 +35,7 @@ from lab.models.trace_places import SEGMENTS
 from lab.text.examples import IGNORED
 
 _SEGMENTS = 4
-"""The number of segments without traces."""
+"""The number of segments if there are no traces."""
 _LONGEST = 16_384
 """The most tokens of a row according to the config. No tensor has this size; learned encodings and randomised ids have
 limits of their own."""
@@ -346,8 +346,8 @@ class NumberLlama(LlamaForCausalLM):
         self.train(self.training)  # a new module is in training mode, in which far_copies count
 
     def clip_distances(self, distance: int) -> None:
-        """See, from now on, no key at a larger distance than this, or every key where it is if it is 0; see
-        `ScratchConfig.clip_distance`.
+        """From now on, score keys that are farther away than this as if they were at this distance; 0 removes the
+        limit. See `ScratchConfig.clip_distance`.
 
         Raises ModelError for an encoding that does not rotate.
         """

@@ -14,8 +14,8 @@ needs a bias that grows with distance, and scores that outweigh it; a stick-brea
 
 A stop by mistake has a small probability at each token that is passed, and these probabilities add up over long rows.
 So scores are multiplied by the logarithm of the number of tokens before the query, as others do for softmax (Chiang and
-Cholak 2022, arXiv 2202.12172). Over n tokens, a score of -s then stops at one token with a probability of about n^-s,
-and at any of them with n^(1-s), which falls with n if s is above 1.
+Cholak 2022, arXiv 2202.12172). If all n scores are -s, the probability of a stop is then about n^-s at each token and
+n^(1-s) at any of them, which falls with n if s is above 1.
 
 The weights add up to at most 1. What is left is the probability of never stopping; it adds nothing to the output.
 
@@ -39,7 +39,7 @@ def stick_breaking_weights(scores_BHQK: torch.Tensor, visible_BHQK: torch.Tensor
     """
     scores_BHQK = scores_BHQK.float()
     passed_BHQK = logsigmoid(-scores_BHQK).masked_fill(~visible_BHQK, 0)
-    # summed from behind: a difference of sums from the front would lose what is small beside the keys in front
+    # summed from the end: in a difference of sums from the front, small terms would be lost to rounding
     behind_BHQK = pad(passed_BHQK[..., 1:].flip(-1).cumsum(-1).flip(-1), (0, 1))
     return (logsigmoid(scores_BHQK) + behind_BHQK).exp().masked_fill(~visible_BHQK, 0)
 
@@ -51,7 +51,7 @@ class Downward(NamedTuple):
     """The keys from the lowest place to the highest; keys of one place stay in the order of the tokens."""
     below_BQK: torch.Tensor
     """For keys in this order: whether a query may stop there. A token of place p writes the digit of place p - 1, so it
-    walks from place p - 2 down. Places that are not whole numbers are as if rounded."""
+    walks from place p - 2 down. Places that are not whole numbers count as if they were rounded."""
 
     @classmethod
     def of(cls, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, circle: int | None) -> "Downward":

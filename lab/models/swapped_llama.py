@@ -88,7 +88,7 @@ class SwappedLlama(LlamaForCausalLM):
             self.walking = self._layers("walk.layers", swap.locality.walk.layers)
             self.walk_bias = WalkBias(len(self.walking), walks)
         self.walk_hook: WalkHook | None = None
-        """Sees where heads walk to in each layer of a forward pass, and may change it."""
+        """Gets the weights of the walking heads of each layer in a forward pass, and may replace them."""
         self.reverse = "total"
         """Which numbers are written lowest digit first: "total" for all, "answer", or "none"."""
         self.new_tokens: list[int] = []
@@ -124,7 +124,7 @@ class SwappedLlama(LlamaForCausalLM):
         self.far_at_most = at_most
 
     def space_evenly(self, spacing: int) -> None:
-        """Space numbers evenly from now on, or, with 0, as the text does; see `LocalityConfig.spacing`.
+        """Space numbers evenly from now on, or, if `spacing` is 0, as in the text; see `LocalityConfig.spacing`.
 
         Raises ModelError if positions are not coupled, for kinds of RoPE that change with the largest id, and for a
         spacing below 0.
@@ -191,8 +191,8 @@ class SwappedLlama(LlamaForCausalLM):
         return row_spots(words, last, self.reverse == "answer", self.operands)
 
     def pairs(self, rows: Sequence[RowSpots], padding: Sequence[int] = (0,)) -> dict[str, torch.Tensor]:
-        """What the model needs to know about pairs of queries and keys: their kinds, kinds_BQK, padded on the right,
-        where the kinds of the padding mean nothing; with walking heads also what `walk_down` returns. `padding`: see
+        """What the model needs to know about pairs of queries and keys: their kinds, kinds_BQK, and for walking heads
+        what `walk_down` returns. Both are padded on the right; ignore what they say about padding. `padding`: see
         `hide`."""
         spots = RowSpots.stacked(rows)
         kinds_BQK = pairs(spots, self.neighbours)
@@ -206,7 +206,8 @@ class SwappedLlama(LlamaForCausalLM):
 
     def shareable(self, tokens: Sequence[int], agreed: int) -> int:
         """How many of the first `agreed` tokens have states that do not depend on the tokens after these. If places
-        depend on them, these tokens do not end in a number: alone, they would read it as an answer being written."""
+        depend on later tokens, a number at the end is left out: without what follows it, it would be read as an
+        unfinished answer."""
         while self.looks_ahead and agreed and in_number(self._words[tokens[agreed - 1]]):
             agreed -= 1
         return agreed

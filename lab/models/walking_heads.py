@@ -1,8 +1,8 @@
-"""Heads of a pretrained model that walk down the places of a question's numbers, to find a carry from far below.
+"""Heads of a pretrained model that walk down the places of a question's numbers, to find where a carry comes from.
 
     3 5 8 1 + 2 4 1 7 = 0 5     3581 + 2417; the next digit is the hundreds digit
       5 8 1     4 1 7           it needs the digits of its own place, and the carry into it: 8 + 1 is nine and passes a
-          1         7           carry on, so the tens do not tell, but the ones do: 1 + 7 is no carry
+          1         7           carry on, so the tens do not decide it, but the ones do: 1 + 7 makes no carry
 
 If the highest digit comes first, a carry has not been computed when it is needed. It is decided by the nearest lower
 place whose digits do not add up to nine, which may be any number of places away. A walking head stops at places with a

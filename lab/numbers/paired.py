@@ -77,7 +77,8 @@ class Difference(NamedTuple):
 
     @property
     def p(self) -> float:
-        """McNemar's exact test (1947): how likely so unequal a split is if gains and losses are equally likely."""
+        """McNemar's exact test (1947): how likely a split at least this unequal is if gains and losses are equally
+        likely."""
         return _mcnemar(min(self.gained, self.lost), self.gained + self.lost)
 
     @property
@@ -95,7 +96,8 @@ class Difference(NamedTuple):
 
 
 def _mcnemar(fewer: int, discordant: int) -> float:
-    """How likely a fair coin, thrown once for each discordant pair, falls on one side at most `fewer` times."""
+    """How likely it is that a fair coin, thrown once for each discordant pair, shows one of its sides at most `fewer`
+    times."""
     return min(1.0, 2 * float(bdtr(fewer, discordant, 0.5))) if discordant else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Several whole numbers as one operand: the terms of a long sum. They are no representation of the paper's."""
+"""Several whole numbers as one operand: the terms of a long sum. The paper has no such representation."""
 
 import re
 from dataclasses import dataclass

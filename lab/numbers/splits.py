@@ -18,8 +18,8 @@ SHORT_LENGTH = 3
 
 
 def unordered(a: str, b: str | None) -> tuple[str, str]:
-    """The operands in a fixed order, and so are the terms of 12+3+45; two problems of a task are the same if these
-    agree."""
+    """The operands, or the terms of a sum such as 12+3+45, in a fixed order. Two problems of a task are the same if
+    these agree."""
     if b is None:
         return "+".join(sorted(a.split("+"))), ""
     return (a, b) if a <= b else (b, a)

@@ -337,7 +337,7 @@ _ROWS = (
 TASKS: dict[str, Task] = {task.key: task for task in _ROWS}
 
 SUM = Task("sum", cast(Representation, Integers), several(2, 10), lambda a, _: a.sum(), Integer, HARD)
-"""The sum of several integers. It is no task of the paper's: only models from scratch are trained on it."""
+"""The sum of several integers. The paper has no such task: only models from scratch are trained on it."""
 KNOWN: dict[str, Task] = {**TASKS, SUM.key: SUM}
 """The 53 tasks and the sum of several integers, by name."""
 

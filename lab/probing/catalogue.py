@@ -131,8 +131,8 @@ class Session:
 
     @cached_property
     def carry(self) -> surgery.CarrySite:
-        """Where the carry is: the subspace that exchanges it best. Those that pass the tests of `illusion` come first.
-        If a model's writes do not sum to the stream, `illusion` cannot test it, and only the rate counts."""
+        """Where the carry is: the subspace that exchanges it best. Subspaces that pass the tests of `illusion` come
+        first. If a model's writes do not sum to the stream, `illusion` cannot test them, and only the rate counts."""
         rates, subspaces = self.interchanged
         try:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
@@ -150,7 +150,7 @@ class Session:
             f"{self.subject.layers} layers of {self.subject.heads} heads, width {self.subject.width}",
             f"{asked.per_length} sums ({asked.stratum}) at each of {digits} digits; {asked.pairs} pairs of sums",
             f"Instruments of one length ask sums of {asked.trained} digits, about column {asked.column} (0: the ones)",
-            "A claim needs a causal effect and its controls: probes, attention, lenses and attributions only suggest",
+            "A claim needs a causal effect and its controls: probes, attention, lenses and attributions are only hints",
         ]
 
     @torch.inference_mode()

@@ -22,8 +22,8 @@ class SumsConfig(Section):
     lengths: list[int] = Field(default=[2, 3, 4, 5])
     """Numbers of digits at which alignment, destinations, surgery and remap are measured."""
     trained: int = Field(default=4, ge=2, le=LONGEST)
-    """A number of digits that the model can add. All other instruments use sums of this length, and surgery measures at
-    this length what it then gives the model at the others."""
+    """A number of digits that the model can add. All other instruments use sums of this length; surgery also measures
+    on them what it gives the model at other lengths."""
     column: int = Field(default=2, ge=1)
     """The column whose digit and incoming carry are studied; 0 is the column of the ones."""
     stratum: Literal["uniform", "carries", "nines_short", "nines"] = "uniform"

@@ -120,7 +120,7 @@ class Contrast:
             )
             raise ModelError(
                 f"{self.subject.name}: the carry into column {self.column} does not change its answer "
-                f"(logits, {shown}), so no patch can; it should be a model that can add these numbers"
+                f"(logits, {shown}), so no patch can; use a model that can add these numbers"
             )
 
     def _gap(self) -> Measured:

@@ -41,7 +41,7 @@ class Finding(Section):
     """The front matter of a finding."""
 
     id: Annotated[str, Field(pattern=r"^F-\d{3}$")]
-    """What the finding is cited as; it never changes."""
+    """The name by which the finding is cited; it never changes."""
     claim: Annotated[str, AfterValidator(_short)]
     status: Literal["holds", "negative", "open", "superseded"]
     """negative: what was hoped for did not happen. open: the evidence does not decide it."""

@@ -98,8 +98,8 @@ class SlurmJob:
 
 
 def _is_alive(number: int, by: float) -> bool:
-    """Whether the process of this number is running that had started by a certain time; a later one is another process,
-    which got the same number. A dead process that its parent has not collected yet does not count.
+    """Whether the process with this number is running and started by a certain time; one that started later is another
+    process that got the same number. A dead process that its parent has not collected yet does not count.
     """
     try:
         process = psutil.Process(number)

@@ -39,7 +39,7 @@ class AfterPassage(Wording):
         return item if luck is None else Example(self._passage(luck) + item.prompt, item.completion, problem)
 
     def _passage(self, luck: int) -> str:
-        """A passage and a break (of the passage, nothing may be left but its break), or the empty string."""
+        """A passage and a break, or the empty string. Sometimes nothing of the passage is left but the break."""
         chance, start, length, end = map(int, philox("text before a problem", luck).random_raw(4))
         if chance >= self.share * 2**64:
             return ""

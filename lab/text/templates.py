@@ -24,8 +24,8 @@ HELD_OUT: tuple[str, ...] = tuple(_SETS["held_out"])
 """Templates that no training problem uses. No design was chosen on them, but errors in one of them led to even
 spacing."""
 FRESH: tuple[str, ...] = tuple(_SETS["fresh"])
-"""Further templates of that kind. They were written after the errors in HELD_OUT had suggested other designs, and no
-design was chosen on them, either."""
+"""Further templates that no training problem uses. They were written after the errors in HELD_OUT had suggested other
+designs, and no design was chosen on them, either."""
 
 
 def worded(template: str, item: Example) -> Example:

@@ -178,7 +178,7 @@ def in_short(rows: Sequence[Point]) -> list[str]:
     for row in rows:
         if row.task == ALL_TASKS:
             seconds = significant(row.per_right["seconds"]) or "none is right"
-            said = f"{percent(row.accuracy)} % right, n={row.accuracy.n}; seconds a right answer: {seconds}"
+            said = f"{percent(row.accuracy)} % right, n={row.accuracy.n}; seconds per right answer: {seconds}"
             lines.append(f"{row.way.label}, {row.lengths}: {said}")
     return lines
 

@@ -91,7 +91,7 @@ def in_short(summary: CostSummary) -> list[str]:
     )
     return [
         f"right, % (95 % interval), n={found['direct'].accuracy.n}: {right}",
-        f"seconds a problem: {seconds}",
+        f"seconds per problem: {seconds}",
         f"ratios of seconds: {ratios}",
     ]
 

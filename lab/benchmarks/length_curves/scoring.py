@@ -24,7 +24,7 @@ SURPLUS_TOKENS = 8
 """Tokens allowed beyond the longest right answer of a task and length, so that surplus digits become visible."""
 
 _UNSEEN = 2**32
-"""Added to the seed if there is no test split, so that problems come from another stream than those of training."""
+"""Added to the seed if there is no test split, so that problems are not those of the training stream."""
 
 
 def unseen_problems(cells: Iterable[Cell], seed: int, count: int) -> list[Problem]:

@@ -210,7 +210,7 @@ def digits(summaries: Mapping[str, NupaSummary], metric: str, published: Sequenc
 
 
 def readings(summaries: Mapping[str, NupaSummary]) -> Table:
-    """Exact match in both readings: shows whether a model cannot compute, or does not answer as it was told to."""
+    """Exact match in both readings: shows whether a model fails to compute, or to answer in the required form."""
     rows = [
         (key, label, name, *(_shown(figures, reading, "exact_match") for reading in READINGS), _n(figures))
         for key, label, task in _answered(summaries)

@@ -2,13 +2,13 @@
 
 An instrument is a function of a subject, and of sums or pairs, that returns `Measured` arrays.
 
-Arguments that mean the same for all instruments are explained only here:
+Arguments with the same meaning in all instruments are explained only here:
 
     subject                   the model
     sums, lengths             the sums that it reads; by their number of digits
     pairs                     pairs of sums; patching runs them in both directions, and refuses a subject that cannot
                               add them
-    layers, sites, columns    where is measured; everywhere if not given
+    layers, sites, columns    where it measures; everywhere if not given
     batch_size                rows per forward pass; several changed copies of the sums share a pass if they fit
     seed                      the seed of all random draws
 """

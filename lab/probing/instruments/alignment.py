@@ -31,7 +31,7 @@ NUMBERS = ("a", "b", "sum")
 OFFSETS = (-2, -1, 0, 1, 2)
 """Offsets in places: -1 is the digit that is worth a tenth, in whatever order the digits are written."""
 _ALIGNED = 0.2
-"""The least difference in attention between the queries of two columns that makes a head aligned."""
+"""A head is aligned if its attention to the digit exceeds that in the control `permuted` by at least this."""
 TARGETS = ("place k", "place k-1", "other places", "earlier answer", "itself", "other tokens")
 """Digits of the operands by their place; digits of the answer before the latest one; the token that predicts."""
 
@@ -58,7 +58,7 @@ class Destinations(NamedTuple):
     """Axes: layer, head, target (`TARGETS`, which sum to one), length."""
     leak: Measured
     """Axes: layer, head, length. Attention to "other places" and "earlier answer": s_k does not need these digits if
-    the carry can be told from the digit written before, as in sums written ones first."""
+    the carry follows from the digit written before it, as in sums written ones first."""
 
 
 class Aligned(NamedTuple):
@@ -107,9 +107,9 @@ def destinations(subject: Subject, lengths: Lengths, batch_size: int = 32) -> De
 def aligned_heads(measured: Alignment) -> list[Aligned]:
     """The heads that attend to the digit of one place, and their attention to it as weights (means over all lengths).
 
-    A head counts if the digit gets at least a fifth of its attention more than in the control `permuted`, and more than
-    in `uniform`. Measure at trained lengths. Many heads that find nothing else attend to the first token from
-    everywhere, which `permuted` shows; even so, the prompt should not begin with a digit.
+    A head counts if its attention to the digit is at least 0.2 above the control `permuted`, and clearly above
+    `uniform`. Measure at trained lengths. Many heads that find nothing else attend to the first token from everywhere,
+    which `permuted` shows; even so, the prompt should not begin with a digit.
     """
     attention, low = nanmean(measured.attention.value), nanmean(measured.attention.low)
     permuted, uniform = nanmean(measured.permuted.value), nanmean(measured.uniform.high)

@@ -14,7 +14,7 @@ all edges from gradients:
              switch that is flat at both ends has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806)
 
 An estimate is as good as the circuit that it selects: `faithfulness` keeps some edges, gives all others what they carry
-in the base's run (resample ablation) or in the mean run (mean ablation), and measures how much of the margin is left.
+in the base's run (resample ablation) or on average (mean ablation), and measures how much of the margin is left.
 
 Shapes: B pairs (each in both directions), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
 """
@@ -143,7 +143,7 @@ def faithfulness(
     contrast.check_competence(batch_size)
     every = [*circuits, np.zeros_like(graph.is_edge_UR)]
     found = []
-    # each pair is there in both directions, so the bases include all sources
+    # each pair is run in both directions, so the bases include all sources
     mean = means(subject, contrast.base, _names(subject), batch_size) if ablation == "mean" else None
     for rows in batches(len(contrast), batch_size):
         run = _Wired(contrast, graph, rows)
@@ -255,7 +255,7 @@ class _Circuit:
         return site, lambda stream, hook: self._read(input, layer, site)[0].to(stream.dtype)
 
     def _wrote(self, components: Sequence[Component]) -> Hook:
-        """A hook that takes down what the components of one hook point write."""
+        """A hook that records what the components of one hook point write."""
         point = components[0].hook_point
 
         def keep(output: torch.Tensor, hook: Any) -> torch.Tensor:

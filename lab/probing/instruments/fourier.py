@@ -232,7 +232,7 @@ def _effects(
         [number_N == np.arange(numbers)[:, None], position_N == np.unique(position_N)[:, None]]
     ).astype(float)
     weighted_XN = member_XN * weight_N
-    # a constant can be in the vectors of the numbers or of the positions; a tiny ridge decides, spectra do not change
+    # a constant can be in the vectors of the numbers or of the positions; a tiny ridge decides; spectra do not change
     gram_XX = weighted_XN @ member_XN.T + 1e-6 * np.eye(len(member_XN))
     return np.linalg.solve(gram_XX, weighted_XN @ stream_ND)[:numbers]
 

@@ -10,7 +10,7 @@ one for each digit. Each of these fits explains a share of the variance of the m
     ramp             n alone
     all means        every dimension in which the means differ
 
-In the intervention a_k = n becomes another digit m, but only within the fit: the fit's vector of n is replaced by its
+In the intervention, a_k = n becomes another digit m, but only within the fit: the fit's vector of n is replaced by its
 vector of m. If the most likely digit at q_k becomes (m + b_k + carry) mod 10, the model reads the fit and needs nothing
 else.
 

@@ -1,11 +1,11 @@
-"""Do neurons follow simple rules about the digits, and are these rules what answers come from?
+"""Do neurons follow simple rules about the digits, and do answers come from these rules?
 
 Large models add with a bag of heuristics: each of a few neurons of an MLP is active for operands or results of a
 simple pattern, and many of them together make the answer likely (Nikankin et al. 2024, arXiv 2410.21272). Here the
 operands are the digits of one column, and neurons are read at q_k, where the column's digit is predicted. The rules:
 
-    a, b       the digit lies in a range, or has a remainder by 2, 3, 4 or 5
-    sum        a_k + b_k lies in a range, or has a remainder by 2, 5 or 10
+    a, b       the digit lies in a range, or has a certain remainder modulo 2, 3, 4 or 5
+    sum        a_k + b_k lies in a range, or has a certain remainder modulo 2, 5 or 10
     answer     s_k is a certain digit, or lies in a range
     equal      a_k = b_k
     carry      something is carried into the column
@@ -45,7 +45,7 @@ class Neuron(NamedTuple):
     rule: str
     family: str
     explained: float
-    """The share of its variance that the rule explains, on sums on which it was not chosen."""
+    """The share of its variance that the rule explains, on other sums than those on which it was chosen."""
     shuffled: float
     """The same for the best rule of shuffled sums."""
 

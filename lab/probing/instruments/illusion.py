@@ -8,7 +8,7 @@ what components wrote (`writes`), so we can tell which components the value v . 
 
     effect    the effect of exchanging the write of one component at this place; a write without one is not read later
     unread    the share of the value written by components that have no effect even together
-    computed  the share written by MLPs, and by heads that come after an MLP or whose attention changes with the digits.
+    computed  the share written by MLPs, and by heads above the first layer or whose attention changes with the digits.
               The rest are copied digits; before the carry is computed, there is nothing else
     gradient  the squared share of v within the span of the margin's gradients at the place. It is small for an illusion
               if weights are smooth, but behind a ReLU that is off it is small for the truth too. So it is only
@@ -51,7 +51,7 @@ class Writes(NamedTuple):
     """What was written to the stream of q_k before a place, for carry-only pairs in both directions."""
 
     components: list[Component]
-    """All that wrote, in the order of writing."""
+    """All components that wrote, in the order of writing."""
     effect: Measured
     """Axes carry, component: the effect of exchanging the component's write at the place."""
     unread: tuple[Component, ...]
@@ -93,13 +93,13 @@ class Claim(NamedTuple):
             random = f"{100 * self.best_random:.0f} %"
             found.append(f"the best of {interchanges.DRAWS} random subspaces exchanges it in {random}")
         if self.unread > 0.5:
-            found.append(f"{100 * self.unread:.0f} % of what it exchanges nobody reads from there on: an illusion")
+            found.append(f"{100 * self.unread:.0f} % of what it exchanges is not read from there on: an illusion")
         if self.computed < 0.5:
             found.append(f"{100 * (1 - self.computed):.0f} % of it are copied digits: the carry is not computed yet")
         return found
 
     def sentence(self) -> str:
-        claim = f"{self.text} exchanges the carry in {100 * self.rate:.0f} %"
+        claim = f"{self.text} exchanges the carry in {100 * self.rate:.0f} % of pairs"
         if self.holds:
             checked = f"best of random {100 * self.best_random:.0f} %; {100 * (1 - self.unread):.0f} % of it is read"
             return f"{claim} ({checked}): it is the carry"
@@ -191,7 +191,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     order = either_way(effect.value).argsort(kind="stable")
     together = here.effect(difference_UBD[order].cumsum(0), {"count": list(range(1, len(order) + 1))})
     does_nothing = either_way(together.value) < NOTHING
-    # add up writes from the weakest until their sum has an effect; that a longer sum has none would be an accident
+    # add up writes, the weakest first, until their sum has an effect; a longer sum without one would be an accident
     count = len(order) if does_nothing.all() else int(does_nothing.argmin())
     return Writes(
         components,

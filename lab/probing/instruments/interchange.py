@@ -19,8 +19,8 @@ Subspaces:
 
 Controls: exchange `nothing` (how often the model is right), the `whole` stream (should swap the answers), or `random`
 subspaces (20, each for a twentieth of the pairs); for each of them the `placebo`, a change of the same size in a random
-direction; and all of this on a model of the same shape that has learned nothing (`untrained`).
-Even a rate above all controls does not make a direction the carry: see `illusion`.
+direction; and all of this on a model of the same shape that has learned nothing (`untrained`). But even a rate above
+all controls does not make a direction the carry: see `illusion`.
 
 Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
 """

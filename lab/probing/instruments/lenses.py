@@ -11,8 +11,8 @@ the final norm is kept fixed, the logits are such a sum too. The attribution of 
     (x . w / s) (u_d - mean of u_e over the other nine digits e)
 
 with the weights w of the final norm and the unembedding u. (If the norm subtracts the mean, x is taken without its
-mean.) Only the direct path to the logits counts, not what a head does through later layers. Both instruments only
-suggest, and are not evidence: what a layer would answer need not be what later layers read.
+mean.) Only the direct path to the logits counts, not what a head does through later layers. Both instruments give
+hints, not evidence: what a layer would answer need not be what later layers read.
 
 The control of both is the digit of another sum, which has nothing to do with the question.
 

@@ -8,8 +8,8 @@ finds them but loses the carry. If neither helps, it fails to read out or to sto
   (lab/probing/instruments/interchange.py finds it)
 - no leak: no head attends to digits that s_k does not need (`alignment.Destinations`); the rest is scaled to sum to one
 
-Each has wrong forms, which must not help: alignment for another head of the layer, or to the digit one place higher;
-the carry flipped, or written into a random subspace; no leak, but with the digits that the previous query needs.
+Each has wrong forms, which must not help: alignment of another head of the layer, or to the digit one place higher; the
+carry flipped, or written into a random subspace; no leak, but with the digits that the previous query needs.
 
 The model reads the right digits before each q_k, so every digit can recover by itself; exact match needs all digits and
 the end.

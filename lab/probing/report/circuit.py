@@ -128,7 +128,7 @@ def diagram(circuit: Circuit) -> Diagram:
             _THINNEST + (_THICKEST - _THINNEST) * min(1.0, arrow.weight),
             f"{arrow.end} looks at {arrow.start}: {arrow.weight:.0%} of its attention"
             if by_name[arrow.start].kind == "digit"
-            else f"{arrow.start} tells {arrow.end}: {arrow.weight:.0%} of a carry",
+            else f"{arrow.start} passes {arrow.weight:.0%} of a carry to {arrow.end}",
             by_name[arrow.start].kind == "digit",
         )
         for arrow in circuit.arrows

@@ -1,5 +1,5 @@
-"""What the instruments of lab/probing measured, on one page that opens offline. It has what was found in sentences, a
-drawing of the circuit, and a section for each instrument, whose first figure is open and whose others are folded.
+"""What the instruments of lab/probing measured, on one page that opens offline. It has sentences that say what was
+found, a drawing of the circuit, and a section for each instrument, with its first figure open and the others folded.
 
 plotly draws the figures, and CircuitsVis the attention patterns. The page contains the scripts of both, so it needs no
 network. Text from a model's vocabulary is treated as data, never as markup.

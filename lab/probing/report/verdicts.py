@@ -76,12 +76,20 @@ def _alignment(measured: Sequence[Measured]) -> list[str]:
     found = [one for one in aligned_heads(Alignment(*measured[:3])) if one.number != "sum"]
     if not found:
         return ["No head looks at one digit of an operand at all of these lengths."]
-    where = {0: "of the place that is written", -1: "one place below it", -2: "two places below it"}
     return [
-        f"L{one.layer}H{one.head} looks at the digit of {one.number} {where.get(one.offset, 'above it')}: "
+        f"L{one.layer}H{one.head} looks at the digit of {one.number} {_WHERE[one.offset]}: "
         f"{_percent(one.weight)} of its attention."
         for one in sorted(found, key=lambda one: -one.weight)[:_NAMED]
     ]
+
+
+_WHERE = {
+    2: "two places above the one that is written",
+    1: "one place above the one that is written",
+    0: "of the place that is written",
+    -1: "one place below the one that is written",
+    -2: "two places below the one that is written",
+}
 
 
 def _destinations(measured: Sequence[Measured]) -> list[str]:
@@ -101,7 +109,7 @@ def _path_patching(measured: Sequence[Measured]) -> list[str]:
     names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
     best = sorted(zip(names, effect.max(1), effect.argmax(1), strict=True), key=lambda row: -row[1])[:_NAMED]
     told = ", ".join(f"{name} to {receivers[at]} {_percent(value)}" for name, value, at in best)
-    return [f"The strongest paths: {told}; of heads outside of the circuit {_percent(control.max(initial=0))} at most."]
+    return [f"The strongest paths: {told}; from heads outside the circuit: at most {_percent(control.max(initial=0))}."]
 
 
 def _surgery(measured: Sequence[Measured]) -> list[str]:
@@ -115,8 +123,8 @@ def _surgery(measured: Sequence[Measured]) -> list[str]:
     mended = ", ".join(f"{_percent(share[name])} with {name}" for name in _MENDS if name in share)
     wrong = max(value for name, value in share.items() if name not in (*_MENDS, "vanilla"))
     return [
-        f"At {failing[0]} digits {_percent(share['vanilla'])} of sums are right, {mended}; the best control has "
-        f"{_percent(wrong)}."
+        f"At {failing[0]} digits, {_percent(share['vanilla'])} of sums are right, {mended}; {_percent(wrong)} with the "
+        "best control."
     ]
 
 
@@ -134,7 +142,7 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
         if np.isnan(one.value).all():
             none.append(f"The subject's answer does not change with the carry {way}, so no patch could bring it about.")
             continue
-        layer, head = np.unravel_index(int(np.nanargmax(np.abs(one.value))), one.value.shape)
+        layer, head = np.unravel_index(int(np.nanargmax(one.value)), one.value.shape)
         value, low, high = (100 * array[layer, head] for array in one[2:5])
         middle = _percent(np.nanmedian(np.abs(one.value)))
         told = f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}"
@@ -153,8 +161,12 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
     found = []
     for ablation in curve.axes["ablation"]:
         enough = np.flatnonzero(curve.at(ablation=ablation).value >= 0.9)
-        share = f"{100 * curve.axes['share of edges'][enough[0]]:.1f} %" if enough.size else "no part"
-        found.append(f"Under {ablation} ablation {share} of the edges do at least 90 % of what the model does.")
+        share = (
+            f"{100 * curve.axes['share of edges'][enough[0]]:.1f} % of the edges do"
+            if enough.size
+            else "no circuit does"
+        )
+        found.append(f"Under {ablation} ablation, {share} at least 90 % of what the model does.")
     return found
 
 

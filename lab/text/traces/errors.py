@@ -9,7 +9,7 @@ result       the result of an expression whose operands are right
 answer       the last line
 unfinished   every line is right, but some are missing
 
-Traces without statements (short.py) have fewer kinds. If names are missing, in another order or of another
+Traces without statements (short.py) have fewer kinds. If names are missing, are in another order or belong to another
 function, the kind is statement. If a value is wrong, the kind is lookup for a value that is looked up or passed to a
 function, and result for a value that is assigned. Bare traces have no names: if a line has the wrong number of values,
 the kind is statement, and if a value is wrong, the kind is result.

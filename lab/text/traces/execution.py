@@ -12,7 +12,7 @@ from lab.text.rulebook import CALLS, Rule, calls_rule
 
 MOST_STEPS = 100_000
 """A rule that runs more statements than this is assumed never to end; no problem of the lab needs more than an eighth
-of them."""
+as many."""
 DEEPEST = 100
 """The most calls that may be nested."""
 MOST_DIGITS = 4000

@@ -93,7 +93,7 @@ def test_followed_rules_are_read_at_their_end_and_their_first_wrong_line_is_told
         assert summary["max_fraction"].first_errors["M"] == {"none": 4}
         table = all_tables({"model": summary})["first_errors_of_traces"]
         assert ("max_fraction", "model", "M", "4") in [row[:4] for row in table.rows]
-        with pytest.raises(RunError, match="a question that the run does not ask"):  # the rule has changed since
+        with pytest.raises(RunError, match="belongs to no question of this run"):  # the rule has changed since
             measure(Nupa(problems, RuleFollowing(RulesConfig(unit=1))), follower, run)
 
 
@@ -275,9 +275,9 @@ def test_answers_to_other_questions_are_not_taken_for_answers_to_these(tmp_path)
     run = Run.open(tmp_path / "run", "name: x\n")
     old, new = pick_problems(CELLS, 0, 4), pick_problems(CELLS, 1, 4)
     measure(Nupa(old), Oracle(old), run)
-    with pytest.raises(RunError, match="is of a question that the run does not ask"):
+    with pytest.raises(RunError, match="belongs to no question of this run"):
         measure(Nupa(new), Oracle(new), run)
-    with pytest.raises(RunError, match="is of a question that the run does not ask"):
+    with pytest.raises(RunError, match="belongs to no question of this run"):
         measure(Nupa(old[:5]), Oracle(old), run)
 
 

@@ -47,7 +47,7 @@ def test_what_das_finds_is_the_carry_or_is_said_not_to_be_and_mended_it_is(adder
     assert found.cosines["truth"] < 0.3
     assert found.claim.unread > 0.9
     assert found.claim.gradient < 0.1
-    assert "nobody reads from there on: an illusion" in found.claim.sentence()
+    assert "is not read from there on: an illusion" in found.claim.sentence()
     assert lab.cosine(found.mended_DR, adder.known.carry_D[:, None]) > 0.99
     assert found.claim.mended_rate == 1
 
@@ -100,6 +100,6 @@ def test_claims_are_kept_as_arrays_and_come_back():
     assert again == claims
     assert [claim.holds for claim in again] == [True, False]
     assert again[1].sentence() == (
-        "two exchanges the carry in 90 %, but is not the carry: 90 % of what it exchanges nobody reads from there on: "
-        "an illusion; 60 % of it are copied digits: the carry is not computed yet"
+        "two exchanges the carry in 90 % of pairs, but is not the carry: 90 % of what it exchanges is not read from "
+        "there on: an illusion; 60 % of it are copied digits: the carry is not computed yet"
     )

@@ -58,7 +58,7 @@ def test_the_sentences_name_what_the_adder_is_made_of(measured):
     for (layer, head), (number, _) in subject.known.looks_at.items():
         assert f"L{layer}H{head} looks at the digit of {number}" in said["alignment"] or (layer, head) == (0, 4)
     assert "L0H3 to L0 mlp 100 %" in said["path_patching"]
-    assert "of heads outside of the circuit 0 % at most" in said["path_patching"]
+    assert "from heads outside the circuit: at most 0 %" in said["path_patching"]
     assert "nothing to mend" in said["surgery"]
     assert not unable("competence", measured["competence"])
 
@@ -94,7 +94,7 @@ def test_the_drawing_is_well_formed_and_says_every_arrow_in_words(drawn):
     text = svg(drawn)
     words = {title.text for title in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}title")}
     assert len(words) == len(drawn.arrows)
-    assert {"L0H1 looks at b_k: 100% of its attention", "L1 mlp tells s_k: 100% of a carry"} <= words
+    assert {"L0H1 looks at b_k: 100% of its attention", "L1 mlp passes 100% of a carry to s_k"} <= words
     assert drawn._repr_svg_() == text
     assert repr(drawn).splitlines()[-1] == "L1 mlp -> s_k 100%"
     assert len(repr(drawn).splitlines()) == len(drawn.arrows)

@@ -1,4 +1,4 @@
-"""MarinSkyRL's rows of NUPA, as parquet: what its reward environment trains on.
+"""MarinSkyRL's rows of NUPA, as parquet: the training problems of its reward environment.
 
 The training set of MarinSkyRL is every distinct text of the published file that is not in NUPA5K, sorted by task,
 digits and digest. A row has a chat of one message, `reward_spec` and `extra_info`. In `reward_spec`, `ground_truth` is

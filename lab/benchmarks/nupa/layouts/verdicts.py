@@ -99,7 +99,7 @@ def extract(text: str | None, answer_format: str, reading: Literal["direct", "lo
 
 
 def _at_the_end(text: str) -> Iterator[str]:
-    """What may be an answer at the end of a text, in the order in which they look for it."""
+    """What may be an answer at the end of a text, in the order in which both projects look for it."""
     text = text.rstrip(_PUNCTUATION)
     for pattern in (_BOXED, _IN_MATH):
         *_, last = None, *pattern.finditer(text)

@@ -45,7 +45,7 @@ class Design:
     borrow: bool = False
     """Whether the model computes a - d - 1, with 9 minus the digits of b as the digits of d (`FieldSums`)."""
     backup: bool = False
-    """A second head brings a_{k-1}, and a sharp switch reads their mean, so that one of them may be missing."""
+    """A second head brings a_{k-1}, and a sharp switch reads the mean of both, so that one of them may be missing."""
     decoy_carry_in: int | None = None
     """A layer whose MLP writes the carry a second time, along a direction that is never read."""
     decoys: int = 1
