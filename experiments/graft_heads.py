@@ -52,7 +52,7 @@ from lab.probing.pairs import Pairs, carry_only
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
-PROMPT = "{a} + {b} ="
+PROMPT = "{a} + {b} = "
 SHORT = 3
 """Digits of the sums on which heads are discovered."""
 DISCOVERY, SCREENED, TESTED = 24, 24, 6

@@ -15,8 +15,8 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
     exchange     the effect of its carry direction alone, on the test pairs of three digits
     told         digits that are right if its coordinate is set to the true carry, and to the wrong one
 
-A model that is tuned in NUPA's words alone adds nothing with prompts=plain, "{a} + {b} = "; with
-data.templates=mixed it is tuned in both. Other arguments go to `lab.finetune`. Measurements are kept beside each model
+With prompts=prose, sums are asked as "The sum of 12 and 34 is"; a model that is tuned in NUPA's words alone adds few of
+them, so give data.templates=mixed, too. Other arguments go to `lab.finetune`. Measurements are kept beside each model
 and are not repeated.
 """
 
@@ -53,7 +53,7 @@ from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
-PROMPTS = {"nupa": "", "plain": "{a} + {b} = "}
+PROMPTS = {"nupa": "", "prose": "The sum of {a} and {b} is "}
 DISCOVERY, SCREENED, TESTED = 24, 12, 3
 LENGTH = 3
 """Digits of the sums on which contents are read."""

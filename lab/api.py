@@ -13,14 +13,12 @@ from lab.benchmarks.benchmark import Benchmark, ask
 from lab.benchmarks.length_curves.scoring import LengthCurves
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Sample, Scores, facts, grouped
-from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
+from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig, VllmConfig
 from lab.config.schema import Section, chosen
 from lab.errors import ConfigError, LabWarning, TaskError
 from lab.inference.engine import Engine, NotatedEngine, Request
-from lab.inference.local import LocalEngine
-from lab.inference.opening import open_engine, set_for_this_test
-from lab.inference.plain import ScratchEngine
-from lab.models import loading, pretrained, sources
+from lab.inference.opening import open_engine
+from lab.models import sources
 from lab.numbers.sampling import Cell, Problem, distinct_problems, posed
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
@@ -184,25 +182,27 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
     Raises ModelError, in one line, if the model is not available or cannot be changed in this way, and ConfigError if a
     setting does not exist.
     """
-    place = Path(sources.resolve(name))
-    config = _checked(LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, **attention)
-    if loading.is_scratch(place):
-        run = loading.load_scratch(place)
-        set_for_this_test(run.model, config)
-        size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
-        engine = ScratchEngine(run, batch_size)
-        return Model(name, engine, lambda items: LengthCurves(items, run.notation), run.notation.tasks, size)
-    if asking.is_adder(place):
+    config = _checked(
+        LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **attention
+    )
+    engine, place = opened(config)
+    if isinstance(engine, NotatedEngine):
+        notation = engine.notation
+        return Model(name, engine, lambda items: LengthCurves(items, notation), notation.tasks, engine.size)
+    every = formats.writable(engine.format)
+    wording = formats.written(engine.format, every)
+    return Model(name, engine, lambda items: Nupa(items, wording), every, place)
+
+
+def opened(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
+    """The engine of a config, which may be a smallest adder, and a text that says what it runs on.
+
+    Raises ModelError or ConfigError if it cannot be made.
+    """
+    if isinstance(config, LocalEngineConfig) and asking.is_adder(folder := Path(sources.resolve(config.model.name))):
         asking.check_attention(config)
-        adder = asking.open_adder(place)
-        size = f"{adder.parameters:,} parameters, a smallest adder"
-        return Model(name, adder, lambda items: LengthCurves(items, asking.NOTATION), [asking.TASK], size)
-    model, tokenizer = loading.load(config.model)
-    set_for_this_test(model, config)
-    local = LocalEngine(model, tokenizer, batch_size)
-    every = formats.writable(local.format)
-    wording = formats.written(local.format, every)
-    return Model(name, local, lambda items: Nupa(items, wording), every, pretrained.describe(model))
+        return asking.open_adder(folder), "cpu"
+    return open_engine(config)
 
 
 def served(config: EvaluateConfig) -> Model:
@@ -217,7 +217,7 @@ def served(config: EvaluateConfig) -> Model:
     nupa = config.benchmark
     if not isinstance(nupa, NupaConfig):
         raise ConfigError(f"benchmark.kind={nupa.kind}: a model can be asked only with benchmark.kind=nupa")
-    engine, description = open_engine(config.engine)
+    engine, description = opened(config.engine)
     name = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
     wording = Nupa.from_config(nupa.model_copy(update={"problems_per_range": 1}), config.seed, engine.format).wording
     return Model(name, engine, lambda items: Nupa(items, wording), chosen(nupa.tasks), description)
@@ -243,7 +243,7 @@ def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Proble
     found = task_named(task, KNOWN)
     if digits < found.tested_lengths.start:
         shortest = f"{task} is tested from {found.tested_lengths.start} digits"
-        warnings.warn(f"{shortest}; problems of {digits} may have been trained on", LabWarning, stacklevel=3)
+        warnings.warn(f"{shortest}; problems of {digits} may have been trained on", LabWarning, stacklevel=2)
     split = "test" if digits in found.tested_lengths else "train"
     return distinct_problems(Cell(found, digits), split, seed, n)
 

@@ -12,7 +12,6 @@ to answer.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lab import distributed
 from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options
@@ -21,9 +20,6 @@ from lab.config.schema import Section
 from lab.errors import ConfigError
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
-
-if TYPE_CHECKING:
-    from lab.inference.engine import Engine
 
 COMMAND = "lab evaluate"
 
@@ -60,6 +56,7 @@ def check_inputs(config: EvaluateConfig) -> None:
 def evaluate(config: EvaluateConfig) -> None:
     """Asks the model of a config every question of its benchmark, and writes a run directory."""
     quiet_libraries()
+    from lab.api import opened
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import out_of_reach
@@ -67,11 +64,10 @@ def evaluate(config: EvaluateConfig) -> None:
     from lab.benchmarks.results import Summary, answered, parse_errors
     from lab.drawing.lines import end
     from lab.inference.engine import Sampling
-    from lab.inference.opening import open_engine
 
     if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
         print(told)
-    engine, device = adder(config) or open_engine(config.engine)
+    engine, device = opened(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     requests = benchmark.requests(engine.count_tokens)
     engine.check(requests[0])
@@ -96,17 +92,6 @@ def evaluate(config: EvaluateConfig) -> None:
             print(f"{unanswered} of {len(samples)} questions have no answer; resume=true asks them again")
         then = f"lab report {run.path} out=report (every answer); lab evaluate OTHER {run.path} (compare)"
         end(report.in_short(kind, {config.name: summary}), f"{run.path} (tables/, figures/)", then)
-
-
-def adder(config: EvaluateConfig) -> "tuple[Engine, str] | None":
-    """The engine of a smallest adder and its device; None if the config does not name a smallest adder."""
-    from lab.models.sources import resolve
-    from lab.smallest_adder.asking import check_attention, is_adder, open_adder
-
-    if not isinstance(config.engine, LocalEngineConfig) or not is_adder(Path(resolve(config.engine.model.name))):
-        return None
-    check_attention(config.engine)
-    return open_adder(Path(resolve(config.engine.model.name))), "cpu"
 
 
 def compare(arguments: Sequence[str]) -> None:

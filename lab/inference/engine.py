@@ -106,6 +106,11 @@ class NotatedEngine(Engine, Protocol):
     @property
     def notation(self) -> Notation: ...
 
+    @property
+    def size(self) -> str:
+        """How many parameters the model has, in words."""
+        ...
+
 
 class TokenizingEngine:
     """The base class of engines that have the model's tokenizer."""

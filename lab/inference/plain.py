@@ -107,6 +107,7 @@ class ScratchEngine(PlainEngine):
     def __init__(self, run: ScratchRun, batch_size: int) -> None:
         super().__init__(run.model, run.tokenizer, batch_size, by_group=True)
         self.notation = run.notation
+        self.size = f"{run.model.parameters_without_embeddings():,} parameters, from scratch"
 
 
 class Clock(StoppingCriteria):

@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, PreTrainedModel
 
 from lab.inference.cache import RaggedCache, States
-from lab.models.paths import Paths, attends_along_paths, path_inputs
+from lab.models.paths import Paths, attends_along_paths, path_inputs, path_rows
 from lab.models.prefix_tree import PrefixTree
 from lab.models.row_places import biases_places, shareable, tree_places
 
@@ -87,7 +87,7 @@ class PromptReader:
     def _seen(self, tree: PrefixTree, known: int) -> dict[str, Any]:
         """Which tokens each node of a tree sees, if the tree follows `known` tokens."""
         if attends_along_paths(self.model) and not biases_places(self.model):
-            inputs = {name: part.to(self.model.device) for name, part in path_inputs(tree, known).items()}
+            inputs = {name: part.to(self.model.device) for name, part in path_inputs(path_rows(tree), known).items()}
             paths = Paths(*(inputs[name] for name in Paths._fields))
             return {"attention_mask": inputs["attention_mask"], "paths": paths}
         mask_11TT = tree.inputs(self.model.device)["attention_mask"]

@@ -46,12 +46,11 @@ class Paths(NamedTuple):
     """The number of keys of each row, not counting padding."""
 
     @classmethod
-    def of(cls, tree: PrefixTree, known: int = 0) -> "Paths":
-        """The paths of a tree that follows `known` tokens of a cache, which all of its nodes see."""
-        rows = path_rows(tree)
+    def of(cls, rows: "Sequence[PathRow]", known: int = 0) -> "Paths":
+        """The paths of a tree by its `path_rows`. The tree follows `known` tokens of a cache, which all nodes see."""
         queries = [row.queries for row in rows]
         longest = max(map(len, queries))
-        found = torch.empty(len(tree.tokens), dtype=torch.long)
+        found = torch.empty(sum(map(len, queries)), dtype=torch.long)
         for row, nodes in enumerate(queries):
             found[nodes] = row * longest + torch.arange(len(nodes))
         keys = [[*range(known), *(known + node for node in row.keys)] for row in rows]
@@ -82,11 +81,11 @@ def _path_rows(tree: PrefixTree) -> Iterator[PathRow]:
             yield PathRow(number, path[: start + LONGEST], path[start : start + LONGEST])
 
 
-def path_inputs(tree: PrefixTree, known: int = 0) -> dict[str, torch.Tensor]:
-    """The fields of `Paths`, and attention_mask (B, 1, Q, K), True for visible keys. `known`: see `Paths.of`."""
-    paths = Paths.of(tree, known)
+def path_inputs(rows: Sequence[PathRow], known: int = 0) -> dict[str, torch.Tensor]:
+    """The fields of `Paths`, and attention_mask (B, 1, Q, K), True for visible keys. For arguments see `Paths.of`."""
+    paths = Paths.of(rows, known)
     visible_BQK = torch.zeros(*paths.queries_BQ.shape, paths.keys_BK.shape[1], dtype=torch.bool)
-    for row, (_, keys, queries) in enumerate(path_rows(tree)):
+    for row, (_, keys, queries) in enumerate(rows):
         at_Q1 = known + torch.arange(len(keys) - len(queries), len(keys))[:, None]
         visible_BQK[row, : len(queries)] = torch.arange(visible_BQK.shape[2]) <= at_Q1
     return {"attention_mask": visible_BQK[:, None], **paths._asdict()}

@@ -107,7 +107,8 @@ def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dic
 def path_places(model: Any, tree: PrefixTree) -> dict[str, torch.Tensor]:
     """Like `tree_places`, but for attention along paths: tables of pairs belong to rows instead of nodes. Adds the
     output of `path_inputs`, and for walking heads what only a loss needs, decides_BQK (see `decisive`)."""
-    given, rows = path_inputs(tree), path_rows(tree)
+    rows = path_rows(tree)
+    given = path_inputs(rows)
     tokens = [[tree.tokens[node] for node in path] for path in tree.paths]
     if embeds_places(model):
         given["place_ids"] = _of_nodes(tree, [model.places(path) for path in tokens])

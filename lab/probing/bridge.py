@@ -48,8 +48,7 @@ class Subject:
     def from_bridge(cls, opened: TransformerBridge, prompt: str = "{a} + {b} = ", name: str = "") -> "Subject":
         """Any TransformerBridge that has a tokenizer, such as `TransformerBridge.boot_transformers("gpt2")`.
 
-        `prompt`: a text with {a} and {b} in this order. The answer follows it directly, so end it with a space if the
-        model expects one before its answer.
+        `prompt`: a text with {a} and {b} in this order; see `TextSums`.
         Raises ModelError for a bridge without a tokenizer, or with one in whose tokens digits cannot be located, and
         TaskError for a prompt with other fields.
         """

@@ -17,8 +17,8 @@ class SumsConfig(Section):
     """Integer additions, in the format of the model. Both numbers have the same number of digits."""
 
     template: str = ""
-    """How a pretrained model is asked, such as "{a}+{b}="; the NUPA prompt if empty. Models from scratch are asked in
-    their own notation."""
+    """How a pretrained model is asked, such as "{a} + {b} = ", with the space that comes before the answer if there is
+    one; the NUPA prompt if empty. Models from scratch are asked in their own notation."""
     lengths: list[int] = Field(default=[2, 3, 4, 5])
     """Numbers of digits at which alignment, destinations, surgery and remap are measured."""
     trained: int = Field(default=4, ge=2, le=LONGEST)

@@ -125,8 +125,9 @@ class TextSums:
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, template: str = "", format: FormatConfig | None = None
     ) -> None:
-        """`template`: a text with {a} and {b} in this order, such as "{a}+{b}="; the NUPA prompt if it is empty.
-        `format`: how numbers are written.
+        """`template`: a text with {a} and {b} in this order, such as "{a} + {b} = ". The answer follows it directly, so
+        it should end in a space if the model writes one before an answer, as all models do that the lab has tuned. If
+        it is empty, the NUPA prompt. `format`: how numbers are written.
 
         Raises TaskError for a template with other fields, and for a format with padding or index hints.
         """
@@ -140,6 +141,7 @@ class TextSums:
         # many base models have no padding token; padding comes last and nothing attends to it, so any token will do
         pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.pad = int(pad)  # type: ignore[arg-type]
+        self._own = bool(template)
         self._around = _around_fields(template) if template else prompts.around_operands(_addition(0, 0))
 
     def write(self, a: int, b: int) -> Written:
@@ -151,7 +153,7 @@ class TextSums:
         if self._answer_ones_first:
             problem = problem._replace(answer=problem.answer[::-1])
         question = f"{before}{problem.a}{between}{problem.b}{after}"
-        answer = prompts.completion(problem)
+        answer = problem.answer if self._own else prompts.completion(problem)
         second = len(before) + len(problem.a) + len(between)
         # question and answer are tokenized separately, as in training and in generation
         asked = self._tokenizer(question, return_offsets_mapping=True)

@@ -79,6 +79,10 @@ class AdderEngine:
     def parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
+    @property
+    def size(self) -> str:
+        return f"{self.parameters:,} parameters, a smallest adder"
+
     def check(self, request: Request) -> None:
         _operands(request.prompt)
 

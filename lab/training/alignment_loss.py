@@ -45,10 +45,9 @@ class AlignedLoss:
         self.sides = {"first_at": config.first, "second_at": config.second}
 
     def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        layers = {layer for heads in self.sides.values() for layer, _ in heads}
-        if not model.training or not layers:
+        if not model.training:
             return tree_loss(model, inputs)
-        with _inputs_of_attention(model, layers) as seen:
+        with _inputs_of_attention(model, {layer for heads in self.sides.values() for layer, _ in heads}) as seen:
             total = tree_loss(model, inputs)
         visible_TT = inputs["visible_TT"]
         for side, heads in self.sides.items():

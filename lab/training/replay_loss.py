@@ -28,11 +28,11 @@ class ReplayLoss:
 
     def __init__(self, config: ReplayConfig, tokenizer: PreTrainedTokenizerBase, answer_loss: AnswerLoss) -> None:
         self.config, self.answer_loss = config, answer_loss
-        self.tokens = tokenizer.encode(documentation(TRAINING), add_special_tokens=False) if config.tokens else []
+        self.tokens = tokenizer.encode(documentation(TRAINING), add_special_tokens=False)
 
     def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         total = self.answer_loss(model, inputs)
-        if not model.training or not self.config.tokens:
+        if not model.training:
             return total
         answers = (inputs["shift_labels"] != IGNORED).sum()
         passage = self._passage(int(inputs["index"])).to(answers.device)

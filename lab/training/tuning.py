@@ -8,6 +8,7 @@ from lab.models import adapters, swaps
 from lab.models.paths import attend_along_paths
 from lab.training.alignment_loss import AlignedLoss
 from lab.training.collation import PrefixTreeCollator
+from lab.training.losses import AnswerLoss, tree_loss
 from lab.training.problem_sets import TrainingSets
 from lab.training.replay_loss import ReplayLoss
 from lab.training.trainer import Method, Training
@@ -20,14 +21,26 @@ def adapter_training(
     """The training of new adapters on a model; the swap that they need is saved beside them."""
     attend_along_paths(model)
     collator = PrefixTreeCollator(config.training.share_prefixes, model)
-    answers = WalkLoss(config.training.walk_weight, AlignedLoss(config.training.alignment))
-    loss = ReplayLoss(config.training.replay, tokenizer, answers)
     return Training(
         adapters.attach(model, config.adapter, config.seed),
         tokenizer,
         config.training,
         sets,
-        Method(collator.of_rows, loss, dict.fromkeys(("same_place", "walk_bias"), config.training.bias_learning_rate)),
+        Method(
+            collator.of_rows,
+            answer_loss(config, tokenizer),
+            dict.fromkeys(("same_place", "walk_bias"), config.training.bias_learning_rate),
+        ),
         config.seed,
         {swaps.FILE: config.swap.model_dump_json(indent=2)},
     )
+
+
+def answer_loss(config: FinetuneConfig, tokenizer: PreTrainedTokenizerBase) -> AnswerLoss:
+    """The loss of the answers, and the other losses that the config adds to it."""
+    method, loss = config.training, tree_loss
+    if method.alignment.first or method.alignment.second:
+        loss = AlignedLoss(method.alignment)
+    if method.walk_weight:
+        loss = WalkLoss(method.walk_weight, loss)
+    return ReplayLoss(method.replay, tokenizer, loss) if method.replay.tokens else loss

@@ -23,7 +23,7 @@ class WalkLoss:
         self.weight, self.answer_loss = weight, answer_loss
 
     def __call__(self, model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        if not model.training or not self.weight:
+        if not model.training:
             return self.answer_loss(model, inputs)
         base, missed = base_model(model), []
         places_BK, below_BQK, decides_BQK = (inputs[name] for name in ("places_BK", "below_BQK", "decides_BQK"))

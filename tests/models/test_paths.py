@@ -25,9 +25,10 @@ sequences = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=70), min_s
 @given(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=40), min_size=1, max_size=6))
 def test_every_node_is_a_query_once_and_is_found_again(sequences):
     tree = PrefixTree(sequences)
-    paths = Paths.of(tree)
+    rows = path_rows(tree)
+    paths = Paths.of(rows)
     assert torch.equal(paths.queries_BQ.flatten()[paths.found_N], torch.arange(len(tree.tokens)))
-    for row, keys, length in zip(path_rows(tree), paths.keys_BK.tolist(), paths.lengths_B.tolist(), strict=True):
+    for row, keys, length in zip(rows, paths.keys_BK.tolist(), paths.lengths_B.tolist(), strict=True):
         assert length == len(row.keys)
         assert keys[:length] == row.keys == tree.paths[row.path][:length]
         assert row.keys[-len(row.queries) :] == row.queries
@@ -62,7 +63,7 @@ def check_outputs_and_gradients(sequences):
     query, key, value = (
         torch.randn(1, heads, len(tree.tokens), 8, generator=drawn).requires_grad_() for heads in (6, 2, 2)
     )
-    given = path_inputs(tree)
+    given = path_inputs(path_rows(tree))
     paths = Paths(*(given[name] for name in Paths._fields))
     found, _ = path_attention(torch.nn.Identity(), query, key, value, given["attention_mask"], 0.3, paths)
     expected = torch.nn.functional.scaled_dot_product_attention(
@@ -80,7 +81,7 @@ def test_scores_are_in_float32_under_autocast_too():
     drawn = torch.Generator().manual_seed(2)
     states = (torch.randn(1, heads, len(tree.tokens), 16, generator=drawn).bfloat16() for heads in (4, 2, 2))
     query, key, value = (4 * part for part in states)
-    given = path_inputs(tree)
+    given = path_inputs(path_rows(tree))
     paths = Paths(*(given[name] for name in Paths._fields))
 
     def attended(**parts: torch.Tensor) -> torch.Tensor:
@@ -107,7 +108,7 @@ def test_a_model_computes_the_same_along_paths(model):
     tree = PrefixTree([[1, 2, 3, 4], [1, 2, 5], [6, 7]])
     expected = model(**tree.inputs(), use_cache=False).logits
     attend_along_paths(model)
-    given = path_inputs(tree)
+    given = path_inputs(path_rows(tree))
     paths = Paths(*(given.pop(name) for name in Paths._fields))
     found = model(**tree.tokens_and_depths(), **given, paths=paths, use_cache=False).logits
     torch.testing.assert_close(found, expected)

@@ -21,7 +21,7 @@ from lab.probing.benchmark.known import DIGITS, FieldSums
 from lab.probing.interventions import heads
 from lab.probing.positions import NOWHERE, NotatedSums, Sums, SumWriter, TextSums
 from lab.text import prompts
-from lab.text.examples import IGNORED
+from lab.text.examples import IGNORED, encode_prompt
 from lab.text.notation import Notation
 from lab.text.scratch_tokenizer import build_tokenizer
 from tests.probing.known_adders import llama_adder
@@ -162,8 +162,8 @@ def test_tokens_of_three_digits_hold_all_of_theirs_and_have_no_single_digits():
     tokenizer = text_tokenizer(3)
     writer = TextSums(tokenizer, "{a}+{b}=")
     written = writer.write(12345, 67)
-    assert tokenizer.convert_ids_to_tokens(written.ids) == ["123", "45", "+", "67", "=", " ", "124", "12", "<eos>"]
-    assert written[1:] == ([1, 1, 0, 0, 0], [3, 3], [7, 7, 6, 6, 6], 2, 4)
+    assert tokenizer.convert_ids_to_tokens(written.ids) == ["123", "45", "+", "67", "=", "124", "12", "<eos>"]
+    assert written[1:] == ([1, 1, 0, 0, 0], [3, 3], [6, 6, 5, 5, 5], 2, 4)
     with pytest.raises(ModelError, match=r"^this model's tokenizer writes several digits a token"):
         writer.digit_ids()
 
@@ -259,6 +259,13 @@ def test_the_known_adders_write_as_they_say(numbers, ones_first):
 @pytest.fixture(scope="module")
 def smollm2():
     return pretrained.load(ModelConfig(name="smollm2-135m-instruct"))[1]
+
+
+@pytest.mark.slow
+def test_a_template_that_ends_in_a_space_is_asked_as_in_training(smollm2):
+    # {a} + {b} = is a template of training problems, and " 46" what a model learns to write after it
+    trained = [*encode_prompt("12 + 34 =", smollm2), *smollm2.encode(" 46", add_special_tokens=False)]
+    assert TextSums(smollm2, "{a} + {b} = ").write(12, 34).ids == [*trained, smollm2.eos_token_id]
 
 
 @pytest.mark.slow
