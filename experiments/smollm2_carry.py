@@ -1,7 +1,7 @@
 """Does a head of tuned SmolLM2 hold the carry, or does it fetch the digits that make it?
 
     python experiments/smollm2_carry.py [seeds=0,1,2] [prompts=nupa] [lengths=2,3,4] [pairs=100]
-                                        [output=checkpoints] [publish=true] [key=value ...]
+                                        [table=smollm2_carry] [output=checkpoints] [publish=true] [key=value ...]
 
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model and prompt:
 
@@ -58,7 +58,7 @@ DISCOVERY, SCREENED, TESTED = 24, 12, 3
 LENGTH = 3
 """Digits of the sums on which contents are read."""
 LEARNED, READ, TOLD = 400, 600, 300
-NAMES = ("seeds", "prompts", "lengths", "pairs", "output")
+NAMES = ("seeds", "prompts", "lengths", "pairs", "table", "output")
 
 
 @exit_cleanly
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> None:
             finetune(config)
         for prompt in given.get("prompts", "nupa").split(","):
             found[seed, prompt] = measured(config.path, prompt, places, pairs)
-            show(found, results)
+            show(found, results, given.get("table", "smollm2_carry"))
 
 
 def measured(run: Path, prompt: str, places: Sequence[tuple[int, int]], pairs: int) -> dict[str, Any]:
@@ -190,10 +190,10 @@ def told(subject: Subject, head: Component, column: int, direction: Any) -> dict
     return counts | {"slips mended": [mended, 0, int(missed.sum())]}
 
 
-def show(found: dict[tuple[str, str], dict[str, Any]], results: Results) -> None:
-    results.show(effects_table(found), "smollm2_carry")
-    results.show(inside_table(found), "smollm2_carry_inside")
-    draw_steps(found, results.file("smollm2_carry.png"))
+def show(found: dict[tuple[str, str], dict[str, Any]], results: Results, name: str) -> None:
+    results.show(effects_table(found), name)
+    results.show(inside_table(found), f"{name}_inside")
+    draw_steps(found, results.file(f"{name}.png"))
 
 
 def effects_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
@@ -244,18 +244,16 @@ def inside_table(found: dict[tuple[str, str], dict[str, Any]]) -> Table:
 def draw_steps(found: dict[tuple[str, str], dict[str, Any]], path: Path) -> None:
     """The mean coordinate against the sum of the digits below, a panel for each model, a line for each carry from
     below."""
-    shown = [(seed, name, one) for (seed, prompt), known in found.items() if prompt == "nupa"
+    shown = [(seed, prompt, name, one) for (seed, prompt), known in found.items()
              for name, one in known["inside"].items() if name.endswith(f" {LENGTH - 1}")]  # fmt: skip
-    if not shown:
-        return
     with figures.figure_at(path, (2.6 * max(2, len(shown)), 3)) as figure:
         panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True))
-        for axes, (seed, name, one) in zip(panels, shown, strict=True):
+        for axes, (seed, prompt, name, one) in zip(panels, shown, strict=True):
             for carry, steps in one["steps"].items():
                 known = [(place, step) for place, step in enumerate(steps) if step > -9]
                 axes.plot(*zip(*known, strict=True), marker="o", markersize=3, label=f"{carry} from below")
             axes.axvline(9.5, color="gray", linewidth=0.6)
-            axes.set(title=f"seed {seed}, {name.split()[0]}", xlabel="sum of the two tens digits")
+            axes.set(title=f"seed {seed}, {prompt}, {name.split()[0]}", xlabel="sum of the two tens digits")
         panels[0].set_ylabel("carry coordinate")
         panels[0].legend()
         figures.headed(figure, "What a head's output says of the carry into the hundreds (0 without, 1 with)")

@@ -200,11 +200,22 @@ class Run:
         return self._read_text("config.yaml")
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The resolved config as a dictionary. Raises `RunError` if it is damaged."""
+        try:
+            settings = yaml.safe_load(self.config)
+        except (yaml.YAMLError, UnicodeError):
+            settings = None
+        if not isinstance(settings, dict):
+            raise RunError(f"{self.path / 'config.yaml'}: not a config")
+        return settings
+
+    @property
     def command(self) -> str | None:
         """The command that made the run: as it was recorded, or as it follows from the config; None if unknown."""
         if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
             return recorded
-        return command_of(yaml.safe_load(self.config) or {})
+        return command_of(self.settings)
 
     @property
     def figures(self) -> Path:

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import yaml
+from typing import NamedTuple
 
 from lab.benchmarks.nupa import in_short as nupa_in_short
 from lab.benchmarks.opening import REPORTS, Summaries
@@ -134,7 +132,7 @@ def settings(paths: Iterable[Path]) -> Table:
     keys = ("file", "setting", "shots", "language", *counts)
     rows = []
     for path, label in labels(map(Path.resolve, paths)).items():
-        config = _config(path)
+        config = Run(path).settings
         engine, benchmark = config.get("engine", {}), config.get("benchmark", config.get("evaluation", {}))
         from_scratch = read_summary(Run(path)).lengths is not None
         chosen = {"trained on digits": config["data"]["lengths"]} if from_scratch else {}
@@ -145,16 +143,6 @@ def settings(paths: Iterable[Path]) -> Table:
         kind = benchmark.get("kind", "lengths" if from_scratch else "nupa")
         rows.append((label, model_of(config), engine.get("kind", "local"), kind, said))
     return Table("What was measured", ("run", "model", "engine", "benchmark", "settings"), rows, 5)
-
-
-def _config(place: Path) -> dict[str, Any]:
-    try:
-        config = yaml.safe_load(Run(place).config)
-    except (yaml.YAMLError, UnicodeError):
-        config = None
-    if not isinstance(config, dict):
-        raise RunError(f"{place}: its config.yaml is damaged")
-    return config
 
 
 def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = False) -> None:

@@ -252,5 +252,4 @@ def distances(
     """|i - j|, the shorter way round the circle, or the larger distance of two directions; (B, Q, K)."""
     if grid:
         return grid_places.ahead(positions_BQ, positions_BK).abs().amax(0)
-    straight_BQK = (positions_BQ[:, :, None] - positions_BK[:, None]).abs()
-    return straight_BQK if circle is None else torch.minimum(straight_BQK, circle - straight_BQK)
+    return ahead(positions_BQ, positions_BK, circle).abs()

@@ -113,13 +113,8 @@ class TokenFacts:
         )
 
     def to(self, device: torch.device) -> "TokenFacts":
-        return replace(
-            self,
-            digits=self.digits.to(device),
-            is_operator=self.is_operator.to(device),
-            ends_run=self.ends_run.to(device),
-            has_place=self.has_place.to(device),
-        )
+        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        return replace(self, **moved)
 
 
 def position_ids(

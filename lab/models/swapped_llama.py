@@ -179,10 +179,6 @@ class SwappedLlama(LlamaForCausalLM):
         """The digit of each token; 0 for other tokens."""
         return [int(self._words[token]) if self._digits[token] == 1 else 0 for token in tokens]
 
-    def kinds(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
-        """Kinds of pairs of the `last` tokens (all by default) with all tokens, (Q, T); see `same_place`, `coupled`."""
-        return self.pairs([self.spots(tokens, last or len(tokens))])["kinds_BQK"][0]
-
     def spots(self, tokens: Sequence[int], last: int) -> RowSpots:
         """The spots of the digits of a row (lab/text/places.py), and of those that would follow its `last` tokens."""
         words = [self._words[token] for token in tokens]
@@ -248,7 +244,7 @@ class SwappedLlama(LlamaForCausalLM):
             position_ids: (B, Q).
             past_key_values: the cache.
             place_ids: (B, Q), from `places` of the whole rows, if `input_ids` are parts of them.
-            kinds_BQK: the kinds of pairs, from `kinds` of the whole rows, if `input_ids` are parts of them.
+            kinds_BQK: the kinds of pairs, from `pairs` of the whole rows, if `input_ids` are parts of them.
             places_BK: like `kinds_BQK`, but only for models with walking heads: the places of keys.
             below_BQK: like `places_BK`: the keys that a query may stop at.
             turns_BQ2: like `kinds_BQK`, but only for rows with evenly spaced numbers; see `SpacedIds`.

@@ -106,6 +106,13 @@ class Contrast:
         samples = self._apart(moved / scale_W[self.way_B][:, *[None] * len(axes)])
         return Effects(Measured.mean(name, {"carry": WAYS, **axes}, samples), gap)
 
+    @classmethod
+    def able(cls, subject: Subject, pairs: Pairs, batch_size: int) -> "Contrast":
+        """A contrast of pairs that the subject tells apart; see `check_competence`."""
+        contrast = cls(subject, pairs)
+        contrast.check_competence(batch_size)
+        return contrast
+
     @torch.inference_mode()
     def check_competence(self, batch_size: int) -> None:
         """Raises ModelError if the subject's answer changes in neither direction of the carry, so that no patch could

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lab.config.commands import model_of
 from lab.errors import LabError, RunError
 from lab.runs import Run, labels
@@ -75,11 +73,8 @@ def _read(place: Path, name: str) -> Record:
             record.status = "interrupted"
     with record.noting("config.yaml"):
         record.config_text = record.run.config
-        config = yaml.safe_load(record.config_text)
-        if not isinstance(config, dict):
-            raise RunError("config.yaml: not a config")
-        record.config = config
-        record.model = model_of(config)
+        record.config = record.run.settings
+        record.model = model_of(record.config)
         record.command = record.run.command or "unknown"
     if (place / "summary.json").is_file():
         with record.noting("summary.json"):

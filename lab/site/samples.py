@@ -12,6 +12,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab.benchmarks.nupa import summary
+from lab.benchmarks.results import SUM_READINGS
 from lab.numbers.representations import Integer, Representation, split_parts
 from lab.numbers.tasks import TASKS
 from lab.numbers.taxonomy import INTEGER, classify
@@ -33,7 +35,6 @@ OUTCOMES = {
     "api_error": "endpoint failed",
 }
 assert set(OUTCOMES_OF_SUMS) <= set(OUTCOMES)
-_SUMS_OF_NUPA = ("add_integer", "sub_integer")
 
 CHUNK = 200
 CHUNK_CHARACTERS = 1_000_000
@@ -43,9 +44,8 @@ KEPT = 2_000
 FACT = 300
 """The most characters of a short fact, such as an operand."""
 
-_READINGS = ("strict", "loose", "final")
 _TOLD = {"index", "task", "task_key", "representation", "length", "digits", "prompt", "text", "reasoning", "answer"}
-_TOLD |= {*_READINGS, "outcome", "given", "exact_match", "digit_match", "dlength", "api_error", "error", "model"}
+_TOLD |= {*SUM_READINGS, "outcome", "given", "exact_match", "digit_match", "dlength", "api_error", "error", "model"}
 """Fields that have their own place on a card; the other fields are its facts."""
 
 
@@ -140,7 +140,7 @@ def outcome(sample: Sample) -> str:
     if given is None:
         return "parse_error"
     texts = str(given), str(sample["answer"])
-    if place(sample)[0] in _SUMS_OF_NUPA and all(map(INTEGER.fullmatch, texts)):
+    if place(sample)[0] in summary.SUMS and all(map(INTEGER.fullmatch, texts)):
         kind = classify(*texts)
         return "other_form" if kind == "correct" else kind
     return "wrong"
@@ -148,7 +148,7 @@ def outcome(sample: Sample) -> str:
 
 def card(sample: Sample, ended: str) -> dict[str, Any]:
     """What is shown of one sample, with complete texts."""
-    read = {name: sample[name] for name in _READINGS if isinstance(sample.get(name), dict)} or {"strict": sample}
+    read = {name: sample[name] for name in SUM_READINGS if isinstance(sample.get(name), dict)} or {"strict": sample}
     given = {name: found.get("given") for name, found in read.items()}
     reading = next((name for name, text in given.items() if text is not None), None)
     answer = str(sample["answer"])

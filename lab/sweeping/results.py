@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from lab.benchmarks.length_curves import tables as length_curves
 from lab.benchmarks.length_curves.figures import length_curves as draw_length_curves
 from lab.benchmarks.results import Curves
@@ -62,7 +60,7 @@ def _length_curves(rows: Sequence[Row], title: str, figure: Path) -> Table:
         label = ", ".join(text for key, text in row.labels.items() if key != "data.tasks") or "all"
         found = length_curves.across_seeds([length_curves.of_run(run) for run in row.runs])
         curves[label] = length_curves.together([curves.get(label, {}), found])
-    trained = yaml.safe_load(rows[0].runs[0].config)["data"]["lengths"]
+    trained = rows[0].runs[0].settings["data"]["lengths"]
     draw_length_curves(curves, tuple(trained), title, figure)
     return length_curves.by_metric(curves, title, "exact_match")
 

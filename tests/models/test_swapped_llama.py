@@ -193,7 +193,7 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
     model, tokenizer = load(toy_model, SWAPS["coupled, far digits seen"])
     for digits in (2, 5, 40):
         tokens = tokenizer.encode(f"take {'7' * digits} and")
-        far_11K = (model.kinds(tokens, 1) == HIDDEN)[None]
+        far_11K = model.pairs([model.spots(tokens, 1)])["kinds_BQK"] == HIDDEN
         assert far_11K.sum() == digits  # after one number there is no answer to write, so all its digits are far
         bounded = model._bounded(torch.zeros(1, 1, 1, len(tokens)), far_11K)[0].exp()
         assert bounded[far_11K].sum().item() == pytest.approx(min(3, digits), rel=1e-5)

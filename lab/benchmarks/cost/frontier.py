@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from lab.benchmarks.cost.tables import significant
 from lab.benchmarks.results import Sample, answered, read_samples
 from lab.drawing.figures import COLORS, error_bars, figure_at, headed, plain
@@ -55,7 +53,7 @@ def ways(paths: Iterable[Path]) -> list[Way]:
 
 def _of_run(path: Path) -> list[Way]:
     Run(path).check_finished()
-    config = yaml.safe_load(Run(path).config)
+    config = Run(path).settings
     files = [name for name in ("samples", "samples_after") if (path / f"{name}.jsonl").is_file()]
     if "rule_following" in config:
         files = sorted(file.stem for file in path.glob("samples_*.jsonl"))
@@ -104,7 +102,7 @@ def _trained(path: Path, config: Mapping[str, Any], variant: str) -> Mapping[str
     name = model.get("name", "") if isinstance(model, dict) else str(model)
     for place in (Path(name), path.parent / Path(name).name):
         if name and (place / "config.yaml").is_file():
-            return (yaml.safe_load((place / "config.yaml").read_text()).get("data") or {}).get("lengths") or {}
+            return (Run(place).settings.get("data") or {}).get("lengths") or {}
     return {}
 
 

@@ -36,8 +36,7 @@ def atp_star(subject: Subject, pairs: Pairs) -> tuple[Measured, Measured]:
     Takes one pass with gradients, another for each layer, and two short passes a layer for its patterns.
     Raises the same errors as `Contrast`, and ModelError for a subject that cannot add.
     """
-    contrast = Contrast(subject, pairs)
-    contrast.check_competence(_BATCH)
+    contrast = Contrast.able(subject, pairs, _BATCH)
     sizes = [_sizes(contrast, rows) for rows in batches(len(contrast), _BATCH)]
     head_BLHI, mlp_BL = (torch.cat(parts).numpy() for parts in zip(*sizes, strict=True))
     layers, name = range(subject.layers), "attributed size of effect"

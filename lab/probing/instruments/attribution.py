@@ -56,8 +56,7 @@ def screen(
 
     `batch_size`: rows per pass without gradients. Raises the same errors as `patching.patch`.
     """
-    contrast = Contrast(subject, pairs)
-    contrast.check_competence(_BATCH)
+    contrast = Contrast.able(subject, pairs, _BATCH)
     layers, heads = range(subject.layers), range(subject.heads)
     patches = [Patch((Component("head", *which),), place) for *which, place in product(layers, heads, places)]
     patches += [Patch((Component("mlp", layer),), place) for layer, place in product(layers, places)]

@@ -77,8 +77,7 @@ def attribute(subject: Subject, pairs: Pairs, steps: int = 1) -> Measured:
     `steps`: 1 for EAP; a larger number for EAP-IG with that many points. Raises the same errors as `Contrast`, and
     ModelError if the subject cannot add, or if unmerged adapters hide its weights.
     """
-    contrast, graph = Contrast(subject, pairs), Graph(subject)
-    contrast.check_competence(_BATCH)
+    contrast, graph = Contrast.able(subject, pairs, _BATCH), Graph(subject)
     found = []
     for rows in batches(len(contrast), _BATCH):
         run = _Wired(contrast, graph, rows)
@@ -139,8 +138,7 @@ def faithfulness(
     """
     if ablation not in ABLATIONS:
         raise TaskError(f"ablation {ablation!r}: should be one of {', '.join(ABLATIONS)}")
-    contrast, graph = Contrast(subject, pairs), Graph(subject)
-    contrast.check_competence(batch_size)
+    contrast, graph = Contrast.able(subject, pairs, batch_size), Graph(subject)
     every = [*circuits, np.zeros_like(graph.is_edge_UR)]
     found = []
     # each pair is run in both directions, so the bases include all sources

@@ -108,8 +108,7 @@ def outputs(
 def exchange(subject: Subject, pairs: Pairs, heads: dict[Component, Subspace], batch_size: int = 64) -> Effects:
     """The effect of exchanging a part of a head's output at q_k; axes (carry, head, part). `heads`: the direction of
     each head (`Contents.directions`). Raises the same errors as `patching.patch`."""
-    contrast = Contrast(subject, pairs)
-    contrast.check_competence(batch_size)
+    contrast = Contrast.able(subject, pairs, batch_size)
     names = sorted({head.hook_point for head in heads})
     changed = np.full((len(contrast), len(heads), len(PARTS)), np.nan)
     for rows in batches(len(contrast), batch_size):

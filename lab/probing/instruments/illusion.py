@@ -178,8 +178,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     Raises the same errors as `Contrast`, and ModelError for a subject that cannot add or whose stream is not the sum of
     its writes.
     """
-    contrast = Contrast(subject, pairs)
-    contrast.check_competence(BATCH)
+    contrast = Contrast.able(subject, pairs, BATCH)
     patterns = [f"blocks.{layer}.attn.hook_pattern" for layer in range(subject.layers)]
     names = [*writes.hook_points(subject), *patterns]
     runs = Runs(contrast, slice(None), names, names)

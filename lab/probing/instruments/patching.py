@@ -87,8 +87,7 @@ def patch(
 
     Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
     """
-    contrast = Contrast(subject, pairs)
-    contrast.check_competence(batch_size)
+    contrast = Contrast.able(subject, pairs, batch_size)
     shape = [len(labels) for labels in axes.values()]
     return contrast.effects(name, axes, margins(contrast, patches, batch_size).reshape(-1, *shape))
 

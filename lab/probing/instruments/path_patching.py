@@ -99,8 +99,7 @@ def patch_paths(
     Raises the same errors as `Contrast`, and ModelError for senders and receivers that the subject does not have, for a
     subject that cannot add, and if no layer of a sender has a head for a control.
     """
-    contrast = Contrast(subject, pairs)
-    contrast.check_competence(BATCH)
+    contrast = Contrast.able(subject, pairs, BATCH)
     _check(subject, senders, into)
     stand_ins = _others(subject, senders, outside)
     distinct = sorted({*senders, *stand_ins})
