@@ -39,7 +39,7 @@ def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], liter
     """The size of a model by every rule; `literals`: how many numbers its code has."""
     rule = [tensor for tensor in tensors if tensor.counts]
     parameters = [tensor for tensor in rule if tensor.kind == "parameter"]
-    numbers = distinct(rule, storages)
+    numbers = distinct(readable(tensors), storages)
     first_seen = {(tensor.storage, tensor.offset): tensor for tensor in reversed(rule)}
     return Counts(
         sum(numbers.values()),
@@ -49,6 +49,13 @@ def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], liter
         sum(math.prod(tensor.shape) for tensor in first_seen.values()),
         sum(8 * storages[at].element_size() * n // (1 + storages[at].is_complex()) for at, n in numbers.items()),
     )
+
+
+def readable(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """What the rule counts, and whatever else a pass reads from the same storages, such as the rest of a tensor of
+    which only a part is registered."""
+    counted = {tensor.storage for tensor in tensors if tensor.counts}
+    return [tensor for tensor in tensors if tensor.counts or tensor.storage in counted]
 
 
 def distinct(tensors: Iterable[Tensor], storages: Mapping[int, torch.Tensor]) -> dict[int, int]:
@@ -110,7 +117,7 @@ def chosen_places(graph: Graph) -> int:
         in_order = places[0] in {0, step} and places == [places[0] + place * step for place in range(len(places))]
         known = {0, 1, *_parts(sizes)} if len(places) > 1 else {0, graph.tokens, *sizes}
         chosen[is_learned] += 0 if in_order and step in known else len(places)
-    free = sum(len(graph.storages[storage]) for storage in graph.counted) // contract.PARAMETERS_FOR_ONE_MORE
+    free = sum(distinct(readable(graph.tensors), graph.storages).values()) // contract.PARAMETERS_FOR_ONE_MORE
     return max(0, chosen[True] - free) + chosen[False]
 
 

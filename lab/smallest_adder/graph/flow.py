@@ -33,6 +33,8 @@ class Flow(NamedTuple):
     values: Sequence[int]
     """Values that weights are multiplied with, or meet in another operation."""
     mixes: Sequence[int]
+    carrying: Sequence[int]
+    """Values between weights and mixes: the weights, and what they were combined with."""
     width: int
     """The most numbers that the attentions of one layer carry to a position."""
     widths: int
@@ -69,9 +71,8 @@ def flow_of(graph: Graph) -> Flow:
                 mixes += node.results
                 here, bent = here + 1, 0
                 layers += [_Layer()] * (here == len(layers))
-                if others or len(carried) == 1:
-                    numbers = graph.shape(node.results[0]).numel()
-                    layers[here] = layers[here].carrying(numbers, queries, graph.tokens if every_position else 1)
+                numbers = graph.shape(node.results[0]).numel()
+                layers[here] = layers[here].carrying(numbers, queries, graph.tokens if every_position else 1)
             else:
                 carrying.update(dict.fromkeys(node.results, queries))
         is_square = node.function is torch.ops.aten.pow.Tensor_Scalar  # as in norms
@@ -89,6 +90,7 @@ def flow_of(graph: Graph) -> Flow:
         scores,
         list(dict.fromkeys(values)),
         mixes,
+        list(carrying),
         max(layer.width for layer in after),
         sum(layer.width for layer in after),
         sum(layer.bends for layer in after),

@@ -144,6 +144,7 @@ def read_graph(sent: Any, pieces: Sequence[bytes], tokens: int) -> Graph:
     tensors, storages = _tensors(sent["tensors"], pieces)
     if len(sent["nodes"]) > MOST_NODES:
         raise ValueError(f"{len(sent['nodes']):,} operations; at most {MOST_NODES:,}")
+    _check_order([tensor.value for tensor in tensors if tensor.value is not None], sent["nodes"])
     needed, nodes = {sent["logits"]}, []
     for written in reversed(sent["nodes"]):
         name, args, kwargs, results = written
@@ -156,6 +157,20 @@ def read_graph(sent: Any, pieces: Sequence[bytes], tokens: int) -> Graph:
     ids = [1, tokens] if sent["batch"] is True else [tokens]
     graph = Graph(ids, nodes[::-1], sent["logits"], kept, storages, {})
     return graph._replace(blank=_blank(graph))
+
+
+def _check_order(outside: Sequence[int], sent: Any) -> None:
+    """Raises ValueError if a value is made twice, or used before it is made."""
+    made = [IDS, *outside]
+    known = set(made)
+    for _, args, kwargs, results in sent:
+        used = {int(leaf) for leaf in tree_leaves(_arguments([args, kwargs])) if isinstance(leaf, Value)}
+        if not used <= known:
+            raise ValueError("a value is used before it is made")
+        made += results
+        known.update(results)
+    if len(known) < len(made) or any(type(value) is not int for value in made):
+        raise ValueError("a value is made twice")
 
 
 def _tensors(sent: Any, pieces: Sequence[bytes]) -> tuple[list[Tensor], dict[int, torch.Tensor]]:

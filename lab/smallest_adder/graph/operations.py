@@ -31,14 +31,14 @@ _NAMES = {
         new_empty eye linspace new_empty_strided empty_strided""",
     Kind.SUM: """
         add sub rsub mul div neg mm bmm addmm baddbmm mv dot addmv sum mean cumsum cumprod prod addcmul addcdiv lerp
-        linear convolution scatter_add index_add true_divide einsum _trilinear addr outer""",
+        linear convolution scatter_add index_add true_divide _trilinear addr outer vdot""",
     Kind.BEND: """
         exp exp2 expm1 log log2 log10 log1p sigmoid tanh relu gelu silu softplus elu leaky_relu hardtanh hardswish
         hardsigmoid mish erf sin cos tan atan atan2 sinh cosh polar pow square sqrt rsqrt reciprocal abs maximum minimum
         clamp clamp_min clamp_max max min amax amin _softmax _safe_softmax _log_softmax logsumexp log_sigmoid_forward
         native_layer_norm native_group_norm var std var_mean rms_norm _fused_rms_norm norm linalg_vector_norm
-        nan_to_num threshold celu selu glu prelu _prelu_kernel rrelu_with_noise logaddexp cummax relu6
-        _weight_norm_interface""",
+        nan_to_num threshold celu selu glu prelu _prelu_kernel logaddexp cummax relu6
+        _weight_norm_interface _euclidean_dist _cdist_forward""",
     Kind.STEP: """
         eq ne lt le gt ge logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not
         bitwise_left_shift bitwise_right_shift __lshift__ __rshift__ __and__ __or__ __xor__ floor ceil round trunc frac
@@ -49,7 +49,7 @@ OPERATIONS = {name: kind for kind, names in _NAMES.items() for name in names.spl
 
 LOOK_UPS = ("index", "embedding", "gather", "index_select")
 SOFTMAXES = ("_softmax", "_safe_softmax")
-CONTRACTIONS = ("mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addmv", "sum", "mean", "linear", "einsum", "prod")
+CONTRACTIONS = ("mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addmv", "sum", "mean", "linear", "vdot", "prod")
 
 _SAME_AS = {"_unsafe_view": "reshape", "view": "reshape", "_reshape_alias": "reshape", "lift_fresh": "alias",
             "unsafe_split": "split", "empty": "zeros", "empty_like": "zeros_like",
@@ -75,4 +75,7 @@ def operation(name: str) -> tuple[str, Any, Kind]:
     overload = "default" if overload == "memory_format" else overload
     if library != "aten" or base not in OPERATIONS or overload not in getattr(torch.ops.aten, base).overloads():
         raise ValueError(f"{name.removeprefix('aten.')}: not among the operations that a model may be made of")
-    return base, getattr(getattr(torch.ops.aten, base), overload), Kind.STEP if "mode" in overload else OPERATIONS[base]
+    function = getattr(getattr(torch.ops.aten, base), overload)
+    if function._schema.is_mutable:
+        raise ValueError(f"{name.removeprefix('aten.')}: writes into a tensor that was made before")
+    return base, function, Kind.STEP if "mode" in overload else OPERATIONS[base]

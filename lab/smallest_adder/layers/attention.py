@@ -5,6 +5,7 @@ Shapes: B sequences, T tokens, V tokens in the vocabulary.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ from lab.smallest_adder.trial import COLLAPSED, PRACTICE, Objection, Trial
 
 PLACES = 24
 """The number of tokens of one problem that are exchanged."""
+UNSEEN = 800
+"""A key whose score lies this far below the highest one has no weight, even in double precision."""
 
 
 def causality(trial: Trial) -> str:
@@ -50,7 +53,8 @@ def self_attention(trial: Trial) -> str:
     """Stops models without attention, and those that still give right answers with uniform attention.
 
     A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, because
-    undivided ones carry one more number; if they are divided, doubling all of them changes nothing. This layer also
+    undivided ones carry one more number; if they are divided, doubling all of them changes nothing, or they sum to one
+    already (the logarithm of the sum was subtracted from the scores). This layer also
     measures whether attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal
     convolution, and the architecture holds the algorithm.
     """
@@ -67,11 +71,23 @@ def self_attention(trial: Trial) -> str:
 
 
 def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor], torch.Tensor]) -> list[Program]:
-    """The programs with other attention weights. `change`: the new weights, given the operation that made the old."""
-    return [
-        trial.program(graph, changes={value: partial(change, operation) for value, operation in flow.weights.items()})
-        for graph, flow in zip(trial.graphs, trial.flows, strict=True)
-    ]
+    """The programs with other attention weights. `change`: the new weights, given the operation that made the old;
+    exponentials that sum to one are a softmax."""
+    changed = []
+    for program, flow in zip(trial.programs, trial.flows, strict=True):
+        ids_BT = np.stack([trial.sequence(place)[: program.graph.tokens] for place in range(4)])
+        _, weights = program.run(ids_BT, watch=list(flow.weights))
+        operations = {
+            value: SOFTMAXES[0] if operation in EXPONENTIALS and _sum_to_one(weights[value]) else operation
+            for value, operation in flow.weights.items()
+        }
+        changes = {value: partial(change, operation) for value, operation in operations.items()}
+        changed.append(trial.program(program.graph, changes=changes))
+    return changed
+
+
+def _sum_to_one(weights: torch.Tensor) -> bool:
+    return bool(((weights.double().sum(-1) - 1).abs() < 1e-3).all())
 
 
 def _even(operation: str, weights: torch.Tensor) -> torch.Tensor:
@@ -99,10 +115,11 @@ def attention_alone(trial: Trial) -> str:
     """Stops information that passes between positions by other means than attention.
 
     One token is changed, while attention's sums over positions are kept. Then the logits, and what attention reads, may
-    change only at that token's position, and scores only if they belong to that query or that key. Everything else in a
-    transformer is computed position by position. (Activation patching, as in Geiger et al. 2021, arXiv 2106.02997, here
-    to test which information may flow where.) The problems are those with the most carries, and others that are drawn.
-    They are computed in double precision.
+    change only at that token's position, and scores only if they belong to that query or that key. The same holds for
+    products of weights and values before they are summed, if the weights of that query and that key change alone.
+    Everything else in a transformer is computed position by position. (Activation patching, as in Geiger et al. 2021,
+    arXiv 2106.02997, here to test which information may flow where.) The problems are those with the most carries, and
+    others that are drawn. They are computed in double precision.
     """
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
     drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)[:4].tolist()
@@ -110,14 +127,19 @@ def attention_alone(trial: Trial) -> str:
     for program, flow in zip(trial.programs, trial.flows, strict=True):
         if all(tensor.dtype != "float64" for tensor in program.graph.leaves.values()):
             program = trial.program(program.graph, other_precision=True)
+        alone: dict[int, set[int]] = {}
         for one, other in ((-1, -2), drawn[:2], drawn[2:]):
-            places = max(places, _look(trial, program, flow, trial.sequence(one), trial.sequence(other)))
+            places = max(places, _look(trial, program, flow, trial.sequence(one), trial.sequence(other), alone))
     return f"a token reaches other positions by attention alone, at {places} places"
 
 
-def _look(trial: Trial, program: Program, flow: Flow, sequence: np.ndarray, given: np.ndarray) -> int:
-    """How many tokens of `sequence` were exchanged, one at a time, for those of the sequence `given`. Raises
-    Objection."""
+def _look(
+    trial: Trial, program: Program, flow: Flow, sequence: np.ndarray, given: np.ndarray, alone: dict[int, set[int]]
+) -> int:
+    """How many tokens of `sequence` were exchanged, one at a time, for those of the sequence `given`. Raises Objection.
+
+    `alone`: for scores, the tokens found so far that change them for queries other than their own.
+    """
     tokens = program.graph.tokens
     before_T, other_T = sequence[:tokens], given[:tokens]
     places = np.random.default_rng(trial.seed).permutation(np.flatnonzero(before_T != other_T))[:PLACES]
@@ -126,21 +148,31 @@ def _look(trial: Trial, program: Program, flow: Flow, sequence: np.ndarray, give
     same_BT = np.repeat(before_T[None], len(places), axis=0)
     changed_BT = same_BT.copy()
     changed_BT[np.arange(len(places)), places] = other_T[places]
-    watch = [*flow.mixes, *flow.values, *flow.scores]
+    watch = [*flow.mixes, *flow.values, *flow.scores, *flow.carrying]
     # rows are compared at the same place of batches of the same shape: there, equal computations give equal bits
     logits_BAV, before = program.run(same_BT, watch)
     frozen = {value: before[value] for value in flow.mixes}
     changed_BAV, after = program.run(changed_BT, watch, frozen)
-    extra = {program.graph.shape(weights)[-1] - tokens for weights in flow.weights}
+    for value in flow.scores:
+        cancels = value not in flow.weights  # a softmax cancels what all scores of a query have in common
+        for row, place in enumerate(places.tolist()):
+            if not _scores_local(before[value][row], after[value][row], place, tokens, cancels):
+                alone.setdefault(value, set()).add(place)
+        # with a single query, one token may change everything: that from which the query is made
+        if alone.get(value) and (program.graph.shape(value)[-2] > 1 or len(alone[value]) > 1):
+            raise Objection(f"the token at {min(alone[value])} changes how other tokens attend to each other")
+    for value in flow.values:
+        if not _local(before[value], after[value], places, tokens):
+            raise Objection("a token changes what attention reads elsewhere, before it attends")
+    own = set().union(*alone.values())
+    extra = max(program.graph.shape(weights)[-1] for weights in flow.weights) - tokens
+    for beside in range(extra + 1):
+        weights = {value: _exchanged(before[value], after[value], places, beside, tokens) for value in flow.weights}
+        _, summands = program.run(changed_BT, flow.carrying, frozen | weights)
+        for value, (row, place) in product(flow.carrying, enumerate(places.tolist())):
+            if place not in own and not _summands_local(before[value][row], summands[value][row], place, tokens, extra):
+                raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
     for row, place in enumerate(places.tolist()):
-        here = {place, *(place + more for more in extra)}
-        for value in flow.scores:
-            cancels = value not in flow.weights  # a softmax cancels what all scores of a query have in common
-            if not _scores_local(before[value][row], after[value][row], here, cancels):
-                raise Objection(f"the token at {place} changes how other tokens attend to each other")
-        for value in flow.values:
-            if not _local(before[value][row], after[value][row], here):
-                raise Objection(f"the token at {place} changes what attention reads elsewhere, before it attends")
         differs_A = (~_same(logits_BAV[row], changed_BAV[row])).any(-1)
         first = tokens - len(differs_A)
         if place >= first:
@@ -154,24 +186,71 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return (one == other) | (one.isnan() & other.isnan())
 
 
-def _local(one: torch.Tensor, other: torch.Tensor, here: set[int]) -> bool:
-    """Whether all that differs lies, along one dimension, at the given places."""
-    places = torch.argwhere(~_same(one, other))
-    return not len(places) or any(set(column.tolist()) <= here for column in places.T)
+def _local(one_B: torch.Tensor, other_B: torch.Tensor, places_B: np.ndarray, tokens: int) -> bool:
+    """Whether all that differs in each row lies, along one dimension, at the place of the row's changed token.
 
-
-def _scores_local(one: torch.Tensor, other: torch.Tensor, here: set[int], cancels: bool) -> bool:
-    """Whether scores (..., queries, keys) differ only at the query of the changed token, or at the given keys.
-
-    `cancels`: a number that is added to all scores of a query does not count.
+    If attention has keys beside the tokens, the dimension is longer, and all places are moved by the same number.
     """
-    keys = [key for key in range(one.shape[-1]) if key not in here]
-    first, second = one[..., keys].double(), other[..., keys].double()
+    rows, *where = torch.argwhere(~_same(one_B, other_B)).T
+    for size, column in zip(one_B.shape[1:], where, strict=True):
+        moved = (column - torch.from_numpy(places_B)[rows]).unique().tolist()
+        if len(moved) == 1 and 0 <= moved[0] <= max(0, size - tokens):
+            return True
+    return not len(rows)
+
+
+def _exchanged(
+    before_B: torch.Tensor, after_B: torch.Tensor, places_B: np.ndarray, beside: int, tokens: int
+) -> torch.Tensor:
+    """The weights (B, ..., queries, keys) `before_B`, but those of each row's changed token from `after_B`: as a query
+    and as a key, which is moved by `beside`, and so is the query if there are queries beside the tokens."""
+    mixed_B = before_B.clone()
+    for row, place in enumerate(places_B.tolist()):
+        for dim in (-2, -1):
+            at = place + min(beside, max(0, mixed_B.shape[dim] - tokens))
+            if at < mixed_B.shape[dim]:
+                mixed_B[row].select(dim, at).copy_(after_B[row].select(dim, at))
+    return mixed_B
+
+
+def _summands_local(one: torch.Tensor, other: torch.Tensor, place: int, tokens: int, extra: int) -> bool:
+    """Whether each number that differs belongs to the changed token: as a query or as a key.
+
+    `extra`: how many keys there are beside the tokens. Then the token may be elsewhere among the keys than its weights
+    that were exchanged, so two keys may change.
+    """
+    spots = torch.argwhere(~_same(one, other))
+    for dim, size in enumerate(one.shape):
+        if size >= tokens:
+            at = spots[:, dim]
+            near = at[(at >= place - extra) & (at <= place + size - tokens + extra)]
+            most = near.bincount(minlength=2).topk(1 + (extra > 0)).indices if len(near) else near
+            spots = spots[~torch.isin(at, most)]
+    return not len(spots)
+
+
+def _scores_local(one: torch.Tensor, other: torch.Tensor, place: int, tokens: int, cancels: bool) -> bool:
+    """Whether scores (..., queries, keys) differ only at the query or at the key of the changed token.
+
+    Rows and columns are moved if there are queries and keys beside the tokens. `cancels`: a number that is added to all
+    scores of a query does not count.
+    """
+    first, second = one.double(), other.double()
     finite = first.isfinite() & second.isfinite()
-    moved = torch.where(finite, second - first, torch.nan)
-    shift = moved.nanmedian(-1, keepdim=True).values if cancels else 0
-    size = torch.where(finite, first.abs(), 0)
+    seen = finite
+    if cancels:
+        highest = torch.where(finite, torch.maximum(first, second), -torch.inf).amax(-1, keepdim=True)
+        seen = finite & (torch.maximum(first, second) > highest - UNSEEN)
+    size = torch.where(seen, first.abs(), 0)
     rounding = 1e-11 * size + 1e-15 * size.amax(-1, keepdim=True) + 1e-13
-    alike = _same(first, second) | (finite & ((moved - shift).abs() <= rounding))
-    rows = {int(place[-2]) for place in torch.argwhere(~alike)}
-    return rows <= here or one.shape[-2] == 1
+    moved = torch.where(seen, second - first, torch.nan)
+    queries, keys = one.shape[-2:]
+    for key in range(place, place + max(0, keys - tokens) + 1):
+        others = torch.arange(keys) != key
+        shift = moved[..., others].nanmedian(-1, keepdim=True).values.nan_to_num() if cancels else 0
+        alike = _same(first, second) | (finite & ~seen) | ((moved - shift).abs() <= rounding)
+        rows = {int(spot[-2]) for spot in torch.argwhere(~alike & others)}
+        own = queries > 1 and rows <= set(range(place, place + max(0, queries - tokens) + 1))
+        if not rows or (own and len(rows) == 1):
+            return True
+    return False

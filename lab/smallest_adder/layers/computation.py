@@ -4,7 +4,7 @@ parameters and buffers, where they are counted, and nowhere else."""
 import torch
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.counting import chosen_places, count, literals
+from lab.smallest_adder.graph.counting import chosen_places, count, literals, readable
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
 from lab.smallest_adder.graph.graph import Graph, Value, read_graph
@@ -27,6 +27,8 @@ def graph(trial: Trial) -> str:
     trial.graphs = [*shorter, whole]
     if len({tuple(node.name for node in graph.nodes) for graph in trial.graphs}) > 1:
         raise Unusable("what is computed depends on the number of tokens")
+    if any(_layouts(graph) != _layouts(whole) for graph in shorter):
+        raise Unusable("another part of the parameters is read for another number of tokens")
     for tensor in whole.tensors:
         ours, others = whole.storages[tensor.storage], [graph.storages.get(tensor.storage) for graph in shorter]
         if tensor.counts and not all(theirs is not None and torch.equal(ours, theirs) for theirs in others):
@@ -35,6 +37,10 @@ def graph(trial: Trial) -> str:
     trial.programs = trial.changed()
     gives = "all positions" if rows > 1 else "the last position"
     return f"{len(whole.nodes):,} operations, the logits of {gives}"
+
+
+def _layouts(graph: Graph) -> list[tuple[int, list[int], list[int]]]:
+    return sorted((one.offset, [*one.shape], [*one.stride]) for one in readable(graph.tensors))
 
 
 def _traced(trial: Trial, tokens: int) -> Graph:

@@ -9,12 +9,18 @@ Shapes: T tokens, V tokens in the vocabulary.
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+_WHY = {
+    "storage": "forward reads numbers of its tensors in Python",
+    "mutating a non-functional tensor": "forward changes its own parameters",
+}
+"""What torch's messages mean here, by a part of them."""
 OF_NO_ACCOUNT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator")
 IDS = 0
 
@@ -35,8 +41,8 @@ class Tape(TorchDispatchMode):
         settings = {name: value for name, value in (kwargs or {}).items() if name not in OF_NO_ACCOUNT}
         written = [str(func), self._plainly(args), self._plainly(settings)]
         out = func(*args, **(kwargs or {}))
-        for changed in tree_leaves(out) if func._schema.is_mutable else ():
-            self._seen.pop(id(changed), None)  # in place: another value from here on
+        for made in tree_leaves(out):  # changed in place, or handed through: another value from here on
+            self._seen.pop(id(made), None)
         made = [self._number(leaf) for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
         self.nodes.append([*written, made])
         return out
@@ -82,15 +88,15 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
         tensor = given if isinstance(given, torch.Tensor) else batch
         tape = Tape(tensor)
         try:
-            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tape:
+            own = patch.object(torch.autograd.Function, "apply", classmethod(forward_alone))
+            with own, torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tape:
                 logits = torch.func.functionalize(lambda ids, given=given: first(model(_either(ids, given))))(tensor)
             as_many = logits.numel() in (vocabulary, vocabulary * len(ids))
             if logits.ndim < 1 or logits.shape[-1] != vocabulary or not as_many:
                 raise TypeError(f"logits of shape {tuple(logits.shape)} for {len(ids)} ids and VOCAB_SIZE {vocabulary}")
             return tape, tape.value(logits)
         except Exception as error:
-            hidden = "storage" in str(error)  # so torch says that a tensor's numbers cannot be read here
-            refused = refused or (TypeError("forward reads numbers of its tensors in Python") if hidden else error)
+            refused = refused or next((TypeError(why) for part, why in _WHY.items() if part in str(error)), error)
     raise refused or TypeError("no pass")
 
 
@@ -99,8 +105,16 @@ def _either(ids: torch.Tensor, given: Any) -> Any:
 
 
 def first(output: Any) -> Any:
-    """The first part of an output that has several parts, else the output itself."""
+    """The logits of an output that names them, the first part of one that has several parts, else the output itself."""
+    if isinstance(output, dict) and "logits" in output:
+        return output["logits"]
     return output[0] if isinstance(output, tuple | list) else output
+
+
+def forward_alone(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `torch.autograd.Function.apply` computes, without what it keeps for gradients."""
+    takes_context = function.setup_context is torch.autograd.Function.setup_context
+    return function.forward(*[MagicMock()] * takes_context, *args, **kwargs)
 
 
 def warm_up() -> None:

@@ -121,7 +121,8 @@ class Worker:
         used = {id(tensor): value for value, tensor in tape.outside.items()}
         storages: dict[int, int] = {}
         tensors = []
-        for tensor in [*(tensor for *_, tensor in own.values()), *tape.outside.values()]:
+        elsewhere = [tensor for tensor in tape.outside.values() if id(tensor) not in own]
+        for tensor in [*(tensor for *_, tensor in own.values()), *elsewhere]:
             whole = tensor.untyped_storage()
             if whole.data_ptr() not in storages:
                 storages[whole.data_ptr()] = len(pieces)
@@ -145,6 +146,8 @@ def registered(model: torch.nn.Module) -> Iterator[tuple[str, str, torch.Tensor]
         if id(module) in seen:
             continue
         seen.add(id(module))
+        if isinstance(module, torch.jit.ScriptModule):
+            raise TypeError(f"{prefix}{type(module).__name__} is a scripted module; submit the plain one")
         for kind, place in (("parameter", "_parameters"), ("buffer", "_buffers")):
             for name, tensor in vars(module)[place].items():
                 if tensor is not None:
