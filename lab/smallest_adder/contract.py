@@ -10,7 +10,8 @@ The verifier judges what the module of build_model() computes: one pass over one
 These bounds hold in addition to the challenge's rules (self-attention, causal, 99 % right):
 
     numbers in its code              at most LITERALS different ones, besides those that everybody knows; sizes that
-                                     are not sizes of a parameter count too, and so do numbers that describe a constant
+                                     are not sizes of a parameter count too, and so do numbers that describe a constant,
+                                     or the pieces that it is put together from, if these are fewer
     an attention carries             at most CARRIED numbers to a position, and one more for every four parameters;
                                      all layers together CARRIED_IN_ALL, and one more for every four parameters
     before an attention, and after   at most STEPS operations of arithmetic
@@ -22,8 +23,9 @@ These bounds hold in addition to the challenge's rules (self-attention, causal, 
 
 Self-attention is a softmax over the tokens, or exponentials that are divided by their sum (a key of score zero may be
 among them, as one more key); linear attention counts if it is written with its weights (queries times keys, then times
-values), not as a running sum. Operations that choose among learned values (the largest few, the place of a maximum) are
-not smooth and not allowed, so mixtures that keep only the best experts are not submissions.
+values), not as a running sum. Each query meets all tokens, under a mask; loops in which the keys grow are not
+recognised. Operations that choose among learned values (the largest few, the place of a maximum) are not smooth and not
+allowed, so mixtures that keep only the best experts are not submissions.
 
 The problems are ten edge cases and pairs drawn uniformly. This file only reads a submission's source, and runs none of
 it.

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from lab.smallest_adder.config import AdderModelConfig, GptAdderConfig, ReducedAdderConfig, TinyAdderConfig
-from lab.smallest_adder.graph.counting import literals
+from lab.smallest_adder.graph.counting import Constants, chosen_places, literals
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
 from lab.smallest_adder.graph.graph import Graph, read_graph
@@ -47,6 +47,10 @@ def graph_of(model: nn.Module, ids: list[int], vocabulary: int) -> Graph:
 
 def small(forward: Forward) -> Graph:
     return graph_of(Model(forward), IDS, VOCABULARY)
+
+
+def told(graph: Graph) -> set[float]:
+    return literals(Constants(graph, VOCABULARY, IDS))
 
 
 def logits(model: Model, x: torch.Tensor) -> torch.Tensor:
@@ -104,7 +108,7 @@ def test_a_list_of_ids_is_recognised_for_what_it_is():
 
 def test_what_python_reads_of_the_tokens_is_not_read_again():
     graph = small(lambda model, ids: logits(model, model.table[ids]) + float(ids.sum()))
-    assert literals(graph, VOCABULARY) == {float(sum(IDS))} - {10.0}
+    assert told(graph) == {float(sum(IDS))} - {10.0}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +150,7 @@ def test_the_greedy_loop_sees_nothing_of_what_is_to_come():
     ],
 )
 def test_ramps_masks_and_waves_are_no_weights(made):
-    assert literals(small(lambda model, ids: logits(model, model.table[ids] + made())), VOCABULARY) <= {0.3}
+    assert told(small(lambda model, ids: logits(model, model.table[ids] + made()))) <= {0.3}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_ramps_masks_and_waves_are_no_weights(made):
     ],
 )
 def test_numbers_in_the_code_count_however_they_are_made(made, numbers):
-    found = literals(small(lambda model, ids: logits(model, model.table[ids]) * made()), VOCABULARY)
+    found = told(small(lambda model, ids: logits(model, model.table[ids]) * made()))
     assert {round(number, 5) for number in found} == numbers
 
 
@@ -170,7 +174,7 @@ def test_a_table_in_the_code_is_a_weight(bools):
     table = torch.randn(VOCABULARY, 5)
     table = (table > 0) if bools else table
     with pytest.raises(Unregistered, match="numbers to describe"):
-        literals(small(lambda model, ids: logits(model, model.table[ids] * table[ids])), VOCABULARY)
+        told(small(lambda model, ids: logits(model, model.table[ids] * table[ids])))
 
 
 def test_a_softmax_over_the_tokens_is_attention_and_where_it_is_multiplied_is_a_mix():
@@ -210,3 +214,44 @@ def test_in_the_other_precision_a_large_number_rounds_no_more():
     assert not torch.allclose(Program(graph).logits(ids_BT), Program(plain).logits(ids_BT), atol=0.01)
     swapped = Program(graph, other_precision=True).logits(ids_BT)
     torch.testing.assert_close(swapped.float(), Program(plain).logits(ids_BT), atol=1e-5, rtol=1e-5)
+
+
+def test_a_table_counts_as_its_pieces_or_as_the_numbers_that_describe_it():
+    def places(made: Callable[[torch.Tensor], torch.Tensor]) -> int:
+        graph = small(lambda model, ids: logits(model, model.table[ids] * made(ids)[:, None]))
+        return chosen_places(Constants(graph, VOCABULARY, IDS))
+
+    zero, one = torch.zeros, torch.ones
+    assert places(lambda ids: torch.arange(6.0)) == 0
+    assert places(lambda ids: torch.arange(6.0).flip(0)) == 0  # a ramp, too
+    assert places(lambda ids: torch.cat([zero(1), one(1), one(1), zero(1), one(1), zero(1)])) == 0  # zeros and ones
+    pieces = [3 * one(1), 5 * one(1), 7 * one(1), 3 * one(1), 9 * one(1), 4 * one(1)]
+    assert places(lambda ids: torch.cat(pieces) + 0 * ids[0]) == 0  # five numbers describe it, fewer than six pieces
+    assert places(lambda ids: torch.cat([(torch.arange(3.0) * rate).sin().exp() for rate in (3, 5)])) == 2
+
+
+def test_what_is_the_same_whatever_the_tokens_are_is_a_constant():
+    def forward(model: Model, ids: torch.Tensor) -> torch.Tensor:
+        return logits(model, model.table[ids] * (torch.ones_like(ids).cumsum(-1) * 11)[..., None])
+
+    assert told(small(forward)) == {11.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda sent: sent["nodes"][-1][3].__setitem__(0, sent["nodes"][0][3][0]), "made twice"),
+        (lambda sent: sent["nodes"].reverse(), "before it is made"),
+        (lambda sent: sent["nodes"][0].__setitem__(0, "aten.add.out"), "writes into a tensor"),
+        (lambda sent: sent["tensors"].append(sent["tensors"][0]), "made twice"),
+    ],
+)
+def test_a_graph_that_could_not_have_been_recorded_is_refused(change, message):
+    worker = Worker()
+    worker.model = Model(lambda model, ids: logits(model, attended(model, ids)))
+    pieces: list[bytes] = []
+    sent = worker.on_trace(pieces, IDS, VOCABULARY)
+    read_graph(sent, pieces, len(IDS))
+    change(sent)
+    with pytest.raises(ValueError, match=message):
+        read_graph(sent, pieces, len(IDS))

@@ -65,6 +65,15 @@ CHEATS = {
     "one_other_query": "attention alone",
     "one_query_at_a_time": "size around attention",
     "level_for_each_digit": "size around attention",
+    "one_query_sees_the_sum": "attention alone",
+    "queries_that_see_the_sum": "attention alone",
+    "carries_before_the_mix": "attention alone",
+    "carries_weighted": "attention alone",
+    "behind_the_mask": "attention alone",
+    "keys_that_excuse": "attention alone",
+    "sum_names_the_pair": "arithmetic",
+    "forges_a_value_twice": "graph",
+    "forges_a_memory": "graph",
 }
 
 HIDDEN = {
@@ -82,6 +91,13 @@ TABLES = {
     "index": "arithmetic",
 }
 """Where a whole table of numbers can be hidden (cheat_hides_table.py)."""
+
+PIECES = {
+    **dict.fromkeys(("logs", "learned_logs", "unbound", "of_tokens", "slice_steps", "bytes"), "numbers in the code"),
+    **dict.fromkeys(("stacked", "flips", "transposed", "equalities", "masks", "repeats"), "numbers in the code"),
+    **dict.fromkeys(("tail", "zeros_of_sines"), "precision"),
+}
+"""From which pieces the code can put a table together (cheat_hides_in_pieces.py)."""
 
 BESIDE = {
     **dict.fromkeys(("added", "catenated", "large_scores", "asleep"), "attention alone"),
@@ -178,6 +194,20 @@ def test_numbers_that_are_hidden_in_what_costs_nothing_are_found(trick):
 @pytest.mark.parametrize("trick", TABLES)
 def test_a_table_that_is_hidden_in_the_code_is_found(trick):
     assert TABLES[trick] in tricked("hides_table", trick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", PIECES)
+def test_a_table_that_the_code_puts_together_is_found(trick):
+    assert PIECES[trick] in tricked("hides_in_pieces", trick)
+
+
+@pytest.mark.slow
+def test_what_is_read_beside_the_registered_part_of_a_tensor_counts_too():
+    source = (SUBMISSIONS / "cheat_hides_in_pieces.py").read_text().replace('TRICK = "logs"', 'TRICK = "rest"')
+    found = verify(source, count=20, limits=LIMITS).counts
+    assert found is not None
+    assert found.parameters == 58
 
 
 @pytest.mark.slow

@@ -4,18 +4,22 @@ The rule: distinct storage elements of all parameters, trainable and frozen, and
 public verifier counts, for each `data_ptr`, only the first tensor seen; a small view that is registered first fools it.
 
 A number in the code is a weight like any other. Numbers are told apart by their first five digits. Not counted are
-numbers that everybody knows (0, 1, 2, powers of ten, the square root of a width), sizes that follow from those of the
-parameters, and the places of tokens in operations on tokens. An unregistered tensor from outside counts as the numbers
-that describe it. Information in digits beyond the fifth is erased by shaking (graph/program.py).
+numbers that everybody knows (0, 1, 2, usual powers of ten, the square root of a width), sizes that follow from those of
+the parameters, and the places of tokens in operations on tokens. An unregistered tensor from outside counts as the
+numbers that describe it. So does a tensor that the code puts together and that is the same whatever the tokens are; or
+as the pieces that it was put together from, if these are fewer. Information in digits beyond the fifth is erased by
+shaking (graph/program.py).
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
+import numpy as np
 import torch
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.describing import described, near
+from lab.smallest_adder.graph.describing import Unregistered, described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
 from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, numbers_in
 from lab.smallest_adder.graph.operations import Kind
@@ -27,11 +31,19 @@ FAMILIAR = {
     *(math.sqrt(2 / math.pi), 0.044715, 1.702),  # of GELU
 }
 INFINITE = {torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)}
+POWERS_OF_TEN = {*range(-12, 5), 6, 9}
+"""Exponents of the powers of ten that are usual: epsilons, bases of RoPE, masks."""
 SMALL = 64
 """Whole numbers up to this only select some of the tokens; larger ones are sizes, or weights."""
 PLACING = (
     *("select", "slice", "roll", "constant_pad_nd", "narrow", "index_select"),
     *("select_scatter", "slice_scatter", "diagonal", "diagonal_scatter", "tril", "triu"),
+)
+
+
+RESHAPING = (
+    *("view", "reshape", "expand", "expand_as", "unsqueeze", "squeeze", "alias", "detach", "clone", "_to_copy"),
+    *("transpose", "permute", "t", "movedim"),
 )
 
 
@@ -68,17 +80,89 @@ def distinct(tensors: Iterable[Tensor], storages: Mapping[int, torch.Tensor]) ->
     return {place: int(whole.sum()) * (1 + storages[place].is_complex()) for place, whole in covered.items()}
 
 
-def literals(graph: Graph, vocabulary: int) -> set[float]:
+class Constants:
+    """What a graph computes that is the same whatever the tokens are."""
+
+    def __init__(self, graph: Graph, vocabulary: int, prompt: Sequence[int]) -> None:
+        """`prompt`: ids for which the graph was recorded; it is also run for random ids."""
+        self.graph, self.vocabulary = graph, vocabulary
+        program = Program(graph)
+        dependent = graph.downstream({IDS}) - graph.downstream(graph.own) - {IDS}
+        drawn = np.random.default_rng(0).integers(0, vocabulary, (16, graph.tokens))
+        _, seen = program.run(np.concatenate([np.array([prompt]), drawn]), watch=dependent)
+        formal = {value: found[0] for value, found in seen.items() if _same_in_all(found)}
+        self.fixed = program.fixed | formal
+        self.moving = graph.downstream({IDS}) - formal.keys()
+        """The values that depend on the tokens, and not in form alone, as `ids == ids` does."""
+        self.learned = graph.downstream(graph.own)
+
+    @cached_property
+    def put_together(self) -> tuple[set[float], int]:
+        """The numbers and the number of pieces of all constants that meet what is learned or depends on the tokens.
+
+        A constant counts as the numbers that describe it, or as the pieces from which it was put together; equal ones
+        count once.
+        """
+        numbers: set[float] = set()
+        pieces: dict[int, int] = {}
+        ends = {self.graph.tokens - 1, 1 - self.graph.tokens, -self.graph.tokens}
+        for value in self._met():
+            parts = self._pieces(value)
+            try:
+                told = {n for n in described(self.fixed[value]) if not _familiar(n, self.sizes)} - self.products - ends
+            except Unregistered:
+                told = None
+            if told is None or sum(parts.values()) < len(told):
+                pieces |= parts
+            else:
+                numbers |= told
+        return numbers, sum(pieces.values())
+
+    @cached_property
+    def sizes(self) -> set[int]:
+        """Sizes that need not be told: of the sequence, of the vocabulary, and of parameters."""
+        paid = {size for value in self.graph.own for size in _paid(self.graph.leaves[value])}
+        return {1, self.graph.tokens, self.vocabulary} | paid
+
+    @cached_property
+    def products(self) -> set[int]:
+        return {one * other for one in _parts(self.sizes) for other in _parts(self.sizes)}
+
+    def _met(self) -> list[int]:
+        """Constants that the code has computed, and of which something is computed that is no constant."""
+        known = self.fixed.keys() - self.learned - self.graph.leaves.keys()
+        met = [value for node in self.graph.nodes for value in node.inputs if known.isdisjoint(node.results)]
+        made = [value for value in dict.fromkeys(met) if value in known and self.fixed[value].numel() > 1]
+        return list({_content(self.fixed[value]): value for value in made}.values())
+
+    def _pieces(self, value: int) -> dict[int, int]:
+        """How many pieces each operation puts together from which a constant follows, by the operation's result."""
+        needed, found = {value}, {}
+        for node in reversed(self.graph.nodes):
+            if needed.intersection(node.results):
+                needed.update(node.inputs)
+                if node.kind is Kind.MOVE and node.name not in RESHAPING:
+                    found[node.results[0]] = max(1, len(node.inputs))
+        return found
+
+
+def _content(tensor: torch.Tensor) -> tuple[torch.Size, str, bytes]:
+    return tensor.shape, str(tensor.dtype), tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
+
+
+def _same_in_all(found_B: torch.Tensor) -> bool:
+    return bool(((found_B == found_B[:1]) | (found_B.isnan() & found_B[:1].isnan())).all())
+
+
+def literals(constants: Constants) -> set[float]:
     """The numbers in a graph's code that count: those that a reader could not know without being told.
 
-    `vocabulary`: its size. Raises Unregistered for a tensor from outside that takes too many numbers to describe.
+    Raises Unregistered for a tensor from outside that takes too many numbers to describe.
     """
+    graph, fixed, sizes, products = constants.graph, constants.fixed, constants.sizes, constants.products
     own = graph.own
-    moving, learned = graph.downstream({IDS}), graph.downstream({IDS, *own})
-    sizes = {1, graph.tokens, vocabulary} | {size for value in own for size in _paid(graph.leaves[value])}
-    products = {one * other for one in _parts(sizes) for other in _parts(sizes)}
+    moving, learned = constants.moving, constants.moving | constants.learned
     of_tokens = products | set(range(graph.tokens + MOST_EXTRA_KEYS + 1))
-    fixed = Program(graph).fixed
     told = {float(size) for value in own for size in graph.shape(value) if size not in products}
     for value in graph.leaves:
         if value not in own:
@@ -94,16 +178,18 @@ def literals(graph: Graph, vocabulary: int) -> set[float]:
         if is_learned:
             made = [value for value in node.inputs if value not in learned and value not in graph.leaves]
             told.update(float(fixed[value]) for value in made if fixed[value].numel() == 1)
+    told |= {number for number in constants.put_together[0] if -number not in told}
     return {float(f"{number:.5g}") for number in told if not _familiar(number, sizes)}
 
 
-def chosen_places(graph: Graph) -> int:
-    """How many places are picked from tensors that do not depend on the tokens. Each is a number in the code as well.
+def chosen_places(constants: Constants) -> int:
+    """How many places are picked from tensors that do not depend on the tokens, how many pieces are put together to
+    constants, and how often something learned is used again in a row. Each is a number in the code as well.
 
     The first place, the whole length, and parts that are taken one after the other do not count as picked. In tensors
     that are computed from parameters, one place is free for every four numbers of the parameters.
     """
-    moving, learned = graph.downstream({IDS}), graph.downstream(graph.own)
+    graph, moving, learned = constants.graph, constants.moving, constants.learned
     taken: dict[tuple, list[float]] = {}
     for node in graph.nodes:
         if node.name in PLACING and not moving.intersection(node.results):
@@ -117,8 +203,24 @@ def chosen_places(graph: Graph) -> int:
         in_order = places[0] in {0, step} and places == [places[0] + place * step for place in range(len(places))]
         known = {0, 1, *_parts(sizes)} if len(places) > 1 else {0, graph.tokens, *sizes}
         chosen[is_learned] += 0 if in_order and step in known else len(places)
+    chosen[False] += constants.put_together[1]
+    chosen[True] += _used_again(graph, learned - moving)
     free = sum(distinct(readable(graph.tensors), graph.storages).values()) // contract.PARAMETERS_FOR_ONE_MORE
     return max(0, chosen[True] - free) + chosen[False]
+
+
+def _used_again(graph: Graph, learned: set[int]) -> int:
+    """How often a learned value stands in a row of values beside itself, and how often one is flipped."""
+    source, again = {}, 0
+    for node in graph.nodes:
+        if learned.intersection(node.results) and node.kind is Kind.MOVE:
+            again += node.name == "flip"
+            if node.name in ("cat", "stack"):
+                roots = [source.get(value, value) for value in node.inputs]
+                again += len(roots) - len(set(roots))
+            elif node.name in RESHAPING:
+                source |= dict.fromkeys(node.results, source.get(node.inputs[0], node.inputs[0]))
+    return again
 
 
 def _paid(tensor: Tensor) -> list[int]:
@@ -133,7 +235,7 @@ def _written(node: Node, sizes: set[int], learned: bool) -> Iterable[float]:
     """The numbers among an operation's arguments with which it computes."""
     for name, given in node.settings.items():
         if not node.places(name):
-            yield from (float(n) for n in numbers_in(given) if learned or n not in _parts(sizes))
+            yield from (float(n) for n in numbers_in(given) if learned or n not in sizes)
 
 
 def _placed(node: Node) -> Iterator[tuple[str, float]]:
@@ -148,7 +250,8 @@ def _familiar(number: float, sizes: set[int]) -> bool:
     if not math.isfinite(number) or abs(number) in {0, 1, 2, *INFINITE}:
         return True
     size = abs(number)
-    if abs(math.log10(size) - round(math.log10(size))) < 1e-7 or any(near(size, known) for known in FAMILIAR):
+    power = round(math.log10(size))
+    if (power in POWERS_OF_TEN and near(size, 10.0**power)) or any(near(size, known) for known in FAMILIAR):
         return True
     powers = (-4, -2) if number.is_integer() else (-4, -2, 2, 4)
     return any(near(size**power, part) for power in powers for part in _parts(sizes))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lab.smallest_adder.graph.program import SHAKEN
+from lab.smallest_adder.graph.program import LOUDEST, SHAKEN
 
 MOST_TO_DESCRIBE = 6
 """The most numbers that the description of a tensor in the code may take."""
@@ -108,7 +108,7 @@ def _rate(line: torch.Tensor) -> float | None:
 
 
 def _alike(line: torch.Tensor, angles: torch.Tensor) -> bool:
-    return any(bool((line - wave(angles)).abs().max() < ROUNDED) for wave in (torch.sin, torch.cos))
+    return any(bool((line - wave(angles)).abs().max() < ROUNDED * line.abs().max()) for wave in (torch.sin, torch.cos))
 
 
 def _segments(line: list[float]) -> tuple[list[float], list[float]]:
@@ -134,8 +134,9 @@ def near(one: float, other: float) -> bool:
 
 def _is_wave(line: torch.Tensor) -> bool:
     """Whether each number is the same linear function of the two before it, as in sines, exponentials and ramps."""
-    if not line.isfinite().all() or not line.any():
+    if not line.isfinite().all() or not line.any() or line.abs().max() > LOUDEST:
         return False
     before = torch.stack([line[place : place - 2] for place in range(2)], dim=1)
     rule = torch.linalg.lstsq(before, line[2:], driver="gelsd").solution
-    return bool((before @ rule - line[2:]).abs().max() <= ROUNDED * line.abs().max())
+    nearby = torch.cat([before, line[2:, None]], 1).abs().amax(1)  # so that no small tail hides behind a large number
+    return bool(((before @ rule - line[2:]).abs() <= ROUNDED * nearby).all())

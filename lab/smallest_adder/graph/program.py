@@ -36,6 +36,8 @@ SHAKEN = 2e-5
 EXACT_BELOW = 1 << 15
 """Whole numbers below this stay."""
 INFINITE_ABOVE = 1e38
+LOUDEST = 1e4
+"""The largest amplitude of waves, which are shaken by the same amount wherever they are, even near their zeros."""
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 
@@ -174,5 +176,6 @@ def _shaken_tensor(whole: torch.Tensor) -> torch.Tensor:
     numbers = parts.double()
     kept = ((numbers == numbers.round()) & (numbers.abs() < EXACT_BELOW)) | (numbers.abs() > INFINITE_ABOVE)
     up = torch.randint(0, 2, numbers.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
-    moved = torch.where(kept, parts, (numbers * (1 + SHAKEN * up)).to(parts.dtype))
+    loudness = torch.where(numbers.abs() <= LOUDEST, numbers.abs(), 0).max() if numbers.numel() else 0
+    moved = torch.where(kept, parts, (numbers + SHAKEN * up * torch.clamp(numbers.abs(), min=loudness)).to(parts.dtype))
     return torch.view_as_complex(moved) if whole.is_complex() else moved

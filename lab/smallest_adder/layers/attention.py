@@ -3,7 +3,8 @@
 Shapes: B sequences, T tokens, V tokens in the vocabulary.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import product
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.flow import EXPONENTIALS, Flow
+from lab.smallest_adder.graph.flow import EXPONENTIALS, MOST_EXTRA_KEYS, Flow
 from lab.smallest_adder.graph.operations import SOFTMAXES
 from lab.smallest_adder.graph.program import Program, confirmed
 from lab.smallest_adder.trial import COLLAPSED, PRACTICE, Objection, Trial
@@ -165,12 +166,14 @@ def _look(
         if not _local(before[value], after[value], places, tokens):
             raise Objection("a token changes what attention reads elsewhere, before it attends")
     own = set().union(*alone.values())
-    extra = max(program.graph.shape(weights)[-1] for weights in flow.weights) - tokens
+    sizes = {tuple(program.graph.shape(weights)[-2:]) for weights in flow.weights}
+    extra = max(keys for _, keys in sizes) - tokens
     for beside in range(extra + 1):
         weights = {value: _exchanged(before[value], after[value], places, beside, tokens) for value in flow.weights}
         _, summands = program.run(changed_BT, flow.carrying, frozen | weights)
         for value, (row, place) in product(flow.carrying, enumerate(places.tolist())):
-            if place not in own and not _summands_local(before[value][row], summands[value][row], place, tokens, extra):
+            one, other = (_unflattened(part[value][row], sizes) for part in (before, summands))
+            if place not in own and not _summands_local(one, other, place, tokens, extra):
                 raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
     for row, place in enumerate(places.tolist()):
         differs_A = (~_same(logits_BAV[row], changed_BAV[row])).any(-1)
@@ -194,7 +197,7 @@ def _local(one_B: torch.Tensor, other_B: torch.Tensor, places_B: np.ndarray, tok
     rows, *where = torch.argwhere(~_same(one_B, other_B)).T
     for size, column in zip(one_B.shape[1:], where, strict=True):
         moved = (column - torch.from_numpy(places_B)[rows]).unique().tolist()
-        if len(moved) == 1 and 0 <= moved[0] <= max(0, size - tokens):
+        if len(moved) == 1 and 0 <= moved[0] <= size - tokens <= MOST_EXTRA_KEYS:
             return True
     return not len(rows)
 
@@ -213,6 +216,12 @@ def _exchanged(
     return mixed_B
 
 
+def _unflattened(one: torch.Tensor, sizes: Collection[tuple[int, ...]]) -> torch.Tensor:
+    """The tensor with queries and keys in dimensions of their own. `sizes`: how many of both there may be."""
+    found = {math.prod(pair): pair for pair in sizes if min(pair) > 1}
+    return one.reshape([size for whole in one.shape for size in found.get(whole, (whole,))])
+
+
 def _summands_local(one: torch.Tensor, other: torch.Tensor, place: int, tokens: int, extra: int) -> bool:
     """Whether each number that differs belongs to the changed token: as a query or as a key.
 
@@ -221,7 +230,7 @@ def _summands_local(one: torch.Tensor, other: torch.Tensor, place: int, tokens: 
     """
     spots = torch.argwhere(~_same(one, other))
     for dim, size in enumerate(one.shape):
-        if size >= tokens:
+        if tokens <= size <= tokens + MOST_EXTRA_KEYS:
             at = spots[:, dim]
             near = at[(at >= place - extra) & (at <= place + size - tokens + extra)]
             most = near.bincount(minlength=2).topk(1 + (extra > 0)).indices if len(near) else near

@@ -4,10 +4,10 @@ parameters and buffers, where they are counted, and nowhere else."""
 import torch
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.counting import chosen_places, count, literals, readable
+from lab.smallest_adder.graph.counting import Constants, chosen_places, count, literals, readable
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
-from lab.smallest_adder.graph.graph import Graph, Value, read_graph
+from lab.smallest_adder.graph.graph import IDS, Graph, Value, read_graph
 from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
 from lab.smallest_adder.graph.program import shaken_graph
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial, Unusable
@@ -44,12 +44,15 @@ def _layouts(graph: Graph) -> list[tuple[int, list[int], list[int]]]:
 
 
 def _traced(trial: Trial, tokens: int) -> Graph:
-    prompt = trial.prompts[0].tolist()
-    ids = (prompt + prompt[::-1] + prompt)[:tokens]
     try:
-        return read_graph(*trial.child.trace(ids, trial.vocabulary), tokens)
+        return read_graph(*trial.child.trace(_practice_ids(trial, tokens), trial.vocabulary), tokens)
     except ValueError as error:
         raise Unusable(str(error)) from error
+
+
+def _practice_ids(trial: Trial, tokens: int) -> list[int]:
+    prompt = trial.prompts[0].tolist()
+    return (prompt + prompt[::-1] + prompt)[:tokens]
 
 
 def numbers_in_the_code(trial: Trial) -> str:
@@ -62,8 +65,9 @@ def numbers_in_the_code(trial: Trial) -> str:
     found: set[float] = set()
     try:
         for graph in trial.graphs:
-            found |= literals(graph, trial.vocabulary)
-            places = max(places, chosen_places(graph))
+            constants = Constants(graph, trial.vocabulary, _practice_ids(trial, graph.tokens))
+            found |= literals(constants)
+            places = max(places, chosen_places(constants))
     except Unregistered as error:
         raise Objection(f"{error}: register it, or compute it from a few numbers") from error
     finally:
@@ -82,8 +86,12 @@ def arithmetic(trial: Trial) -> str:
 
     Tokens and positions may be compared, to mask or look something up. What depends on weights must be smooth, or have
     hinges. A whole number that is a parameter may only look up learned values: as an index into a table in the code, it
-    would stand for several numbers.
+    would stand for several numbers. If a token stands for two digits, so may the numbers that are computed of tokens,
+    because such a token could be written as ten times the sum of its digits.
     """
+    if trial.writing and any(len(places) > 1 for places in trial.writing.places):
+        for graph in trial.graphs:
+            _check_codes(graph)
     for graph, flow in zip(trial.graphs, trial.flows, strict=True):
         counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
         real = graph.downstream(counted | flow.weights.keys(), by_shape=False)
@@ -101,6 +109,28 @@ def arithmetic(trial: Trial) -> str:
             if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
                 raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
     return "nothing learned or attended to is rounded or compared"
+
+
+def _check_codes(graph: Graph) -> None:
+    """Raises Objection if numbers that are computed of tokens meet what is learned, and do not look up a parameter.
+
+    Comparing tokens with numbers is allowed: to tell digits from signs, or to make one-hot vectors.
+    """
+    learned, tables, numbers = graph.downstream(graph.own), graph.own, {IDS}
+    for node in graph.nodes:
+        given, inputs = numbers.intersection(node.inputs), node.inputs
+        if learned.intersection(node.results):
+            if node.kind is Kind.MOVE and tables.issuperset(inputs):
+                tables.update(node.results)
+            looks_up = node.name in LOOK_UPS and inputs[0] in tables
+            if given - (set(inputs[1:]) if looks_up else set()):
+                raise Objection(f"{node.name}: a token stands for two digits, and is computed with as one number")
+        elif given:
+            told_apart = node.name in ("eq", "ne") or all(graph.blank[value].numel() == 1 for value in inputs[1:])
+            is_bool = graph.blank[node.results[0]].dtype == torch.bool
+            compared = node.kind is Kind.STEP and is_bool and given <= {IDS} and told_apart
+            one_hot = node.name == "scatter" and inputs[0] not in numbers
+            numbers.update([] if compared or one_hot else node.results)
 
 
 def _is_whole(dtype: torch.dtype) -> bool:
