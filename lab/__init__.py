@@ -31,6 +31,10 @@ def __getattr__(name: str) -> Any:
     return getattr(api, name)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 class _Lab(ModuleType):
     """Keeps `lab.evaluate` and `lab.probe` functions if the commands of these names, lab/evaluate.py and lab/probe.py,
     are imported."""

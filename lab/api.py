@@ -185,16 +185,21 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
     config = _checked(
         LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **attention
     )
-    engine, place = opened(config)
+    engine, place = engine_of(config)
     if isinstance(engine, NotatedEngine):
-        notation = engine.notation
-        return Model(name, engine, lambda items: LengthCurves(items, notation), notation.tasks, engine.size)
+        return _notated(name, engine)
     every = formats.writable(engine.format)
     wording = formats.written(engine.format, every)
     return Model(name, engine, lambda items: Nupa(items, wording), every, place)
 
 
-def opened(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
+def _notated(name: str, engine: NotatedEngine) -> Model:
+    """A model that is asked in its own notation."""
+    notation = engine.notation
+    return Model(name, engine, lambda items: LengthCurves(items, notation), notation.tasks, engine.size)
+
+
+def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
     """The engine of a config, which may be a smallest adder, and a text that says what it runs on.
 
     Raises ModelError or ConfigError if it cannot be made.
@@ -217,8 +222,10 @@ def served(config: EvaluateConfig) -> Model:
     nupa = config.benchmark
     if not isinstance(nupa, NupaConfig):
         raise ConfigError(f"benchmark.kind={nupa.kind}: a model can be asked only with benchmark.kind=nupa")
-    engine, description = opened(config.engine)
+    engine, description = engine_of(config.engine)
     name = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
+    if isinstance(engine, NotatedEngine):
+        return _notated(name, engine)
     wording = Nupa.from_config(nupa.model_copy(update={"problems_per_range": 1}), config.seed, engine.format).wording
     return Model(name, engine, lambda items: Nupa(items, wording), chosen(nupa.tasks), description)
 

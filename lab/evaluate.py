@@ -56,7 +56,7 @@ def check_inputs(config: EvaluateConfig) -> None:
 def evaluate(config: EvaluateConfig) -> None:
     """Asks the model of a config every question of its benchmark, and writes a run directory."""
     quiet_libraries()
-    from lab.api import opened
+    from lab.api import engine_of
     from lab.benchmarks import compare as report
     from lab.benchmarks.benchmark import measure
     from lab.benchmarks.nupa.problems import out_of_reach
@@ -67,7 +67,7 @@ def evaluate(config: EvaluateConfig) -> None:
 
     if isinstance(config.benchmark, NupaConfig) and (told := out_of_reach(config.benchmark, config.limit)):
         print(told)
-    engine, device = opened(config.engine)
+    engine, device = engine_of(config.engine)
     benchmark = open_benchmark(config.benchmark, config.seed, config.limit, engine)
     requests = benchmark.requests(engine.count_tokens)
     engine.check(requests[0])

@@ -212,7 +212,8 @@ class Run:
 
     @property
     def command(self) -> str | None:
-        """The command that made the run: as it was recorded, or as it follows from the config; None if unknown."""
+        """The command that made the run: as it was recorded, or as it follows from the config; None if unknown. Raises
+        `RunError` if the config is damaged."""
         if (self.path / "environment.json").is_file() and (recorded := self.read_json("environment").get("command")):
             return recorded
         return command_of(self.settings)

@@ -126,8 +126,8 @@ class TextSums:
         self, tokenizer: PreTrainedTokenizerBase, template: str = "", format: FormatConfig | None = None
     ) -> None:
         """`template`: a text with {a} and {b} in this order, such as "{a} + {b} = ". The answer follows it directly, so
-        it should end in a space if the model writes one before an answer, as all models do that the lab has tuned. If
-        it is empty, the NUPA prompt. `format`: how numbers are written.
+        it should end in a space if the model writes one before an answer, as SmolLM2 does after the lab has tuned it.
+        If it is empty, the NUPA prompt. `format`: how numbers are written.
 
         Raises TaskError for a template with other fields, and for a format with padding or index hints.
         """

@@ -95,6 +95,7 @@ TABLES = {
 PIECES = {
     **dict.fromkeys(("logs", "learned_logs", "unbound", "of_tokens", "slice_steps", "bytes"), "numbers in the code"),
     **dict.fromkeys(("stacked", "flips", "transposed", "equalities", "masks", "repeats"), "numbers in the code"),
+    **dict.fromkeys(("selected", "traces", "learned_traces", "shifts"), "numbers in the code"),
     **dict.fromkeys(("tail", "zeros_of_sines"), "precision"),
 }
 """From which pieces the code can put a table together (cheat_hides_in_pieces.py)."""

@@ -133,7 +133,7 @@ _MENDS = ("no leak", "alignment", "carry", "both")
 
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
-    """The strongest head in each direction of the carry, compared with the median head."""
+    """The head that brings most of the carry about, in each direction, compared with the median head."""
     effect = measured[0].at(place="everywhere")
     found: dict[str, list[str]] = {}
     none = []
@@ -144,6 +144,9 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
             continue
         layer, head = np.unravel_index(int(np.nanargmax(one.value)), one.value.shape)
         value, low, high = (100 * array[layer, head] for array in one[2:5])
+        if value <= 0:
+            none.append(f"No head brings the carry about {way}.")
+            continue
         middle = _percent(np.nanmedian(np.abs(one.value)))
         told = f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}"
         found.setdefault(f"L{layer}H{head}", []).append(told)

@@ -33,6 +33,8 @@ FAMILIAR = {
 INFINITE = {torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)}
 POWERS_OF_TEN = {*range(-12, 5), 6, 9}
 """Exponents of the powers of ten that are usual: epsilons, bases of RoPE, masks."""
+TRACE = 1e-4
+"""How much a value may depend on the tokens and still count as a constant, relative to its largest number."""
 SMALL = 64
 """Whole numbers up to this only select some of the tokens; larger ones are sizes, or weights."""
 PLACING = (
@@ -45,6 +47,7 @@ RESHAPING = (
     *("view", "reshape", "expand", "expand_as", "unsqueeze", "squeeze", "alias", "detach", "clone", "_to_copy"),
     *("transpose", "permute", "t", "movedim"),
 )
+"""Operations that add no piece to a constant: they make no row of several values."""
 
 
 def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], literals: int) -> Counts:
@@ -83,13 +86,13 @@ def distinct(tensors: Iterable[Tensor], storages: Mapping[int, torch.Tensor]) ->
 class Constants:
     """What a graph computes that is the same whatever the tokens are."""
 
-    def __init__(self, graph: Graph, vocabulary: int, prompt: Sequence[int]) -> None:
-        """`prompt`: ids for which the graph was recorded; it is also run for random ids."""
+    def __init__(self, graph: Graph, vocabulary: int, prompts: np.ndarray) -> None:
+        """`prompts`: some prompts. The graph is run for the first of them, and for their tokens in random order."""
         self.graph, self.vocabulary = graph, vocabulary
         program = Program(graph)
-        dependent = graph.downstream({IDS}) - graph.downstream(graph.own) - {IDS}
-        drawn = np.random.default_rng(0).integers(0, vocabulary, (16, graph.tokens))
-        _, seen = program.run(np.concatenate([np.array([prompt]), drawn]), watch=dependent)
+        drawn = np.random.default_rng(0).choice(np.unique(prompts), (16, graph.tokens))
+        ids_BT = np.concatenate([np.resize(prompts[:1], (1, graph.tokens)), drawn])
+        _, seen = program.run(ids_BT, watch=graph.downstream({IDS}) - {IDS})
         formal = {value: found[0] for value, found in seen.items() if _same_in_all(found)}
         self.fixed = program.fixed | formal
         self.moving = graph.downstream({IDS}) - formal.keys()
@@ -141,7 +144,7 @@ class Constants:
         for node in reversed(self.graph.nodes):
             if needed.intersection(node.results):
                 needed.update(node.inputs)
-                if node.kind is Kind.MOVE and node.name not in RESHAPING:
+                if node.kind is Kind.STEP or (node.kind is Kind.MOVE and node.name not in RESHAPING):
                     found[node.results[0]] = max(1, len(node.inputs))
         return found
 
@@ -151,7 +154,15 @@ def _content(tensor: torch.Tensor) -> tuple[torch.Size, str, bytes]:
 
 
 def _same_in_all(found_B: torch.Tensor) -> bool:
-    return bool(((found_B == found_B[:1]) | (found_B.isnan() & found_B[:1].isnan())).all())
+    """Whether the rows are equal, or so nearly that they differ by a trace of the tokens alone."""
+    if not (found_B.is_floating_point() or found_B.is_complex()):
+        return bool((found_B == found_B[:1]).all())
+    parts_B = (torch.view_as_real(found_B) if found_B.is_complex() else found_B).double()
+    finite = parts_B.isfinite()
+    if not (finite == finite[:1]).all():
+        return False
+    size = torch.where(finite, parts_B.abs(), 0).max() if parts_B.numel() else 0
+    return bool((torch.where(finite, parts_B - parts_B[:1], 0).abs() <= TRACE * size).all())
 
 
 def literals(constants: Constants) -> set[float]:
@@ -184,7 +195,8 @@ def literals(constants: Constants) -> set[float]:
 
 def chosen_places(constants: Constants) -> int:
     """How many places are picked from tensors that do not depend on the tokens, how many pieces are put together to
-    constants, and how often something learned is used again in a row. Each is a number in the code as well.
+    constants, and how often something learned is concatenated with itself or flipped. Each is a number in the code as
+    well.
 
     The first place, the whole length, and parts that are taken one after the other do not count as picked. In tensors
     that are computed from parameters, one place is free for every four numbers of the parameters.
@@ -201,25 +213,23 @@ def chosen_places(constants: Constants) -> int:
         sizes = set(graph.shape(value))
         step = places[1] - places[0] if len(places) > 1 else places[0]
         in_order = places[0] in {0, step} and places == [places[0] + place * step for place in range(len(places))]
+        in_order &= step > 0 or len(places) == 1
         known = {0, 1, *_parts(sizes)} if len(places) > 1 else {0, graph.tokens, *sizes}
         chosen[is_learned] += 0 if in_order and step in known else len(places)
     chosen[False] += constants.put_together[1]
-    chosen[True] += _used_again(graph, learned - moving)
+    chosen[True] += _used_again(constants)
     free = sum(distinct(readable(graph.tensors), graph.storages).values()) // contract.PARAMETERS_FOR_ONE_MORE
     return max(0, chosen[True] - free) + chosen[False]
 
 
-def _used_again(graph: Graph, learned: set[int]) -> int:
-    """How often a learned value stands in a row of values beside itself, and how often one is flipped."""
-    source, again = {}, 0
-    for node in graph.nodes:
-        if learned.intersection(node.results) and node.kind is Kind.MOVE:
+def _used_again(constants: Constants) -> int:
+    """How often a learned value is concatenated with an equal one, and how often one is flipped."""
+    again = 0
+    for node in constants.graph.nodes:
+        if constants.fixed.keys() >= {*node.inputs} and constants.learned.intersection(node.inputs):
             again += node.name == "flip"
             if node.name in ("cat", "stack"):
-                roots = [source.get(value, value) for value in node.inputs]
-                again += len(roots) - len(set(roots))
-            elif node.name in RESHAPING:
-                source |= dict.fromkeys(node.results, source.get(node.inputs[0], node.inputs[0]))
+                again += len(node.inputs) - len({_content(constants.fixed[value]) for value in node.inputs})
     return again
 
 

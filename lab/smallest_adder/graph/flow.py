@@ -28,13 +28,15 @@ class Flow(NamedTuple):
 
     weights: dict[int, str]
     """Values that are attention weights, and the operation that makes each; those of a softmax already sum to one."""
+    axes: dict[int, int]
+    """For each of these, the dimension of the keys, counted from the end."""
     scores: Sequence[int]
     """Values that weights are computed from, or the products of queries and keys themselves."""
     values: Sequence[int]
     """Values that weights are multiplied with, or meet in another operation."""
     mixes: Sequence[int]
     carrying: Sequence[int]
-    """Values between weights and mixes: the weights, and what they were combined with."""
+    """The weights, and the values between them and the mixes."""
     width: int
     """The most numbers that the attentions of one layer carry to a position."""
     widths: int
@@ -87,6 +89,7 @@ def flow_of(graph: Graph) -> Flow:
     after = layers[1:] or [_Layer()]
     return Flow(
         {weights: node.name for weights, node in found.items()},
+        {weights: _axis(graph, node) for weights, node in found.items()},
         scores,
         list(dict.fromkeys(values)),
         mixes,
@@ -129,6 +132,12 @@ def _queries(graph: Graph, node: Node) -> int:
     shape = list(graph.shape(node.results[0]))
     shape.pop(node.args[1] if node.name in SOFTMAXES else -1)
     return graph.tokens if graph.tokens in shape else 1
+
+
+def _axis(graph: Graph, node: Node) -> int:
+    """The dimension of the keys, counted from the end."""
+    dimensions = len(graph.shape(node.results[0]))
+    return node.args[1] % dimensions - dimensions if node.name in SOFTMAXES else -1
 
 
 def _is_exponential(graph: Graph, node: Node) -> bool:

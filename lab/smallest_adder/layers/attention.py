@@ -54,8 +54,8 @@ def self_attention(trial: Trial) -> str:
     """Stops models without attention, and those that still give right answers with uniform attention.
 
     A model that adds must find the digits that it adds. Exponentials of scores must be divided by their sum, because
-    undivided ones carry one more number; if they are divided, doubling all of them changes nothing, or they sum to one
-    already (the logarithm of the sum was subtracted from the scores). This layer also
+    undivided ones carry one more number. If they are divided, doubling all of them changes nothing. Exponentials that
+    already sum to one (the logarithm of the sum was subtracted from the scores) count as a softmax. This layer also
     measures whether attention weights depend on the tokens. If no weight ever changes, attention is a fixed causal
     convolution, and the architecture holds the algorithm.
     """
@@ -88,7 +88,7 @@ def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor], torch.Tensor
 
 
 def _sum_to_one(weights: torch.Tensor) -> bool:
-    return bool(((weights.double().sum(-1) - 1).abs() < 1e-3).all())
+    return bool(((weights.double().sum(-1) - 1).abs() < 1e-5).all())
 
 
 def _even(operation: str, weights: torch.Tensor) -> torch.Tensor:
@@ -154,26 +154,33 @@ def _look(
     logits_BAV, before = program.run(same_BT, watch)
     frozen = {value: before[value] for value in flow.mixes}
     changed_BAV, after = program.run(changed_BT, watch, frozen)
-    for value in flow.scores:
+    for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
         cancels = value not in flow.weights  # a softmax cancels what all scores of a query have in common
+        one_B, other_B = (part[value].movedim(axis, -1) for part in (before, after))
         for row, place in enumerate(places.tolist()):
-            if not _scores_local(before[value][row], after[value][row], place, tokens, cancels):
+            if not _scores_local(one_B[row], other_B[row], place, tokens, cancels):
                 alone.setdefault(value, set()).add(place)
         # with a single query, one token may change everything: that from which the query is made
-        if alone.get(value) and (program.graph.shape(value)[-2] > 1 or len(alone[value]) > 1):
+        if alone.get(value) and (one_B.shape[-2] >= tokens or len(alone[value]) > 1):
             raise Objection(f"the token at {min(alone[value])} changes how other tokens attend to each other")
     for value in flow.values:
         if not _local(before[value], after[value], places, tokens):
             raise Objection("a token changes what attention reads elsewhere, before it attends")
-    own = set().union(*alone.values())
-    sizes = {tuple(program.graph.shape(weights)[-2:]) for weights in flow.weights}
-    extra = max(keys for _, keys in sizes) - tokens
+    excused: dict[int, set[int]] = {}
+    for score, own in alone.items():
+        for value in program.graph.downstream({score}):
+            excused.setdefault(value, set()).update(own)
+    sizes = {tuple(program.graph.blank[weights].movedim(axis, -1).shape[-2:]) for weights, axis in flow.axes.items()}
+    extra = max(0, max(keys for _, keys in sizes) - tokens)
     for beside in range(extra + 1):
-        weights = {value: _exchanged(before[value], after[value], places, beside, tokens) for value in flow.weights}
+        weights = {
+            value: _exchanged(before[value], after[value], places, beside, tokens, axis)
+            for value, axis in flow.axes.items()
+        }
         _, summands = program.run(changed_BT, flow.carrying, frozen | weights)
         for value, (row, place) in product(flow.carrying, enumerate(places.tolist())):
             one, other = (_unflattened(part[value][row], sizes) for part in (before, summands))
-            if place not in own and not _summands_local(one, other, place, tokens, extra):
+            if place not in excused.get(value, ()) and not _summands_local(one, other, place, tokens, extra):
                 raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
     for row, place in enumerate(places.tolist()):
         differs_A = (~_same(logits_BAV[row], changed_BAV[row])).any(-1)
@@ -203,16 +210,17 @@ def _local(one_B: torch.Tensor, other_B: torch.Tensor, places_B: np.ndarray, tok
 
 
 def _exchanged(
-    before_B: torch.Tensor, after_B: torch.Tensor, places_B: np.ndarray, beside: int, tokens: int
+    before_B: torch.Tensor, after_B: torch.Tensor, places_B: np.ndarray, beside: int, tokens: int, axis: int
 ) -> torch.Tensor:
-    """The weights (B, ..., queries, keys) `before_B`, but those of each row's changed token from `after_B`: as a query
-    and as a key, which is moved by `beside`, and so is the query if there are queries beside the tokens."""
+    """The weights `before_B`, but those of each row's changed token from `after_B`: as a query and as a key, which is
+    moved by `beside`, and so is the query if there are queries beside the tokens. `axis`: that of the keys."""
     mixed_B = before_B.clone()
     for row, place in enumerate(places_B.tolist()):
+        one, other = mixed_B[row].movedim(axis, -1), after_B[row].movedim(axis, -1)
         for dim in (-2, -1):
-            at = place + min(beside, max(0, mixed_B.shape[dim] - tokens))
-            if at < mixed_B.shape[dim]:
-                mixed_B[row].select(dim, at).copy_(after_B[row].select(dim, at))
+            if one.shape[dim] >= tokens:
+                at = place + min(beside, one.shape[dim] - tokens)
+                one.select(dim, at).copy_(other.select(dim, at))
     return mixed_B
 
 
@@ -225,7 +233,7 @@ def _unflattened(one: torch.Tensor, sizes: Collection[tuple[int, ...]]) -> torch
 def _summands_local(one: torch.Tensor, other: torch.Tensor, place: int, tokens: int, extra: int) -> bool:
     """Whether each number that differs belongs to the changed token: as a query or as a key.
 
-    `extra`: how many keys there are beside the tokens. Then the token may be elsewhere among the keys than its weights
+    `extra`: how many keys there are beside the tokens. Then the token's key may be at another place than the weights
     that were exchanged, so two keys may change.
     """
     spots = torch.argwhere(~_same(one, other))
@@ -251,7 +259,7 @@ def _scores_local(one: torch.Tensor, other: torch.Tensor, place: int, tokens: in
         highest = torch.where(finite, torch.maximum(first, second), -torch.inf).amax(-1, keepdim=True)
         seen = finite & (torch.maximum(first, second) > highest - UNSEEN)
     size = torch.where(seen, first.abs(), 0)
-    rounding = 1e-11 * size + 1e-15 * size.amax(-1, keepdim=True) + 1e-13
+    rounding = 1e-11 * size + 1e-15 * size.amax(-1, keepdim=True) + 1e-13 * cancels
     moved = torch.where(seen, second - first, torch.nan)
     queries, keys = one.shape[-2:]
     for key in range(place, place + max(0, keys - tokens) + 1):
@@ -259,7 +267,7 @@ def _scores_local(one: torch.Tensor, other: torch.Tensor, place: int, tokens: in
         shift = moved[..., others].nanmedian(-1, keepdim=True).values.nan_to_num() if cancels else 0
         alike = _same(first, second) | (finite & ~seen) | ((moved - shift).abs() <= rounding)
         rows = {int(spot[-2]) for spot in torch.argwhere(~alike & others)}
-        own = queries > 1 and rows <= set(range(place, place + max(0, queries - tokens) + 1))
+        own = queries >= tokens and rows <= set(range(place, place + max(0, queries - tokens) + 1))
         if not rows or (own and len(rows) == 1):
             return True
     return False

@@ -44,15 +44,12 @@ def _layouts(graph: Graph) -> list[tuple[int, list[int], list[int]]]:
 
 
 def _traced(trial: Trial, tokens: int) -> Graph:
+    prompt = trial.prompts[0].tolist()
+    ids = (prompt + prompt[::-1] + prompt)[:tokens]
     try:
-        return read_graph(*trial.child.trace(_practice_ids(trial, tokens), trial.vocabulary), tokens)
+        return read_graph(*trial.child.trace(ids, trial.vocabulary), tokens)
     except ValueError as error:
         raise Unusable(str(error)) from error
-
-
-def _practice_ids(trial: Trial, tokens: int) -> list[int]:
-    prompt = trial.prompts[0].tolist()
-    return (prompt + prompt[::-1] + prompt)[:tokens]
 
 
 def numbers_in_the_code(trial: Trial) -> str:
@@ -65,7 +62,7 @@ def numbers_in_the_code(trial: Trial) -> str:
     found: set[float] = set()
     try:
         for graph in trial.graphs:
-            constants = Constants(graph, trial.vocabulary, _practice_ids(trial, graph.tokens))
+            constants = Constants(graph, trial.vocabulary, trial.prompts)
             found |= literals(constants)
             places = max(places, chosen_places(constants))
     except Unregistered as error:
@@ -114,9 +111,10 @@ def arithmetic(trial: Trial) -> str:
 def _check_codes(graph: Graph) -> None:
     """Raises Objection if numbers that are computed of tokens meet what is learned, and do not look up a parameter.
 
-    Comparing tokens with numbers is allowed: to tell digits from signs, or to make one-hot vectors.
+    Comparing tokens with numbers is allowed: to tell digits from signs, or to make one-hot vectors that are multiplied
+    with what is learned.
     """
-    learned, tables, numbers = graph.downstream(graph.own), graph.own, {IDS}
+    learned, tables, numbers, marks = graph.downstream(graph.own), graph.own, {IDS}, set()
     for node in graph.nodes:
         given, inputs = numbers.intersection(node.inputs), node.inputs
         if learned.intersection(node.results):
@@ -124,13 +122,16 @@ def _check_codes(graph: Graph) -> None:
                 tables.update(node.results)
             looks_up = node.name in LOOK_UPS and inputs[0] in tables
             if given - (set(inputs[1:]) if looks_up else set()):
-                raise Objection(f"{node.name}: a token stands for two digits, and is computed with as one number")
+                raise Objection(f"{node.name}: the number of a token that stands for two digits looks up no parameter")
+        elif marks.intersection(inputs) and not given:
+            is_bool = graph.blank[node.results[0]].dtype == torch.bool
+            (marks if node.kind is Kind.MOVE or is_bool else numbers).update(node.results)
         elif given:
             told_apart = node.name in ("eq", "ne") or all(graph.blank[value].numel() == 1 for value in inputs[1:])
             is_bool = graph.blank[node.results[0]].dtype == torch.bool
             compared = node.kind is Kind.STEP and is_bool and given <= {IDS} and told_apart
             one_hot = node.name == "scatter" and inputs[0] not in numbers
-            numbers.update([] if compared or one_hot else node.results)
+            (marks if compared or one_hot else numbers).update(node.results)
 
 
 def _is_whole(dtype: torch.dtype) -> bool:

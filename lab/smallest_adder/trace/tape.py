@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 _WHY = {
     "storage": "forward reads numbers of its tensors in Python",
-    "mutating a non-functional tensor": "forward changes its own parameters",
+    "mutating a non-functional tensor": "forward changes a tensor that it keeps",
 }
 """What torch's messages mean here, by a part of them."""
 OF_NO_ACCOUNT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator")

@@ -105,6 +105,25 @@ class Adder(nn.Module):
             case "repeats":
                 either = torch.zeros((), dtype=torch.int64), torch.ones((), dtype=torch.int64)
                 parts = torch.stack([0 * self.one, self.one])[torch.stack([either[b] for b in bits])]
+            case "selected":  # each piece is a selection of its own
+                either = (self.one - self.one)[None], self.one[None]
+                parts = torch.stack([either[b][0] for b in bits])
+            case "traces":  # constants but for a trace of the tokens
+                zero = ids[0, :1] * 1e-9
+                parts = torch.stack([(zero, zero + 1)[b] for b in bits])[:, 0]
+            case "learned_traces":
+                zero = 0 * ids[0, :1] * self.one
+                parts = torch.stack([(zero, zero + self.one)[b] for b in bits])[:, 0]
+            case "shifts":  # bits of ones that are shifted and joined
+                one = torch.ones(57, dtype=torch.int64)
+                place, total = one.cumsum(0) - 1, 0 * one
+                for n in set(numbers):
+                    here = [k for k, other in enumerate(numbers) if other == n]
+                    there = sum(
+                        ((place == sum((one << j for j in range(6) if k >> j & 1), 0 * one)) for k in here), 0 * one
+                    )
+                    total = total + there * sum((one << j for j in range(11) if n >> j & 1), 0 * one)
+                return total[: len(numbers)].float()
             case _:
                 raise ValueError(TRICK)
         if len(parts) == len(bits):
