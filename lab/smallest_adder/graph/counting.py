@@ -93,11 +93,13 @@ class Constants:
         drawn = np.random.default_rng(0).choice(np.unique(prompts), (16, graph.tokens))
         ids_BT = np.concatenate([np.resize(prompts[:1], (1, graph.tokens)), drawn])
         _, seen = program.run(ids_BT, watch=graph.downstream({IDS}) - {IDS})
-        formal = {value: found[0] for value, found in seen.items() if _same_in_all(found)}
-        self.fixed = program.fixed | formal
-        self.moving = graph.downstream({IDS}) - formal.keys()
-        """The values that depend on the tokens, and not in form alone, as `ids == ids` does."""
         self.learned = graph.downstream(graph.own)
+        same = {value: found[0] for value, found in seen.items() if _same_in_all(found)}
+        self.steady = program.fixed | same
+        """All values that hardly depend on the tokens."""
+        self.fixed = program.fixed | {value: found for value, found in same.items() if value not in self.learned}
+        self.moving = graph.downstream({IDS}) - self.fixed.keys()
+        """The values that depend on the tokens, and not in form alone, as `ids == ids` does."""
 
     @cached_property
     def put_together(self) -> tuple[set[float], int]:
@@ -108,13 +110,8 @@ class Constants:
         """
         numbers: set[float] = set()
         pieces: dict[int, int] = {}
-        ends = {self.graph.tokens - 1, 1 - self.graph.tokens, -self.graph.tokens}
         for value in self._met():
-            parts = self._pieces(value)
-            try:
-                told = {n for n in described(self.fixed[value]) if not _familiar(n, self.sizes)} - self.products - ends
-            except Unregistered:
-                told = None
+            parts, told = self._pieces(value), self._told(value)
             if told is None or sum(parts.values()) < len(told):
                 pieces |= parts
             else:
@@ -138,6 +135,14 @@ class Constants:
         made = [value for value in dict.fromkeys(met) if value in known and self.fixed[value].numel() > 1]
         return list({_content(self.fixed[value]): value for value in made}.values())
 
+    def _told(self, value: int) -> set[float] | None:
+        """The numbers that describe a constant, less those that need not be told; None if it takes too many."""
+        try:
+            numbers = described(self.fixed[value])
+        except Unregistered:
+            return None
+        return {abs(n) for n in numbers if not _familiar(n, self.sizes)} - self.products - {self.graph.tokens - 1}
+
     def _pieces(self, value: int) -> dict[int, int]:
         """How many pieces each operation puts together from which a constant follows, by the operation's result."""
         needed, found = {value}, {}
@@ -149,8 +154,11 @@ class Constants:
         return found
 
 
-def _content(tensor: torch.Tensor) -> tuple[torch.Size, str, bytes]:
-    return tensor.shape, str(tensor.dtype), tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
+def _content(tensor: torch.Tensor, digits: int = 7) -> tuple[torch.Size, float, bytes]:
+    """Equal for tensors of equal shape and numbers, up to so many digits of the largest."""
+    numbers = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).double().nan_to_num()
+    size = float(f"{numbers.abs().max():.{digits - 1}e}") if numbers.numel() else 0.0
+    return tensor.shape, size, (numbers / (size or 1) * 10**digits).round().numpy().tobytes()
 
 
 def _same_in_all(found_B: torch.Tensor) -> bool:
@@ -189,7 +197,7 @@ def literals(constants: Constants) -> set[float]:
         if is_learned:
             made = [value for value in node.inputs if value not in learned and value not in graph.leaves]
             told.update(float(fixed[value]) for value in made if fixed[value].numel() == 1)
-    told |= {number for number in constants.put_together[0] if -number not in told}
+    told |= {number for number in constants.put_together[0] if -number not in told}  # a sign makes no other number
     return {float(f"{number:.5g}") for number in told if not _familiar(number, sizes)}
 
 
@@ -226,10 +234,10 @@ def _used_again(constants: Constants) -> int:
     """How often a learned value is concatenated with an equal one, and how often one is flipped."""
     again = 0
     for node in constants.graph.nodes:
-        if constants.fixed.keys() >= {*node.inputs} and constants.learned.intersection(node.inputs):
+        if constants.steady.keys() >= {*node.inputs} and constants.learned.intersection(node.inputs):
             again += node.name == "flip"
             if node.name in ("cat", "stack"):
-                again += len(node.inputs) - len({_content(constants.fixed[value]) for value in node.inputs})
+                again += len(node.inputs) - len({_content(constants.steady[value], 3) for value in node.inputs})
     return again
 
 
