@@ -4,7 +4,7 @@ Shapes: B sequences, T tokens, V tokens in the vocabulary.
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import product
 
@@ -152,8 +152,7 @@ def _look(
     watch = [*flow.mixes, *flow.values, *flow.scores, *flow.carrying]
     # rows are compared at the same place of batches of the same shape: there, equal computations give equal bits
     logits_BAV, before = program.run(same_BT, watch)
-    frozen = {value: before[value] for value in flow.mixes}
-    changed_BAV, after = program.run(changed_BT, watch, frozen)
+    changed_BAV, after = program.run(changed_BT, watch, {value: before[value] for value in flow.mixes})
     for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
         cancels = value not in flow.weights  # a softmax cancels what all scores of a query have in common
         one_B, other_B = (part[value].movedim(axis, -1) for part in (before, after))
@@ -166,22 +165,7 @@ def _look(
     for value in flow.values:
         if not _local(before[value], after[value], places, tokens):
             raise Objection("a token changes what attention reads elsewhere, before it attends")
-    excused: dict[int, set[int]] = {}
-    for score, own in alone.items():
-        for value in program.graph.downstream({score}):
-            excused.setdefault(value, set()).update(own)
-    sizes = {tuple(program.graph.blank[weights].movedim(axis, -1).shape[-2:]) for weights, axis in flow.axes.items()}
-    extra = max(0, max(keys for _, keys in sizes) - tokens)
-    for beside in range(extra + 1):
-        weights = {
-            value: _exchanged(before[value], after[value], places, beside, tokens, axis)
-            for value, axis in flow.axes.items()
-        }
-        _, summands = program.run(changed_BT, flow.carrying, frozen | weights)
-        for value, (row, place) in product(flow.carrying, enumerate(places.tolist())):
-            one, other = (_unflattened(part[value][row], sizes) for part in (before, summands))
-            if place not in excused.get(value, ()) and not _summands_local(one, other, place, tokens, extra):
-                raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
+    _check_summands(program, flow, changed_BT, places, before, after, alone)
     for row, place in enumerate(places.tolist()):
         differs_A = (~_same(logits_BAV[row], changed_BAV[row])).any(-1)
         first = tokens - len(differs_A)
@@ -190,6 +174,44 @@ def _look(
         if differs_A.any():
             raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
     return len(places)
+
+
+def _check_summands(
+    program: Program,
+    flow: Flow,
+    changed_BT: np.ndarray,
+    places: np.ndarray,
+    before: Mapping[int, torch.Tensor],
+    after: Mapping[int, torch.Tensor],
+    alone: Mapping[int, set[int]],
+) -> None:
+    """Raises Objection if a token changes products of weights and values that do not belong to it.
+
+    Args:
+        program: the program.
+        flow: where its attention is.
+        changed_BT: the sequences, each with another token at one of the places.
+        places: these places.
+        before: the values of the unchanged sequences.
+        after: the values of the changed ones, if attention's sums over positions are kept.
+        alone: for scores of a single query, the token that may change all of them.
+    """
+    tokens = program.graph.tokens
+    excused: dict[int, set[int]] = {}
+    for score, own in alone.items():
+        for value in program.graph.downstream({score}):
+            excused.setdefault(value, set()).update(own)
+    sizes = {tuple(program.graph.blank[weights].movedim(axis, -1).shape[-2:]) for weights, axis in flow.axes.items()}
+    extra = max(0, max(keys for _, keys in sizes) - tokens)
+    frozen = {value: before[value] for value in flow.mixes}
+    for beside in range(extra + 1):
+        for value, axis in flow.axes.items():
+            frozen[value] = _exchanged(before[value], after[value], places, beside, tokens, axis)
+        _, summands = program.run(changed_BT, flow.carrying, frozen)
+        for value, (row, place) in product(flow.carrying, enumerate(places.tolist())):
+            one, other = (_unflattened(part[value][row], sizes) for part in (before, summands))
+            if place not in excused.get(value, ()) and not _summands_local(one, other, place, tokens, extra):
+                raise Objection(f"the token at {place} changes how attention reads others, before it sums over them")
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
