@@ -10,8 +10,8 @@ The verifier judges what the module of build_model() computes: one pass over one
 These bounds hold in addition to the challenge's rules (self-attention, causal, 99 % right):
 
     numbers in its code              at most LITERALS different ones, besides those that everybody knows; sizes that
-                                     are not sizes of a parameter count too, and so do numbers that describe a constant,
-                                     or the pieces that it is put together from, if these are fewer
+                                     are not sizes of a parameter count too, and so do the numbers that describe a
+                                     constant, or the pieces that it is put together from (whichever are fewer)
     an attention carries             at most CARRIED numbers to a position, and one more for every four parameters;
                                      all layers together CARRIED_IN_ALL, and one more for every four parameters
     before an attention, and after   at most STEPS operations of arithmetic

@@ -47,7 +47,7 @@ RESHAPING = (
     *("view", "reshape", "expand", "expand_as", "unsqueeze", "squeeze", "alias", "detach", "clone", "_to_copy"),
     *("transpose", "permute", "t", "movedim"),
 )
-"""Operations that add no piece to a constant: they make no row of several values."""
+"""Operations that add no piece to a constant: they change its shape, its type or the order of its dimensions."""
 
 
 def count(tensors: Sequence[Tensor], storages: Mapping[int, torch.Tensor], literals: int) -> Counts:

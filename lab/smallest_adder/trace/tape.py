@@ -112,7 +112,8 @@ def first(output: Any) -> Any:
 
 
 def forward_alone(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """What `torch.autograd.Function.apply` computes, without what it keeps for gradients."""
+    """What `torch.autograd.Function.apply` computes. The context is a stand-in that accepts everything and keeps
+    nothing."""
     takes_context = function.setup_context is torch.autograd.Function.setup_context
     return function.forward(*[MagicMock()] * takes_context, *args, **kwargs)
 
