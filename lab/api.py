@@ -223,7 +223,7 @@ def served(config: EvaluateConfig) -> Model:
     if not isinstance(nupa, NupaConfig):
         raise ConfigError(f"benchmark.kind={nupa.kind}: a model can be asked only with benchmark.kind=nupa")
     engine, description = engine_of(config.engine)
-    name = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
+    name = config.model_name
     if isinstance(engine, NotatedEngine):
         return _notated(name, engine)
     wording = Nupa.from_config(nupa.model_copy(update={"problems_per_range": 1}), config.seed, engine.format).wording

@@ -73,10 +73,9 @@ def evaluate(config: EvaluateConfig) -> None:
     engine.check(requests[0])
     seed = config.seed if config.sampling.seed is None else config.sampling.seed
     sampling = Sampling(config.sampling.temperature, config.sampling.top_p, seed)
-    model = config.engine.model.name if isinstance(config.engine, LocalEngineConfig) else config.engine.model
     with config.open_run() as run:
         run.record_environment(device=device)
-        samples = measure(benchmark, engine, run, sampling=sampling, model=model, requests=requests)
+        samples = measure(benchmark, engine, run, sampling=sampling, model=config.model_name, requests=requests)
         if not distributed.is_main():
             return
         kind = config.benchmark.kind

@@ -199,3 +199,8 @@ class EvaluateConfig(RunConfig):
     sampling: SamplingConfig = SamplingConfig()
     limit: int | None = Field(default=None, ge=1)
     """At most this many questions, spread evenly over the benchmark."""
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model that is asked."""
+        return self.engine.model.name if isinstance(self.engine, LocalEngineConfig) else self.engine.model

@@ -50,7 +50,7 @@ def small(forward: Forward) -> Graph:
 
 
 def told(graph: Graph) -> set[float]:
-    return literals(Constants(graph, VOCABULARY, np.array([IDS])))
+    return literals(Constants(Program(graph), VOCABULARY, np.array([IDS])))
 
 
 def logits(model: Model, x: torch.Tensor) -> torch.Tensor:
@@ -219,7 +219,7 @@ def test_in_the_other_precision_a_large_number_rounds_no_more():
 def test_a_table_counts_as_its_pieces_or_as_the_numbers_that_describe_it():
     def places(made: Callable[[torch.Tensor], torch.Tensor]) -> int:
         graph = small(lambda model, ids: logits(model, model.table[ids] * made(ids)[:, None]))
-        return chosen_places(Constants(graph, VOCABULARY, np.array([IDS])))
+        return chosen_places(Constants(Program(graph), VOCABULARY, np.array([IDS])))
 
     zero, one = torch.zeros, torch.ones
     assert places(lambda ids: torch.arange(6.0)) == 0

@@ -21,7 +21,7 @@ import torch
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.describing import Unregistered, described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
-from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, numbers_in
+from lab.smallest_adder.graph.graph import IDS, Node, Tensor, numbers_in
 from lab.smallest_adder.graph.operations import Kind
 from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.verdict import Counts
@@ -86,10 +86,10 @@ def distinct(tensors: Iterable[Tensor], storages: Mapping[int, torch.Tensor]) ->
 class Constants:
     """What a graph computes that is the same whatever the tokens are."""
 
-    def __init__(self, graph: Graph, vocabulary: int, prompts: np.ndarray) -> None:
-        """`prompts`: some prompts. The graph is run for the first of them, and for their tokens in random order."""
-        self.graph, self.vocabulary = graph, vocabulary
-        program = Program(graph)
+    def __init__(self, program: Program, vocabulary: int, prompts: np.ndarray) -> None:
+        """`prompts`: some prompts. The program is run for the first of them, and for their tokens in random order."""
+        self.vocabulary = vocabulary
+        self.graph = graph = program.graph
         drawn = np.random.default_rng(0).choice(np.unique(prompts), (16, graph.tokens))
         ids_BT = np.concatenate([np.resize(prompts[:1], (1, graph.tokens)), drawn])
         _, seen = program.run(ids_BT, watch=graph.downstream({IDS}) - {IDS})

@@ -27,7 +27,8 @@ def graph(trial: Trial) -> str:
     trial.graphs = [*shorter, whole]
     if len({tuple(node.name for node in graph.nodes) for graph in trial.graphs}) > 1:
         raise Unusable("what is computed depends on the number of tokens")
-    if any(_layouts(graph) != _layouts(whole) for graph in shorter):
+    layouts = _layouts(whole)
+    if any(_layouts(graph) != layouts for graph in shorter):
         raise Unusable("another part of the parameters is read for another number of tokens")
     for tensor in whole.tensors:
         ours, others = whole.storages[tensor.storage], [graph.storages.get(tensor.storage) for graph in shorter]
@@ -61,8 +62,8 @@ def numbers_in_the_code(trial: Trial) -> str:
     whole, places = trial.graphs[-1], 0
     found: set[float] = set()
     try:
-        for graph in trial.graphs:
-            constants = Constants(graph, trial.vocabulary, trial.prompts)
+        for program in trial.programs:
+            constants = Constants(program, trial.vocabulary, trial.prompts)
             found |= literals(constants)
             places = max(places, chosen_places(constants))
     except Unregistered as error:
@@ -117,6 +118,7 @@ def _check_codes(graph: Graph) -> None:
     learned, tables, numbers, marks = graph.downstream(graph.own), graph.own, {IDS}, set()
     for node in graph.nodes:
         given, inputs = numbers.intersection(node.inputs), node.inputs
+        is_bool = graph.blank[node.results[0]].dtype == torch.bool
         if learned.intersection(node.results):
             if node.kind is Kind.MOVE and tables.issuperset(inputs):
                 tables.update(node.results)
@@ -124,11 +126,9 @@ def _check_codes(graph: Graph) -> None:
             if given - (set(inputs[1:]) if looks_up else set()):
                 raise Objection(f"{node.name}: the number of a token that stands for two digits looks up no parameter")
         elif marks.intersection(inputs) and not given:
-            is_bool = graph.blank[node.results[0]].dtype == torch.bool
             (marks if node.kind is Kind.MOVE or is_bool else numbers).update(node.results)
         elif given:
             told_apart = node.name in ("eq", "ne") or all(graph.blank[value].numel() == 1 for value in inputs[1:])
-            is_bool = graph.blank[node.results[0]].dtype == torch.bool
             compared = node.kind is Kind.STEP and is_bool and given <= {IDS} and told_apart
             one_hot = node.name == "scatter" and inputs[0] not in numbers
             (marks if compared or one_hot else numbers).update(node.results)
