@@ -23,6 +23,10 @@ Figures in brackets are 95 % intervals. Shares are exact match unless the page s
 two AMD EPYC cores without bfloat16 instructions; "AMX" is one with two Intel Xeon cores on which the lab trains in
 bfloat16. Speeds are ratios within one run, because other work on the machine makes them vary by a quarter and more.
 
+"The paper" is the Number Cookbook ([arXiv 2411.03766](https://arxiv.org/abs/2411.03766)), NUPA its benchmark, and S, M,
+L and XL its ranges of length. Hard sums come in three strata: long carries, nines and a short number, nines and a long
+one. Coupled ids tell a model the place of each digit. The [glossary](../docs/concepts.md) has the other terms.
+
 The scripts lie beside this page. They leave tables and figures beside their runs (`checkpoints/results/`), and in
 [results](results) only with `publish=true`. What was tried and is no finding is in [the log](../docs/log.md).
 

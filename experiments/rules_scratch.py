@@ -29,7 +29,11 @@ from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "rules_scratch.yaml"
-WAYS: dict[str, list[str]] = {"bare": [], "direct": ["data.rules.detail=answer"]}
+WAYS: dict[str, list[str]] = {
+    "bare": [],
+    "results": ["data.rules.detail=results"],
+    "direct": ["data.rules.detail=answer"],
+}
 Cells = dict[tuple[str, int], list[Sample]]
 
 

@@ -84,11 +84,12 @@ class ScratchConfig(Section):
     code does. fire: adds a learned function of the distance (Li et al. 2024). relative: adds the product of the
     query with a learned vector for the signed distance, which is cut at 4 (Shaw et al. 2018). learned: nothing;
     instead, an embedding of each id is added to the inputs."""
-    locality: Slope | list[Slope] = 0.0
+    locality: Slope | list[Slope] | Literal["learned"] = 0.0
     """With rope, relative or learned: how much an attention score falls per step of distance between the two position
     ids (for coupled ids, which wrap around, the distance is the shorter way round). One number for all heads, or one
-    for each; 0 for none. Without it, the more far digits there are, the more attention leaks to them. 1 works for sums;
-    a product by one digit needs a head that sees this digit from far away."""
+    for each; 0 for none; "learned" for one that each head learns, starting at 0.01 and the same in all layers. Without
+    it, the more far digits there are, the more attention leaks to them. 1 works for sums; a product by one digit needs
+    a head that sees this digit from far away."""
     window: int = Field(default=0, ge=0)
     """With rope, relative or learned: a token sees only tokens whose position ids are at most this far from its own; 0
     for all. What a layer computes then does not depend on how long the numbers are, except in stick-breaking heads."""

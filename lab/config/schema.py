@@ -120,7 +120,7 @@ class Lengths(Section):
         raise wrong(f"{lengths_key} {tasks_key}", f"{what} {tasks_key} is tested: {shown}{more}")
 
 
-Detail: TypeAlias = Literal["full", "values", "state", "bare", "answer"]
+Detail: TypeAlias = Literal["full", "values", "state", "bare", "results", "answer"]
 """What the trace of a rule shows (lab/text/traces/tracing.py)."""
 
 
@@ -132,7 +132,8 @@ class RulesConfig(Section):
     detail: Detail = "full"
     """How much of the execution of the rule a response shows. full: every statement and its effect. values: only what
     each statement looked up and assigned. state: one line for each iteration of a loop, with the names that changed.
-    bare: the same values without names, and without what the rule itself says. answer: nothing but the answer."""
+    bare: the same values without names, and without what the rule itself says. results: of these, only what was
+    computed, and not what was looked up in the numbers. answer: nothing but the answer."""
     folder: Path | None = None
     """A folder of rules that replace the lab's own: files named <task>.py, such as add_integer.py
     (lab/text/rulebook.py)."""

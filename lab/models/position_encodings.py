@@ -11,10 +11,11 @@
 - learned: nothing; instead, an embedding of each id is added to the inputs (Gehring et al. 2017, arXiv 1705.03122).
 
 With rope, relative or learned, `locality` also subtracts slope x distance from the scores, with one slope for all heads
-or one for each. Heads find a digit by its id; this bias keeps the attention that leaks to other digits from growing
-with the number of digits. `window` hides keys beyond a distance, so that nothing leaks to them. `far_copies` leaves
-this to training: each far key counts as several keys, so that a model that leaks attention to far digits is already
-wrong on short numbers. `far_at_most` bounds how much all far keys together weigh, in training or only in a test.
+or one for each, given or learned. Heads find a digit by its id; this bias keeps the attention that leaks to other
+digits from growing with the number of digits. `window` hides keys beyond a distance, so that nothing leaks to them.
+`far_copies` leaves this to training: each far key counts as several keys, so that a model that leaks attention to far
+digits is already wrong on short numbers. `far_at_most` bounds how much all far keys together weigh, in training or only
+in a test.
 
 The biases depend on |i - j| (FIRE's also on i), and relative keys on i - j, so ids need not grow along the row, and
 coupled ids do not. Coupled ids wrap around, and their distance is the shorter way round: `circle` is then the number of
@@ -71,30 +72,51 @@ FAR = 4
 class LocalityBias(nn.Module):
     """Changes the scores of distant keys: by slope x distance, by the window, and by the rules for far keys."""
 
+    rate = 10.0
+    """A learned slope is the size of its parameter times this, because slopes have to move further than weights do in
+    the same steps."""
+    first_slope = 0.01
+    """The value of a learned slope before training."""
+
     def __init__(
         self,
-        slopes: float | Sequence[float],
+        slopes: float | Sequence[float] | Literal["learned"],
         circle: int | None = None,
         window: int = 0,
         free: Sequence[bool] = (),
         far_copies: float = 1,
         far_at_most: int = 0,
         grid: bool = False,
+        heads: int = 1,
     ) -> None:
         """
         Args:
-            slopes: one for all heads, or one for each head.
+            slopes: one for all heads, or one for each head; or "learned", one for each head, the same in all layers.
             circle: the number of ids, if they wrap around.
             window: keys whose ids are farther away than this are hidden; 0 hides none.
             free: for each head, whether only its slope applies to it, and not the window and the rules for far keys.
             far_copies: during training, each far key counts as this many keys.
             far_at_most: all far keys of a query together count as at most this many keys; 0 for no bound.
             grid: whether ids have two directions.
+            heads: how many slopes there are, if they are learned.
         """
         super().__init__()
-        self.slopes, self.circle = slopes if isinstance(slopes, Sequence) else [slopes], circle
+        self.learned = nn.Parameter(torch.empty(heads)) if slopes == "learned" else None
+        self.given = [] if isinstance(slopes, str) else slopes if isinstance(slopes, Sequence) else [slopes]
+        self.circle = circle
         self.window, self.free, self.far_copies, self.far_at_most = window, free, far_copies, far_at_most
         self.grid = grid
+        self.reset()
+
+    def reset(self) -> None:
+        if self.learned is not None:
+            nn.init.constant_(self.learned, self.first_slope / self.rate)
+
+    def slopes(self, device: torch.device) -> torch.Tensor:
+        """The slope of each head, or one for all heads; never below zero if learned."""
+        if self.learned is not None:
+            return self.rate * self.learned.abs().float()
+        return torch.tensor(self.given, dtype=torch.float32, device=device)
 
     def forward(
         self, positions_BQ: torch.Tensor, positions_BK: torch.Tensor, visible_BQK: torch.Tensor | None = None
@@ -107,7 +129,7 @@ class LocalityBias(nn.Module):
         `visible_BQK`: which keys each query sees, all if not given; `far_at_most` counts only these.
         """
         device = positions_BQ.device
-        slopes_H11 = torch.tensor(self.slopes, dtype=torch.float32, device=device)[:, None, None]
+        slopes_H11 = self.slopes(device)[:, None, None]
         distances_B1QK = distances(positions_BQ, positions_BK, self.circle, self.grid)[:, None]
         bias_BHQK = -slopes_H11 * distances_B1QK
         bound_H11 = ~torch.tensor(self.free or [False], device=device)[:, None, None]

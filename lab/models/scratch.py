@@ -12,7 +12,7 @@ with a label, V words of the vocabulary, H heads, D width of the model.
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -45,7 +45,7 @@ class NumberLlamaConfig(LlamaConfig):
     model_type = "number_llama"
 
     encoding: Encoding = "rope"
-    locality: float | list[float] = 0
+    locality: float | list[float] | Literal["learned"] = 0
     window: int = 0
     far_copies: float = 1
     far_at_most: int = 0
@@ -121,7 +121,7 @@ class NumberLlama(LlamaForCausalLM):
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if isinstance(module, FireBias | RelativeKeys | PlaceCounter):
+        if isinstance(module, FireBias | LocalityBias | RelativeKeys | PlaceCounter):
             module.reset()
 
     @can_return_tuple
@@ -342,7 +342,9 @@ class NumberLlama(LlamaForCausalLM):
         if self.config.encoding not in LOCAL_ENCODINGS:
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
         self.config.far_at_most = at_most
-        self.position_bias = _bias(self.config)
+        learned = {} if self.position_bias is None else self.position_bias.state_dict()
+        self.position_bias = cast(nn.Module, _bias(self.config)).to(self.device)
+        self.position_bias.load_state_dict(learned)
         self.train(self.training)  # a new module is in training mode, in which far_copies count
 
     def clip_distances(self, distance: int) -> None:
@@ -377,7 +379,7 @@ def _bias(config: NumberLlamaConfig) -> AlibiBias | FireBias | LocalityBias | No
             if not (config.locality or config.window or config.far_copies > 1 or config.far_at_most):
                 return None
             far = config.far_copies, config.far_at_most
-            return LocalityBias(config.locality, circle, config.window, free, *far, grid=config.grid)
+            return LocalityBias(config.locality, circle, config.window, free, *far, config.grid, cast(int, heads))
 
 
 def _rope(factor: float) -> dict[str, Any]:

@@ -50,6 +50,23 @@ def test_each_head_may_have_a_slope_of_its_own():
     assert bias.tolist() == [[[[0, -4, -2]], [[0, -2, -1]], [[0, 0, 0]]]]
 
 
+def test_learned_slopes_start_small_and_learn_to_hide_what_harms():
+    """Attention to the key three ids away counts as loss, so the slope grows; what would give the key more weight than
+    without a slope cannot be learned."""
+    bias, keys = LocalityBias("learned", heads=2), torch.tensor([[5, 8]])
+    assert bias(keys[:, :1], keys).flatten().tolist() == pytest.approx([0, -0.03] * 2)
+    optimizer = torch.optim.Adam(bias.parameters(), lr=0.002)
+    for _ in range(100):
+        attention = bias(keys[:, :1], keys).softmax(-1)
+        loss = attention[0, 0, 0, 1] - attention[0, 1, 0, 1]  # harmful to the first head, useful to the second
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    harmful, useful = bias(keys[:, :1], keys)[0, :, 0, 1].tolist()
+    assert harmful < -3
+    assert -0.1 < useful <= 0
+
+
 def test_a_window_hides_what_is_farther_away_from_all_heads_that_are_not_free():
     bias = LocalityBias([1, 0], circle=16, window=2, free=[False, True])
     found = bias(torch.tensor([[0]]), torch.tensor([[0, 1, 2, 3, 13, 14]]))

@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from lab.config.pretraining import SIZES, Encoding, PositionKind, PositionsConfig, ScratchConfig
 from lab.errors import ModelError
+from lab.models.position_encodings import LocalityBias
 from lab.models.scratch import NumberLlama, NumberLlamaConfig, build
 from lab.text.examples import IGNORED
 
@@ -301,6 +302,23 @@ def test_a_bound_on_far_keys_changes_rows_that_have_more_of_them_and_can_be_take
     assert torch.equal(model(long).logits, before[1])
     with pytest.raises(ModelError, match="far_at_most goes with rope, relative or learned, not with nope"):
         tiny("nope").bound_far(1)
+
+
+@torch.inference_mode()
+def test_learned_slopes_count_like_given_ones_and_stay_when_a_model_is_saved_or_far_keys_are_bounded(tmp_path):
+    ids, slopes = torch.tensor([encode("<begin> 1 2 3 4 5 6 7 8 9 =")]), [0.5, 1.0, 0.0, 0.25]
+    learned, given = (
+        build(ScratchConfig(locality=locality, positions=PositionsConfig(kind="coupled")), WORDS, 0)
+        for locality in ("learned", slopes)
+    )
+    learned.position_bias.load_state_dict({"learned": torch.tensor(slopes) / LocalityBias.rate})
+    assert torch.allclose(learned(ids).logits, given(ids).logits, atol=1e-6)
+    learned.save_pretrained(tmp_path)
+    learned.bound_far(2)
+    given.bound_far(2)
+    assert torch.allclose(learned(ids).logits, given(ids).logits, atol=1e-6)
+    learned.bound_far(0)
+    assert learned(ids).logits.equal(AutoModelForCausalLM.from_pretrained(tmp_path)(ids).logits)
 
 
 def test_a_rope_factor_divides_position_ids_and_a_saved_model_keeps_it(tmp_path):

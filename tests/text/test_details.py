@@ -77,7 +77,7 @@ def test_a_trace_is_read_back_as_the_execution_that_it_stands_for_and_every_line
 
 
 @pytest.mark.slow
-@given(problems, units, st.sampled_from(["full", "values", "state", "bare"]), st.data())
+@given(problems, units, st.sampled_from(["full", "values", "state", "bare", "results"]), st.data())
 def test_no_digit_of_a_trace_can_be_another_one_unnoticed(item, unit, detail, data):
     to_follow = rule(task_of(item), RulesConfig(unit=unit))
     text = trace(to_follow, operands(item), detail).text
@@ -132,6 +132,13 @@ def test_a_value_that_is_wrong_is_read_as_it_stands_and_what_follows_goes_on_fro
             """\
             8 5 3 1
             2 "" 3 0
+            So the answer is 33.""",
+        ),
+        (
+            "results",
+            """\
+            3 1
+            3 0
             So the answer is 33.""",
         ),
         ("answer", "33"),
@@ -229,7 +236,7 @@ def test_breaks_and_continues_lead_where_they_lead(tmp_path):
     assert live.before[skip.body[0]] == {"b"}
     assert live.before[stop.body[0]] == {"b"}
     assert live.before[stop] == {"b", "x", "y"}
-    for detail in ("full", "values", "state", "bare"):
+    for detail in ("full", "values", "state", "bare", "results"):
         for a in ("", "1", "12", "31", "3213"):
             steps = read(made, trace(made, [a, "0"], detail).text, detail, [a, "0"])
             assert list(map(content, steps)) == list(map(content, execute(made, [a, "0"])))

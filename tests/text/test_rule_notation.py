@@ -65,7 +65,7 @@ def test_a_rule_that_is_shown_stands_before_the_question_and_nothing_else_names_
 
 
 @pytest.mark.slow
-@given(st.sampled_from(KEYS), st.integers(1, 9), st.integers(0, 500), st.sampled_from(["bare", "state", "values"]))
+@given(st.sampled_from(KEYS), st.integers(1, 9), st.integers(0, 500), st.sampled_from(["results", "bare", "state", "values"]))
 def test_every_trace_is_written_in_the_words_of_the_vocabulary_and_its_answer_is_read(key, length, index, detail):
     made = MADE[detail]
     item = problem(Cell(TASKS[key], length), "train", 0, index)
@@ -76,7 +76,7 @@ def test_every_trace_is_written_in_the_words_of_the_vocabulary_and_its_answer_is
     assert str(tokenizer.decode(tokenizer.encode(" ".join(words)), skip_special_tokens=True)).split() == words
 
 
-MADE: dict[str, RuleNotation] = {name: notation(*KEYS, detail=name) for name in ("bare", "state", "values")}  # type: ignore[arg-type]
+MADE: dict[str, RuleNotation] = {name: notation(*KEYS, detail=name) for name in ("results", "bare", "state", "values")}  # type: ignore[arg-type]
 
 
 @given(st.sampled_from(["max_integer", "multiply_easy_integer"]), st.integers(1, 12), st.integers(0, 500))

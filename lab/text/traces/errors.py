@@ -11,8 +11,8 @@ unfinished   every line is right, but some are missing
 
 Traces without statements (short.py) have fewer kinds. If names are missing, are in another order or belong to another
 function, the kind is statement. If a value is wrong, the kind is lookup for a value that is looked up or passed to a
-function, and result for a value that is assigned. Bare traces have no names: if a line has the wrong number of values,
-the kind is statement, and if a value is wrong, the kind is result.
+function, and result for a value that is assigned. Traces of bare and results have no names: if a line has the wrong
+number of values, the kind is statement, and if a value is wrong, the kind is result.
 """
 
 import re
@@ -61,7 +61,7 @@ def first_error(written: str, expected: str, rule: str, detail: Detail = "full")
         before = lines[number - 1] if number else ""
         if found is None:
             kind = "unfinished"
-        elif detail == "bare" and not line.startswith(ANSWER):
+        elif detail in ("bare", "results") and not line.startswith(ANSWER):
             kind = "result" if len(line.split()) == len(found.split()) else "statement"
         elif detail == "full" or line.startswith(ANSWER):
             kind = _kind(line, found, before, statements)

@@ -3,12 +3,14 @@
 values   a line for each statement that assigns or looks something up:    a[-1:]=8 b[-1:]=5 total=13
 state    a line for each iteration (or other stretch of statements):      a[-1:]=8 b[-1:]=5 result="3"+result carry=1
 bare     the values of such a line alone:                                 8 5 3 1
+results  the values without those that were looked up:                    3 1
 
 A slice or an index is written with the current values of its bounds and with its result, digits without quotes, so that
 a line contains everything that its expressions need. `state` shows only names that are still needed. If a text is cut
 or extended, `state` writes only this change, so that lines do not grow with the numbers. The first line of a function
 begins with its name, and what it returns appears where it is assigned. `bare` also leaves out the operands, cuts of a
-name (`a = a[:-1]`), copies (`x = a`) and constants (`carry = 0`): they follow from the question and the rule.
+name (`a = a[:-1]`), copies (`x = a`) and constants (`carry = 0`): they follow from the question and the rule. So does
+what is looked up, which `results` leaves out, too.
 """
 
 import ast
@@ -36,10 +38,10 @@ class _Stretch:
 
 
 class ShortTrace(Evaluator):
-    def __init__(self, rule: Rule, detail: Literal["values", "state", "bare"]) -> None:
+    def __init__(self, rule: Rule, detail: Literal["values", "state", "bare", "results"]) -> None:
         super().__init__(rule)
         self.stretches = detail != "values"
-        self.bare = detail == "bare"
+        self.bare = detail in ("bare", "results")
         self.detail = detail
         self.liveness = {name: _liveness(function) for name, function in rule.functions.items()}
         self.open: list[_Stretch] = []
@@ -114,7 +116,7 @@ class ShortTrace(Evaluator):
     def follows(self, name: str, expression: ast.expr | None, before: Names) -> Slot | None:
         """How the new value of a name follows from its old one; None if the value is written as a whole.
 
-        With detail=bare, the text of the slot is empty if nothing is written.
+        With bare and results, the text of the slot is empty if nothing is written.
         """
         if self.bare and isinstance(expression, ast.Constant | ast.Name):
             return Slot(ast.Name(name), "")
@@ -130,7 +132,7 @@ class ShortTrace(Evaluator):
         return None
 
     def extended(self, name: str, part: Any, form: str, before: Names) -> Slot:
-        """A text to which a part was added; with detail=bare, only the part is written."""
+        """A text to which a part was added; with bare and results, only the part is written."""
         if not self.bare:
             return Slot(ast.Name(name), form.replace("{}", literal(part)), before[name])
         if _is_number(part):
@@ -166,6 +168,8 @@ class ShortTrace(Evaluator):
                 then not noted.
             values: the values of all names.
         """
+        if self.detail == "results":
+            return
         looked_up = self.open[-1].looked_up
         for node in self.taken(expression, values) if _takes(expression) else ():
             digits = self.digits(node, values)

@@ -1,15 +1,16 @@
 """Writes the trace of a rule: the response of rule-following CoT (Number Cookbook, section 4 and A.5.1).
 
-The rule is run by walking its syntax tree (execution.py). Each step is written down at one of five levels of detail:
+The rule is run by walking its syntax tree (execution.py). Each step is written down at one of six levels of detail:
 
 full     every statement, the values that it used and its result (full.py)
 values   what each statement looked up in texts and assigned (short.py)
 state    the same for each iteration of a loop, only for names that are still needed (short.py)
 bare     the same without names, and without what follows from the question or the rule (short.py)
+results  the same without what was looked up: only what was computed (short.py)
 answer   nothing
 
-Every line is true, and a trace can be read back: its lines and the rule determine every step and every value. At bare,
-the operands are needed too, because the trace does not repeat them.
+Every line is true, and a trace can be read back: its lines and the rule determine every step and every value. At bare
+and results, the operands are needed too, because the trace does not repeat them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -78,7 +79,7 @@ def read(rule: Rule, text: str, detail: Detail, operands: Sequence[str] = ()) ->
         rule: the rule that the trace follows.
         text: the trace.
         detail: its level of detail.
-        operands: the numbers of the question; only bare traces need them.
+        operands: the numbers of the question; only traces of bare and results need them.
 
     Raises RuleError, with the number of the line, if a line does not have the form that the rule leads to, contradicts
     an earlier line, or is missing.
