@@ -27,7 +27,8 @@ KINDS = ("smooth, by hand", "sharp, by hand", "trained")
 SHARP = ("sharp", "backup", "superposed", "leaning", "four layers")
 """Words in the names of adders whose switches are steps, so that no gradient passes through them."""
 MEASURES = (
-    "false alarms", "CPR", "CMD", "|cos|", "|cos| mended", "best random", "illusion unseen", "claimed before"
+    "false alarms", "CPR", "CMD", "|cos|", "|cos| mended", "best random", "illusion unseen", "truth denied",
+    "claimed before",
 )  # fmt: skip
 """Measures that are averaged over all adders; AUROC, misses and rates of interchange are averaged for each kind."""
 

@@ -1,11 +1,12 @@
 """Small models that follow rules, against the same models that answer directly: accuracy and cost by task and length.
 
-    python experiments/rules_scratch.py [seeds=0,1,2] [only=NAME/NAME] [publish=true] [key=value ...]
+    python experiments/rules_scratch.py [seeds=0,1,2] [only=NAME/NAME] [table=rules_scratch] [publish=true]
+                                        [key=value ...]
 
 Trains configs/rules_scratch.yaml with each seed in each of WAYS, with the same updates and problems; finished runs are
 not trained again. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of
 Student's over the seeds and Wilson's over their problems), and the words written for each word of a direct answer.
-Writes rules_scratch.md and .png.
+Writes a table and a figure named after `table`.
 """
 
 import sys
@@ -41,7 +42,8 @@ Cells = dict[tuple[str, int], list[Sample]]
 def main(arguments: list[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, keys = own_and_others(rest, "seeds", "only")
+    given, keys = own_and_others(rest, "seeds", "only", "table")
+    table = given.get("table", "rules_scratch")
     seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
     found = {way: [answered(trained(way, seed, keys)) for seed in seeds] for way in ways}
     shares = {way: {cell: share([one[cell] for one in seeds]) for cell in seeds[0]} for way, seeds in found.items()}
@@ -55,8 +57,8 @@ def main(arguments: list[str]) -> None:
     ]  # fmt: skip
     title = f"Traces against direct answers after the same updates: exact match (%), {len(seeds)} seeds"
     columns = ("task", "answers", *(f"{length} digits" for length in lengths), f"words at {lengths[0]} digits")
-    results.show(Table(title, columns, rows, 2), "rules_scratch")
-    curves(shares, tasks, lengths, 4, results.file("rules_scratch.png"))
+    results.show(Table(title, columns, rows, 2), table)
+    curves(shares, tasks, lengths, 4, results.file(f"{table}.png"))
 
 
 def trained(way: str, seed: str, keys: Sequence[str]) -> Run:

@@ -267,29 +267,31 @@ def evaluate(model: Model | str, problems: Sequence[Problem]) -> Evaluation:
     return Evaluation(asked.name, sorted(samples, key=lambda sample: sample.index))
 
 
-def probe(model: Model | str, instruments: Sequence[str] = ("alignment",), **settings: Any) -> Probed:
+def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignment",), **settings: Any) -> Probed:
     """Open a model in TransformerLens and measure whether it adds, and how.
 
     Args:
-        model: a model that `load` gave, or its name.
+        model: a model that `load` gave, or its name; or a bridge of your own, as `Subject.from_bridge` gives it.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
         settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` stands for
-            `lengths`; if it is given, `trained` is its maximum and `column` is 1 by default.
+            `lengths`; if it is given, `trained` is its maximum and `column` is 1 by default. Some instruments need a
+            column below the highest, so at least 3 digits.
 
     Raises ModelError if the model cannot be opened or measured in this way, and ConfigError if a setting does not
     exist.
     """
-    from lab.probing.bridge import open_model
+    from lab.probing.bridge import Subject, open_model
     from lab.probing.catalogue import INSTRUMENTS, Session
     from lab.probing.config import ProbeConfig
 
+    own = model if isinstance(model, Subject) else None
     name = model if isinstance(model, str) else model.name
     sums = {"lengths" if key == "digits" else key: value for key, value in settings.items()}
     if "lengths" in sums:
         sums.setdefault("trained", max(sums["lengths"]))
         sums.setdefault("column", 1)
     config = _checked(ProbeConfig, name="session", subject=name, instruments=list(instruments), sums=sums)
-    session = Session(open_model(name, config.sums.template), config)
+    session = Session(own or open_model(name, config.sums.template), config)
     return Probed(session.subject, {name: INSTRUMENTS[name](session) for name in ("competence", *config.instruments)})
 
 

@@ -45,10 +45,11 @@ class Subject:
         self.width: int = bridge.cfg.d_model
 
     @classmethod
-    def from_bridge(cls, opened: TransformerBridge, prompt: str = "{a} + {b} = ", name: str = "") -> "Subject":
+    def from_bridge(cls, opened: TransformerBridge, prompt: str = "Add: {a} + {b} = ", name: str = "") -> "Subject":
         """Any TransformerBridge that has a tokenizer, such as `TransformerBridge.boot_transformers("gpt2")`.
 
-        `prompt`: a text with {a} and {b} in this order; see `TextSums`.
+        `prompt`: a text with {a} and {b} in this order; see `TextSums`. It should not begin with {a}: many heads attend
+        to the first token whatever it is, and would seem to look at a digit.
         Raises ModelError for a bridge without a tokenizer, or with one in whose tokens digits cannot be located, and
         TaskError for a prompt with other fields.
         """

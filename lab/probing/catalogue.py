@@ -31,13 +31,13 @@ from lab.probing.instruments import (
 )
 from lab.probing.instruments.alignment import Aligned
 from lab.probing.measured import Measured, either_way
-from lab.probing.pairs import Pairs, carry_only
+from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
 
 _STRONGEST = 6
 """Number of heads that are patched token by token and in pairs, and number of senders in path patching."""
-_STEPS = 5
-"""Points of integrated gradients."""
+_STEPS = 20
+"""Points of integrated gradients. With five, even signs may be wrong."""
 _EDGE_PAIRS = 16
 _OPENED = 3
 """Number of heads whose contents are read."""
@@ -72,6 +72,13 @@ class Session:
         return self.sums_of(self.config.sums.trained, self.config.sums.probed)
 
     @cached_property
+    def unprobed(self) -> Sums:
+        """Sums that are not among `probed`."""
+        asked = self.config.sums
+        drawn = self.sums_of(asked.trained, asked.probed + asked.per_length)
+        return drawn.part(slice(asked.probed, None))
+
+    @cached_property
     def same_layout(self) -> Sums:
         """Sums whose answers have the same number of digits too, so that tokens can be compared by position."""
         answers = [len(str(a + b)) for a, b in self.trained.numbers]
@@ -88,6 +95,11 @@ class Session:
     def few_pairs(self) -> Pairs:
         """The first few pairs, for attributing edges: gradients of all edges are kept for each pair."""
         return self.pairs.part(slice(_EDGE_PAIRS))
+
+    @property
+    def other_pairs(self) -> Pairs:
+        """As many other pairs, on which circuits are tested that were found on the few."""
+        return carry_only(self.config.sums.trained, self.column - 1, _EDGE_PAIRS, self.seed + 1)
 
     @cached_property
     def head_effects(self) -> np.ndarray:
@@ -116,7 +128,7 @@ class Session:
         """Evidence on each kind of learned subspace, at the place where it exchanges the carry best."""
         rates, subspaces = self.interchanged
         asked = self.config.sums
-        test = interchange.pairs_for(asked.trained, self.column, asked.pairs, asked.pairs, self.seed)[1]
+        test = cross_digit(asked.trained, self.column, asked.pairs, self.seed + 2)  # the place was chosen on others
         found = {}
         for name in interchange.LEARNED:
             places = [place for place, other in subspaces if other == name]
@@ -262,7 +274,7 @@ def _helix(session: Session) -> list[Measured]:
     subject = session.subject
     layers = range(0, subject.layers, -(-subject.layers // _HELIX_LAYERS))
     return [*helix.helix(
-        subject, session.probed, session.trained, session.column,
+        subject, session.probed, session.unprobed, session.column,
         layers=layers, batch_size=session.batch_size, seed=session.seed,
     )]  # fmt: skip
 
@@ -276,7 +288,7 @@ def _heuristics(session: Session) -> list[Measured]:
 
 def _edges(session: Session) -> list[Measured]:
     found = edges.attribute(session.subject, session.few_pairs, steps=_STEPS)
-    return [found, edges.curve(session.subject, session.few_pairs, either_way(found.value)).faithfulness]
+    return [found, edges.curve(session.subject, session.other_pairs, either_way(found.value)).faithfulness]
 
 
 INSTRUMENTS: Mapping[str, Callable[[Session], list[Measured]]] = {

@@ -188,4 +188,5 @@ def _finite(array: np.ndarray) -> list[Any]:
 def _cell(value: float, low: float, high: float) -> Entry:
     if np.isnan(value):
         return NOT_MEASURED
-    return Shown(Estimate(value, low, high, 0), "{:.2f} ({:.2f}-{:.2f})", 1)
+    known = not np.isnan(low)
+    return Shown(Estimate(value, low, high, 0), "{:.2f} ({:.2f}-{:.2f})", 1) if known else f"{value:.2f}"

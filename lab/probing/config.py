@@ -64,6 +64,16 @@ class ProbeConfig(RunConfig):
     examples: int = Field(default=2, ge=0)
     """Number of sums whose attention patterns are shown on the page."""
 
+    @model_validator(mode="after")
+    def _columns_whose_digits_vary(self) -> Self:
+        wanting = [name for name in self.instruments if name in ("interchange", "illusion", "surgery", "helix")]
+        if wanting and self.sums.column > self.sums.trained - 2:
+            raise ValueError(
+                f"sums.column={self.sums.column} is the highest of sums.trained={self.sums.trained} digits, which is "
+                f"never 0; {', '.join(wanting)} need sums.column at most {self.sums.trained - 2}"
+            )
+        return self
+
     @field_validator("instruments")
     @classmethod
     def _once(cls, instruments: list[Instrument]) -> list[Instrument]:

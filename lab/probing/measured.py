@@ -137,6 +137,12 @@ def either_way(values: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.abs(values)).max(0)
 
 
+def stronger_way(values: np.ndarray) -> np.ndarray:
+    """Like `either_way`, but with the sign of the value that is larger in size."""
+    known = np.nan_to_num(values)
+    return np.take_along_axis(known, np.abs(known).argmax(0)[None], 0)[0]
+
+
 def joined(axis: str, parts: Mapping[Any, Measured]) -> Measured:
     """Joins measured arrays with the same axes along a new last axis; its labels are the keys of `parts`."""
     first = next(iter(parts.values()))

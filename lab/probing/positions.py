@@ -44,6 +44,8 @@ class Written(NamedTuple):
     operator_at: int
     equals_at: int
     """The last token before the answer."""
+    ends: bool = True
+    """Whether a right answer has to be followed by the end; if not, whatever follows is right."""
 
 
 class SumWriter(Protocol):
@@ -127,7 +129,8 @@ class TextSums:
     ) -> None:
         """`template`: a text with {a} and {b} in this order, such as "{a} + {b} = ". The answer follows it directly, so
         it should end in a space if the model writes one before an answer, as SmolLM2 does after the lab has tuned it.
-        If it is empty, the NUPA prompt. `format`: how numbers are written.
+        What the model writes after an answer does not count then, because models go on in their own ways. If it is
+        empty, the NUPA prompt. `format`: how numbers are written.
 
         Raises TaskError for a template with other fields, and for a format with padding or index hints.
         """
@@ -167,6 +170,7 @@ class TextSums:
             [start + at for at in _turned(digits, self._answer_ones_first)],
             _token_at(asked, question, second - len(between.lstrip())),
             start - 1,
+            ends=not self._own,
         )
 
     def words(self, ids: Sequence[int]) -> list[str]:
@@ -184,7 +188,7 @@ class TextSums:
 
 @dataclass(frozen=True)
 class Sums:
-    """A batch of written additions. All tensors are of integers, on the CPU."""
+    """A batch of written additions. All tensors are on the CPU."""
 
     numbers: tuple[tuple[int, int], ...]
     columns: Columns
@@ -197,6 +201,8 @@ class Sums:
     operator_at_B: torch.Tensor
     equals_at_B: torch.Tensor
     end_at_B: torch.Tensor
+    ends_B: torch.Tensor
+    """Whether a right answer has to be followed by the end."""
 
     @classmethod
     def of(cls, writer: SumWriter, numbers: Sequence[tuple[int, int]]) -> "Sums":
@@ -220,6 +226,7 @@ class Sums:
             torch.tensor([w.operator_at for w in written]),
             torch.tensor([w.equals_at for w in written]),
             torch.tensor([len(w.ids) - 2 for w in written]),
+            torch.tensor([w.ends for w in written]),
         )
 
     def __len__(self) -> int:
@@ -241,7 +248,8 @@ class Sums:
         """The right next token at each token that predicts part of the answer or its end; IGNORED elsewhere."""
         after_BT = torch.roll(self.tokens_BT, -1, dims=1)
         places_T = torch.arange(self.tokens_BT.shape[1])
-        asked_BT = (places_T >= self.equals_at_B[:, None]) & (places_T <= self.end_at_B[:, None])
+        last_B = self.end_at_B - (~self.ends_B).long()
+        asked_BT = (places_T >= self.equals_at_B[:, None]) & (places_T <= last_B[:, None])
         return torch.where(asked_BT, after_BT, IGNORED)
 
     def read(self, logits_BTV: torch.Tensor) -> "Reading":
@@ -268,7 +276,7 @@ class Reading(NamedTuple):
     """What a model predicts for a batch of sums."""
 
     exact_B: torch.Tensor
-    """Whether greedy decoding would give the right answer and then end, booleans."""
+    """Whether greedy decoding would give the right answer, and end after it if it has to, booleans."""
     digits_BK: torch.Tensor
     """1 if the right digit is the most likely token after the right ones before it, 0 if not, nan if there is no
     digit."""

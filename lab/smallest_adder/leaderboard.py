@@ -22,7 +22,8 @@ NOTE = (
     "Parameters: distinct storage elements of all parameters and of non-boolean buffers, the challenge's rule. "
     "Literals: different numbers in the code of a pass, less those that everybody knows; they do not rank. "
     "Tokens: the most that a weight of attention changes from one problem to another; at 0 it looks by position "
-    "alone, a fixed causal convolution. Every verdict draws its own problems. Seeds: from how many the file says that it was chosen. "
+    "alone, a fixed causal convolution. Every verdict draws its own problems. "
+    "Seeds: from how many the file says that it was chosen. "
     "Papers: parameters with buffers free. In front are those that qualify, smallest first, then earliest. "
     "A verdict does not say that numbers were learned."
 )

@@ -89,7 +89,18 @@ def test_the_example_of_the_docstring_is_true():
     sums = notated(FormatConfig()).write(12, 9)
     vocabulary = words_of(FormatConfig())
     assert [vocabulary[i] for i in sums.ids] == ["<begin>", "1", "2", "<add_integer>", "9", "=", "2", "1", "<end>"]
-    assert sums[1:] == ([2, 1], [4], [7, 6], 3, 5)
+    assert sums[1:] == ([2, 1], [4], [7, 6], 3, 5, True)
+
+
+def test_what_follows_an_answer_counts_only_if_a_model_has_to_end_there():
+    """A base model that is asked in a text of the user's own goes on after its answer, for example with a new line."""
+    for template, exact in (("", False), ("{a}+{b}=", True)):
+        sums = Sums.of(TextSums(text_tokenizer(1), template), [(12, 9)])
+        logits_BTV = torch.nn.functional.one_hot(torch.roll(sums.tokens_BT, -1, dims=1), 300).float()
+        assert sums.read(logits_BTV).exact_B.tolist() == [True]
+        end = int(sums.end_at_B[0])
+        logits_BTV[0, end] = logits_BTV[0, end].roll(1)  # any token but the end
+        assert sums.read(logits_BTV).exact_B.tolist() == [exact]
 
 
 def test_a_batch_has_columns_of_the_longest_sum_and_padding_on_the_right():
@@ -163,7 +174,7 @@ def test_tokens_of_three_digits_hold_all_of_theirs_and_have_no_single_digits():
     writer = TextSums(tokenizer, "{a}+{b}=")
     written = writer.write(12345, 67)
     assert tokenizer.convert_ids_to_tokens(written.ids) == ["123", "45", "+", "67", "=", "124", "12", "<eos>"]
-    assert written[1:] == ([1, 1, 0, 0, 0], [3, 3], [6, 6, 5, 5, 5], 2, 4)
+    assert written[1:] == ([1, 1, 0, 0, 0], [3, 3], [6, 6, 5, 5, 5], 2, 4, False)
     with pytest.raises(ModelError, match=r"^this model's tokenizer writes several digits a token"):
         writer.digit_ids()
 

@@ -65,7 +65,12 @@ def test_a_rule_that_is_shown_stands_before_the_question_and_nothing_else_names_
 
 
 @pytest.mark.slow
-@given(st.sampled_from(KEYS), st.integers(1, 9), st.integers(0, 500), st.sampled_from(["results", "bare", "state", "values"]))
+@given(
+    st.sampled_from(KEYS),
+    st.integers(1, 9),
+    st.integers(0, 500),
+    st.sampled_from(["results", "bare", "state", "values"]),
+)
 def test_every_trace_is_written_in_the_words_of_the_vocabulary_and_its_answer_is_read(key, length, index, detail):
     made = MADE[detail]
     item = problem(Cell(TASKS[key], length), "train", 0, index)

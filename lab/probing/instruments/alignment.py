@@ -32,8 +32,10 @@ OFFSETS = (-2, -1, 0, 1, 2)
 """Offsets in places: -1 is the digit that is worth a tenth, in whatever order the digits are written."""
 _ALIGNED = 0.2
 """A head is aligned if its attention to the digit exceeds that in the control `permuted` by at least this."""
-TARGETS = ("place k", "place k-1", "other places", "earlier answer", "itself", "other tokens")
-"""Digits of the operands by their place; digits of the answer before the latest one; the token that predicts."""
+TARGETS = ("place k", "place k-1", "lower places", "other places", "earlier answer", "itself", "other tokens")
+"""Digits of the operands by their place; digits of the answer before the latest one; the token that predicts. Places
+below k - 1 are "lower places" if the answer's highest digit is written first, because then a carry can come from any of
+them."""
 
 Indexing: TypeAlias = Literal["place", "left"]
 Lengths: TypeAlias = Mapping[int | str, Sums]
@@ -57,8 +59,7 @@ class Destinations(NamedTuple):
     attention: Measured
     """Axes: layer, head, target (`TARGETS`, which sum to one), length."""
     leak: Measured
-    """Axes: layer, head, length. Attention to "other places" and "earlier answer": s_k does not need these digits if
-    the carry follows from the digit written before it, as in sums written ones first."""
+    """Axes: layer, head, length. Attention to "other places" and "earlier answer", which s_k does not need."""
 
 
 class Aligned(NamedTuple):
@@ -153,8 +154,7 @@ def queries(sums: Sums) -> torch.Tensor:
     at_BQ = torch.cat([sums.query_at_BK, torch.full_like(sums.query_at_BK[:, :1], NOWHERE)], 1)
     digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
     last_B1 = sums.answer_at_BK.gather(1, digits_B1 - 1)
-    ones_first_B1 = (last_B1 > sums.answer_at_BK[:, :1]) | (digits_B1 == 1)
-    ends_there_B1 = ones_first_B1 & (last_B1 == sums.end_at_B[:, None])
+    ends_there_B1 = _ones_first(sums)[:, None] & (last_B1 == sums.end_at_B[:, None])
     return at_BQ.scatter(1, digits_B1, torch.where(ends_there_B1, sums.end_at_B[:, None], NOWHERE))
 
 
@@ -214,13 +214,36 @@ def _targets(sums: Sums, query_at_BQ: torch.Tensor) -> dict[str, torch.Tensor]:
         for offset in (0, -1)
     )
     itself_BQT = _one_hot(query_at_BQ, tokens)
-    candidates = {"itself": itself_BQT, "place k": own_BQT, "place k-1": below_BQT, "other places": is_operand_B1T,
-                  "earlier answer": is_answer_B1T, "other tokens": seen_BQT}  # fmt: skip
+    lower_BQT = _lower(sums, query_at_BQ.shape[1]) & ~_ones_first(sums)[:, None, None]
+    candidates = {
+        "itself": itself_BQT,
+        "place k": own_BQT,
+        "place k-1": below_BQT,
+        "lower places": lower_BQT,
+        "other places": is_operand_B1T,
+        "earlier answer": is_answer_B1T,
+        "other tokens": seen_BQT,
+    }
     taken_BQT, masks = ~seen_BQT, {}
     for name, candidate in candidates.items():
         masks[name] = candidate & ~taken_BQT
         taken_BQT = taken_BQT | candidate
     return {name: masks[name] for name in TARGETS}
+
+
+def _ones_first(sums: Sums) -> torch.Tensor:
+    """Whether each answer is written ones first, (B,); true for answers of one digit."""
+    digits_B1 = sums.has_digit_BK.sum(1, keepdim=True)
+    last_B1 = sums.answer_at_BK.gather(1, digits_B1 - 1)
+    return ((last_B1 > sums.answer_at_BK[:, :1]) | (digits_B1 == 1))[:, 0]
+
+
+def _lower(sums: Sums, queries: int) -> torch.Tensor:
+    """Whether each token is a digit of an operand below the query's place, (B, Q, T)."""
+    tokens = sums.tokens_BT.shape[1]
+    place_KQ = torch.arange(sums.a_at_BK.shape[1])[:, None] < torch.arange(queries)
+    at_BKT = _one_hot(sums.a_at_BK, tokens) | _one_hot(sums.b_at_BK, tokens)
+    return torch.einsum("bkt,kq->bqt", at_BKT.float(), place_KQ.float()) > 0
 
 
 def _digits_at(sums: Sums) -> dict[str, torch.Tensor]:

@@ -36,7 +36,7 @@ from lab.probing.instruments.path_patching import receivers
 from lab.probing.instruments.writes import EMBEDDING
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs
-from lab.probing.positions import batches
+from lab.probing.positions import Sums, batches
 
 Ablation: TypeAlias = Literal["resample", "mean"]
 ABLATIONS: tuple[Ablation, ...] = ("resample", "mean")
@@ -95,7 +95,8 @@ class Curve(NamedTuple):
     faithfulness: Measured
     """Axes ablation, share of edges. The share of the margin that is left: 1 for the whole model, 0 without edges."""
     cpr: dict[str, float]
-    """Circuit performance ratio, by ablation: the area under faithfulness. Higher is better."""
+    """Circuit performance ratio, by ablation: the area under faithfulness. Higher is better. MIB ranks edges by signed
+    scores here; this curve ranks them by size, as its CMD does."""
     cmd: dict[str, float]
     """Circuit-model distance: the area between faithfulness and 1. Lower is better."""
 
@@ -142,15 +143,25 @@ def faithfulness(
     every = [*circuits, np.zeros_like(graph.is_edge_UR)]
     found = []
     # each pair is run in both directions, so the bases include all sources
-    mean = means(subject, contrast.base, _names(subject), batch_size) if ablation == "mean" else None
+    mean = _means_by_layout(subject, contrast.base, batch_size) if ablation == "mean" else None
     for rows in batches(len(contrast), batch_size):
         run = _Wired(contrast, graph, rows)
-        off = mean or run.runs.base
+        off = {name: whole[rows] for name, whole in mean.items()} if mean else run.runs.base
         found.append(torch.stack([run.margin(circuit, off) for circuit in every], 1).cpu())
     margin_BC = torch.cat(found).numpy()
     kept_BC, empty_B = margin_BC[:, :-1], margin_BC[:, -1]
     shares_BC = (kept_BC - empty_B[:, None]) / (contrast.clean_B - empty_B).mean()
-    return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, shares_BC)
+    of_pairs_BC = shares_BC.reshape(2, -1, len(circuits)).mean(0)  # a pair is one sample, in both directions
+    return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, of_pairs_BC)
+
+
+def _means_by_layout(subject: Subject, sums: Sums, batch_size: int) -> dict[str, torch.Tensor]:
+    """For each sum, the mean activations (B, T, ...) over the sums whose answers have their digits at the same tokens.
+    Over all sums, the mean would mix the tokens of different digits."""
+    layouts_BK, of_B = sums.answer_at_BK.unique(dim=0, return_inverse=True)
+    groups = [sums.part(torch.nonzero(of_B == place)[:, 0].tolist()) for place in range(len(layouts_BK))]
+    mean = [means(subject, group, _names(subject), batch_size) for group in groups]
+    return {name: torch.cat([one[name] for one in mean])[of_B] for name in mean[0]}
 
 
 class _Wired:
@@ -211,8 +222,8 @@ class _Circuit:
 
     def __init__(self, wired: _Wired, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> None:
         subject, source = wired.subject, wired.runs.source
-        self._subject, self._graph, self._off = subject, wired.graph, off
-        self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point])
+        self._subject, self._graph, self._off, self._base = subject, wired.graph, off, wired.runs.base
+        self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point].device, torch.float32)
         self._changed = {
             EMBEDDING: writes.written(subject, EMBEDDING, source) - writes.written(subject, EMBEDDING, off)
         }
@@ -239,12 +250,14 @@ class _Circuit:
 
     def _projected(self, layer: int, name: str) -> Hook:
         point, site = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.hook_resid_pre"
+        norm = self._subject.bridge.blocks[layer].ln1
 
         def change(activation: torch.Tensor, hook: Any) -> torch.Tensor:
-            norm = self._subject.bridge.blocks[layer].ln1
-            moved_RBTD = norm(self._read(name, layer, site)) - norm(self._off[site].float())
             weight_RDZ = _projection(self._subject, layer, name, activation.shape[2])
-            return (self._off[point] + torch.einsum("rbtd,rdz->btrz", moved_RBTD, weight_RDZ)).to(activation.dtype)
+            # the bias is what a real run has beyond these weights; in a mean of runs it would be mixed with the norm
+            run_BTRZ = torch.einsum("btd,rdz->btrz", norm(self._base[site].float()), weight_RDZ)
+            read_BTRZ = torch.einsum("rbtd,rdz->btrz", norm(self._read(name, layer, site)), weight_RDZ)
+            return (self._base[point].float() - run_BTRZ + read_BTRZ).to(activation.dtype)
 
         return point, change
 

@@ -16,8 +16,8 @@ variance that it explains is measured on the other half. A search among hundreds
 so the control searches the same neurons with the sums shuffled.
 
 Then the rules are put to the test. At each sum, the neurons whose rules hold there, and explain at least half of their
-variance, are set to their means; the control sets as many of the other neurons. If answers come from the rules, the
-first costs more right digits than the second.
+variance, are set to their means; the control sets as many other neurons whose change moves the logits as far. If
+answers come from the rules, the first costs more right digits than the second.
 
 Shapes: B sums, N neurons, R rules, L layers.
 """
@@ -92,7 +92,7 @@ def heuristics(
             times the norm of what it adds to the logits of the ten digits; what it adds to all ten does not count.
     """
     there = (sums.query_at_BK[:, column] >= 0).numpy()
-    chosen, activation_BN = _strongest(subject, sums, there, column, top, batch_size)
+    chosen, activation_BN, reach_N = _strongest(subject, sums, there, column, top, batch_size)
     digits = sums.columns
     facts = (digits.a, digits.b, digits.sum, digits.carry)
     named = rules(*(part[there, column] for part in facts))
@@ -119,7 +119,9 @@ def heuristics(
 
         return said_digits(subject, sums, column, hooks, batch_size) == digits.sum[:, column]
 
-    removals = (np.zeros_like(applies_BN), applies_BN, _others(applies_BN, seed))
+    moved_BN = np.zeros(applies_BN.shape)
+    moved_BN[there] = np.abs(activation_BN - activation_BN.mean(0)) * reach_N
+    removals = (np.zeros_like(applies_BN), applies_BN, _others(applies_BN, moved_BN))
     tested = np.flatnonzero(there)[half:]
     right_BX = np.stack([right(removed_BN)[tested] for removed_BN in removals], axis=1)
     return Heuristics(
@@ -132,8 +134,9 @@ def heuristics(
 
 def _strongest(
     subject: Subject, sums: Sums, there: np.ndarray, column: int, top: int, batch_size: int
-) -> tuple[list[tuple[int, int]], np.ndarray]:
-    """The strongest neurons as (layer, number), and their activations at q_k, (sums with the column, N)."""
+) -> tuple[list[tuple[int, int]], np.ndarray, np.ndarray]:
+    """The strongest neurons as (layer, number), their activations at q_k, (sums with the column, N), and the norm of
+    what a unit of each adds to the logits of the digits, (N,)."""
     names = list(map(_hook_point, range(subject.layers)))
     read = read_at(subject, sums, names, sums.query_at_BK[:, column, None], batch_size)
     activation_BLN = torch.cat(read, dim=1).numpy()[there]
@@ -144,7 +147,8 @@ def _strongest(
     strength_LN = activation_BLN.std(0) * reach_LN
     places = np.argsort(-strength_LN, axis=None, kind="stable")[:top]
     pairs = [divmod(int(place), strength_LN.shape[1]) for place in places if strength_LN.flat[place] > 0]
-    return pairs, np.stack([activation_BLN[:, layer, n] for layer, n in pairs], axis=1)
+    reach_N = np.array([reach_LN[layer, n] for layer, n in pairs])
+    return pairs, np.stack([activation_BLN[:, layer, n] for layer, n in pairs], axis=1), reach_N
 
 
 def _best(activation_BN: np.ndarray, holds_RB: np.ndarray, half: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,13 +181,15 @@ def _levels(activation_BN: np.ndarray, holds_RB: np.ndarray) -> tuple[np.ndarray
     return inside_RN / np.maximum(count_R1, 1), outside_RN / np.maximum(len(activation_BN) - count_R1, 1)
 
 
-def _others(applies_BN: np.ndarray, seed: int) -> np.ndarray:
-    """For each sum, as many other neurons at random, or all others if there are fewer."""
-    draw = np.random.default_rng(seed)
+def _others(applies_BN: np.ndarray, moved_BN: np.ndarray) -> np.ndarray:
+    """For each sum, as many other neurons, or all others if there are fewer: for each neuron that is removed, the one
+    whose removal moves the logits by the most similar amount (`moved_BN`). Neurons at random would move them less,
+    because a rule that holds makes a neuron's activation large."""
     others_BN = np.zeros_like(applies_BN)
-    for row, applies_N in enumerate(applies_BN):
-        free = draw.permutation(np.flatnonzero(~applies_N))
-        others_BN[row, free[: applies_N.sum()]] = True
+    for row, (applies_N, moved_N) in enumerate(zip(applies_BN, moved_BN, strict=True)):
+        free = list(np.flatnonzero(~applies_N))
+        for size in sorted(moved_N[applies_N], reverse=True)[: len(free)]:
+            others_BN[row, free.pop(int(np.abs(moved_N[free] - size).argmin()))] = True
     return others_BN
 
 

@@ -64,7 +64,7 @@ def logit_lens(subject: Subject, sums: Sums, *, batch_size: int = 64) -> Lens:
         token_BKX_here = token_BKX[rows].to(subject.device)
         for g, stream_BKD in enumerate(stream_GBKD):
             with torch.inference_mode():
-                normed_BKD = subject.bridge.ln_final(stream_BKD.to(subject.device))
+                normed_BKD = subject.bridge.ln_final(stream_BKD.to(subject.device, subject.bridge.W_U.dtype))
                 logits_BKV = subject.bridge.unembed(normed_BKD).float()
                 found_BKX = logits_BKV.gather(-1, token_BKX_here)
                 likelier_BKX = (logits_BKV[..., None, :] > found_BKX[..., None]).sum(-1)
@@ -113,7 +113,8 @@ def _attributed(subject: Subject, sums: Sums, token_BKX: torch.Tensor) -> np.nda
     end_BKD = here[wanted[1]]
 
     contrast_DV = _contrast(subject, bridge.W_U.float())
-    offset_V = _contrast(subject, bridge.unembed(bridge.ln_final(torch.zeros_like(end_BKD[:1, :1]))).float()[0, 0])
+    nothing_11D = torch.zeros_like(end_BKD[:1, :1], dtype=bridge.W_U.dtype)
+    offset_V = _contrast(subject, bridge.unembed(bridge.ln_final(nothing_11D)).float()[0, 0])
     wanted_BKXD = contrast_DV.T[token_BKX]
     scaled_BKXD = _frozen_norm(subject, end_BKD, wanted_BKXD)
 

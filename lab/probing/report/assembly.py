@@ -1,7 +1,8 @@
 """Puts together as one circuit what several instruments found.
 
 Arrows between components are paths of the carry (lab/probing/instruments/path_patching.py). A head that fetches a digit
-of column k itself has no such arrow, because this digit is the same in both sums of a pair.
+of column k itself has no such arrow, because this digit is the same in both sums of a pair. So an arrow from a digit
+says what a head looks at, and not that this is used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ import numpy as np
 
 from lab.probing.components import Component
 from lab.probing.instruments.alignment import Aligned, Alignment, aligned_heads
-from lab.probing.measured import Measured, either_way
+from lab.probing.measured import Measured, stronger_way
 from lab.probing.report.circuit import ANSWER, Arrow, Circuit
 
 _EFFECT = 0.1
@@ -25,14 +26,14 @@ Found = Mapping[str, Sequence[Measured]]
 def circuit(found: Found) -> Circuit:
     """The circuit that the measured instruments show. It has no parts if none of them found any."""
     looking, effects, paths = _looking(found), _effects(found), _paths(found)
-    weights: dict[Component, float] = dict(effects)
+    weights: dict[Component, float] = {part: abs(effect) for part, effect in effects.items()}
     for one in looking:
         head = Component("head", one.layer, one.head)
         weights[head] = max(weights.get(head, 0.0), one.weight)
     for (start, end), effect in paths.items():
         for part in (start, end):
             if part is not None:
-                weights[part] = max(weights.get(part, 0.0), effect)
+                weights[part] = max(weights.get(part, 0.0), abs(effect))
     chosen = sorted(weights, key=lambda part: -weights[part])[:_PARTS]
     arrows = [Arrow(_digit(one), str(Component("head", one.layer, one.head)), one.weight) for one in looking]
     arrows += [Arrow(str(start), str(end or ANSWER), effect) for (start, end), effect in paths.items()]
@@ -70,12 +71,13 @@ def _looking(found: Found) -> list[Aligned]:
 
 
 def _effects(found: Found) -> dict[Component, float]:
-    """The effect of patching each head and MLP at all tokens; the larger one of the two directions of the carry."""
+    """The effect of patching each head and MLP at all tokens, in the direction of the carry in which it is larger; a
+    negative one works against the carry."""
     known: dict[Component, float] = {}
     for measured in found.get("patching", ()):
         if {"layer", "place"} <= measured.axes.keys() and measured.name in ("effect of a head", "effect of an MLP"):
-            everywhere = either_way(measured.at(place="everywhere").value)
-            for place in np.argwhere(everywhere >= _EFFECT):
+            everywhere = stronger_way(measured.at(place="everywhere").value)
+            for place in np.argwhere(np.abs(everywhere) >= _EFFECT):
                 layer, *head = map(int, place)
                 part = Component("head", layer, *head) if head else Component("mlp", layer)
                 known[part] = float(everywhere[tuple(place)])
@@ -90,14 +92,14 @@ def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
     measured = found["path_patching"][0]
     names = measured.axes["receiver"]
     heads = {input: len({name for name in names if name.endswith(f".{input}")}) for input in "qkv"}
-    effects = either_way(measured.value)
+    effects = stronger_way(measured.value)
     known: dict[tuple[Component, Component | None], float] = {}
     for row, sender in enumerate(measured.axes["sender"]):
         for column, receiver in enumerate(names):
-            if effects[row, column] >= _EFFECT:
+            if abs(effects[row, column]) >= _EFFECT:
                 for end in _receiving(receiver, heads):
                     pair = Component.named(sender), end
-                    known[pair] = max(known.get(pair, 0.0), float(effects[row, column]))
+                    known[pair] = max(known.get(pair, 0.0), float(effects[row, column]), key=abs)
     return known
 
 

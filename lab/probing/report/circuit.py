@@ -32,7 +32,7 @@ class Arrow(NamedTuple):
     end: str
     """A component, or the digit that is written."""
     weight: float
-    """Attention, or the effect of the path; from 0 to 1."""
+    """Attention, or the effect of the path; negative if it works against the carry."""
 
 
 class Circuit(NamedTuple):
@@ -78,8 +78,9 @@ class Line(NamedTuple):
     """A path in the syntax of SVG."""
     thickness: float
     label: str
-    looks: bool
-    """Whether it shows what a head attends to, and not what a component passes on."""
+    kind: str
+    """"looks" for what a head attends to, "passes" for what a component passes on, "against" if that works against the
+    carry."""
 
 
 class Diagram(NamedTuple):
@@ -125,11 +126,13 @@ def diagram(circuit: Circuit) -> Diagram:
     lines = [
         Line(
             _curve(by_name[arrow.start], by_name[arrow.end]),
-            _THINNEST + (_THICKEST - _THINNEST) * min(1.0, arrow.weight),
+            _THINNEST + (_THICKEST - _THINNEST) * min(1.0, abs(arrow.weight)),
             f"{arrow.end} looks at {arrow.start}: {arrow.weight:.0%} of its attention"
             if by_name[arrow.start].kind == "digit"
-            else f"{arrow.start} passes {arrow.weight:.0%} of a carry to {arrow.end}",
-            by_name[arrow.start].kind == "digit",
+            else f"{arrow.start} passes {arrow.weight:.0%} of a carry to {arrow.end}"
+            if arrow.weight >= 0
+            else f"{arrow.start} works against a carry at {arrow.end}: {arrow.weight:.0%}",
+            "looks" if by_name[arrow.start].kind == "digit" else "passes" if arrow.weight >= 0 else "against",
         )
         for arrow in circuit.arrows
     ]

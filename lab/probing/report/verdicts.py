@@ -8,13 +8,15 @@ import yaml
 
 from lab.probing.instruments import illusion
 from lab.probing.instruments.alignment import Alignment, aligned_heads
-from lab.probing.measured import Measured, either_way
+from lab.probing.measured import Measured, either_way, stronger_way
 
 _NAMED = 4
 """The largest number of components that the sentences of one instrument name."""
 _HALF = 0.5
 """With a smaller share of right digits, a subject counts as unable to add; with a smaller share of the variance, a
 reading does not count as an explanation."""
+_BRINGS = 0.1
+"""With a smaller effect, a head does not bring the carry about."""
 _THE = {"carry": "the carry", "straight line": "a straight line"}
 _LINES = 5
 """The largest number of lines in the summary at the end of a command."""
@@ -46,7 +48,7 @@ def _line(name: str, measured: Sequence[Measured]) -> str:
     if name == "alignment" and len(found) > 1:
         return "; ".join(sentence.removesuffix(".") for sentence in found[:2]) + "."
     if name == "illusion":  # a claim that holds comes first
-        found = sorted(found, key=lambda sentence: not sentence.endswith("it is the carry."))
+        found = sorted(found, key=lambda sentence: not sentence.endswith(f"{illusion.PASSED}."))
     return found[0] if found else ""
 
 
@@ -75,7 +77,7 @@ def _competence(measured: Sequence[Measured]) -> list[str]:
 def _alignment(measured: Sequence[Measured]) -> list[str]:
     found = [one for one in aligned_heads(Alignment(*measured[:3])) if one.number != "sum"]
     if not found:
-        return ["No head looks at one digit of an operand at all of these lengths."]
+        return ["On average over these lengths, no head looks at one digit of an operand."]
     return [
         f"L{one.layer}H{one.head} looks at the digit of {one.number} {_WHERE[one.offset]}: "
         f"{_percent(one.weight)} of its attention."
@@ -104,12 +106,15 @@ def _destinations(measured: Sequence[Measured]) -> list[str]:
 
 
 def _path_patching(measured: Sequence[Measured]) -> list[str]:
-    """The strongest path of each sender, and the strongest control."""
-    effect, control = (either_way(one.value) for one in measured[:2])
+    """The strongest path of each sender, and the strongest control. A path that works against the carry is negative."""
+    effect, control = stronger_way(measured[0].value), either_way(measured[1].value)
     names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
-    best = sorted(zip(names, effect.max(1), effect.argmax(1), strict=True), key=lambda row: -row[1])[:_NAMED]
-    told = ", ".join(f"{name} to {receivers[at]} {_percent(value)}" for name, value, at in best)
-    return [f"The strongest paths: {told}; from heads outside the circuit: at most {_percent(control.max(initial=0))}."]
+    strongest = [(name, receivers[at], row[at]) for name, row in zip(names, effect, strict=True)
+                 for at in [int(np.abs(row).argmax())]]  # fmt: skip
+    best = sorted(strongest, key=lambda path: -abs(path[2]))[:_NAMED]
+    told = ", ".join(f"{name} to {receiver} {_percent(value)}" for name, receiver, value in best)
+    others = f"from other heads of the same layers: at most {_percent(control.max(initial=0))}"
+    return [f"The strongest paths: {told}; {others}."]
 
 
 def _surgery(measured: Sequence[Measured]) -> list[str]:
@@ -133,7 +138,8 @@ _MENDS = ("no leak", "alignment", "carry", "both")
 
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
-    """The head that brings most of the carry about, in each direction, compared with the median head."""
+    """The head that brings most of the carry about, in each direction, compared with the median head. It is chosen on
+    the pairs on which its effect is measured."""
     effect = measured[0].at(place="everywhere")
     found: dict[str, list[str]] = {}
     none = []
@@ -144,8 +150,8 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
             continue
         layer, head = np.unravel_index(int(np.nanargmax(one.value)), one.value.shape)
         value, low, high = (100 * array[layer, head] for array in one[2:5])
-        if value <= 0:
-            none.append(f"No head brings the carry about {way}.")
+        if value < 100 * _BRINGS or low <= 0:
+            none.append(f"No head alone brings a tenth of the carry about {way}.")
             continue
         middle = _percent(np.nanmedian(np.abs(one.value)))
         told = f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}"
@@ -159,17 +165,20 @@ def _illusion(measured: Sequence[Measured]) -> list[str]:
 
 
 def _edges(measured: Sequence[Measured]) -> list[str]:
-    """The smallest circuit that carries nine tenths of the answer."""
-    curve = next(one for one in measured if one.name == "faithfulness")
+    """The smallest circuit from which on all do nine tenths of what the model does, and whether attribution adds up."""
+    attributed, curve = measured[0], next(one for one in measured if one.name == "faithfulness")
     found = []
     for ablation in curve.axes["ablation"]:
-        enough = np.flatnonzero(curve.at(ablation=ablation).value >= 0.9)
-        share = (
-            f"{100 * curve.axes['share of edges'][enough[0]]:.1f} % of the edges do"
-            if enough.size
-            else "no circuit does"
-        )
+        short = np.flatnonzero(~(curve.at(ablation=ablation).low >= 0.9))
+        first = int(short[-1]) + 1 if short.size else 0
+        sizes = curve.axes["share of edges"]
+        share = f"{100 * sizes[first]:.1f} % of the edges do" if first < len(sizes) else "no circuit clearly does"
         found.append(f"Under {ablation} ablation, {share} at least 90 % of what the model does.")
+    embedding = attributed.axes["sender"].index("L0 pre")
+    total = np.nansum(attributed.value[:, embedding], -1)
+    told = " and ".join(f"{value:.2f}" for value in total)
+    doubt = "" if np.abs(total - 1).max() < 0.1 else ", so these scores are not exact: take more steps"
+    found.append(f"The attributed effects of the embedding's edges add up to {told} (1 if exact){doubt}.")
     return found
 
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from lab.errors import ModelError, TaskError
 from lab.probing.benchmark.families import ones_first
 from lab.probing.benchmark.known import KnownAdder
+from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import Contrast
+from lab.probing.contrast import Contrast, Runs
 from lab.probing.instruments import edges as lab
 from lab.probing.instruments.path_patching import Receiver, margins
 from lab.probing.pairs import Pairs, carry_only
@@ -68,6 +69,49 @@ def test_a_circuit_of_one_path_has_the_effect_of_patching_it(adder):
     expected = (exact_B11[:, 0, 0] - contrast.corrupt_B).mean() / (contrast.clean_B - contrast.corrupt_B).mean()
     assert expected > 0.05
     assert lab.faithfulness(adder, PAIRS, [circuit], "resample").value[0] == pytest.approx(expected, abs=0.02)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Subject:
+    """A trained model with norms before its two layers, and margins that are far from linear."""
+    return open_model("zoo/adds-4-digits")
+
+
+def test_the_gradient_in_what_an_mlp_reads_is_that_of_a_change_which_reaches_the_mlp_alone(trained):
+    point = "blocks.0.ln2.hook_in"
+    with torch.inference_mode():
+        runs = Runs(Contrast(trained, PAIRS), slice(None), [], [])
+    slopes = runs.slopes([point])
+    way_BTD = torch.randn(slopes.activations[point].shape, generator=torch.Generator().manual_seed(0))
+    by_slope_B = (slopes.gradients[point] * way_BTD).sum((1, 2))
+
+    def margin(step: float) -> torch.Tensor:
+        hook = (point, lambda activation, hook: activation + step * way_BTD)
+        return runs.again(range(trained.layers), [hook])[0]
+
+    with torch.inference_mode():
+        by_difference_B = (margin(0.01) - margin(-0.01)) / 0.02
+    assert torch.allclose(by_slope_B, by_difference_B, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("ablation", lab.ABLATIONS)
+def test_with_all_edges_live_a_model_with_norms_does_what_it_does(trained, ablation):
+    graph = lab.Graph(trained)
+    found = lab.faithfulness(trained, PAIRS, [np.zeros_like(graph.is_edge_UR), graph.is_edge_UR], ablation)
+    assert found.value == pytest.approx([0, 1], abs=1e-3)
+
+
+def test_means_are_taken_over_sums_with_their_digits_at_the_same_tokens():
+    """With a carry out of the highest column, an answer has one digit more, and each digit another token."""
+    adder = native_adder()
+    sums = adder.sums([(12, 34), (58, 61), (21, 46)])
+    point = "blocks.0.hook_resid_pre"
+    found = lab._means_by_layout(adder, sums, 8)[point]
+    _, activations = adder.activations(sums, [point])
+    alike = [0, 2] if sums.answer_at_BK[0].equal(sums.answer_at_BK[2]) else [0]
+    seen_T = slice(0, int(sums.end_at_B[0]) + 1)
+    assert torch.allclose(found[0, seen_T], activations[point][alike, seen_T].mean(0), atol=1e-5)
+    assert torch.allclose(found[1, seen_T], activations[point][1, seen_T], atol=1e-5)
 
 
 def test_attributions_are_slopes_times_differences_by_hand():

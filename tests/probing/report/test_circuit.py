@@ -58,7 +58,7 @@ def test_the_sentences_name_what_the_adder_is_made_of(measured):
     for (layer, head), (number, _) in subject.known.looks_at.items():
         assert f"L{layer}H{head} looks at the digit of {number}" in said["alignment"] or (layer, head) == (0, 4)
     assert "L0H3 to L0 mlp 100 %" in said["path_patching"]
-    assert "from heads outside the circuit: at most 0 %" in said["path_patching"]
+    assert "from other heads of the same layers: at most 0 %" in said["path_patching"]
     assert "nothing to mend" in said["surgery"]
     assert not unable("competence", measured["competence"])
 

@@ -21,7 +21,28 @@ def test_the_head_that_brings_the_carry_about_is_named_even_if_another_works_aga
 def test_edges_that_are_too_few_at_every_share_are_said_to_be_too_few():
     axes = {"ablation": ["mean", "resample"], "share of edges": [0.015, 0.1]}
     curve = exact("faithfulness", axes, np.array([[0.2, 0.8], [0.5, 0.95]]))
-    assert verdicts("edges", [curve]) == [
-        "Under mean ablation, no circuit does at least 90 % of what the model does.",
+    assert verdicts("edges", [attributed(0.4, 0.6), curve]) == [
+        "Under mean ablation, no circuit clearly does at least 90 % of what the model does.",
         "Under resample ablation, 10.0 % of the edges do at least 90 % of what the model does.",
+        "The attributed effects of the embedding's edges add up to 1.00 and 1.00 (1 if exact).",
     ]
+
+
+def test_a_share_of_edges_counts_only_if_no_larger_share_falls_short():
+    axes = {"ablation": ["resample"], "share of edges": [0.01, 0.02, 0.1]}
+    curve = exact("faithfulness", axes, np.array([[0.95, 0.7, 1.0]]))
+    assert "10.0 % of the edges do" in verdicts("edges", [attributed(0.4, 0.6), curve])[0]
+
+
+def test_attributed_effects_that_do_not_add_up_are_said_not_to_be_exact():
+    curve = exact("faithfulness", {"ablation": ["mean"], "share of edges": [1.0]}, np.array([[1.0]]))
+    assert verdicts("edges", [attributed(-1.0, -0.5), curve])[1] == (
+        "The attributed effects of the embedding's edges add up to -1.50 and -1.50 (1 if exact), so these scores are "
+        "not exact: take more steps."
+    )
+
+
+def attributed(*effects: float) -> Measured:
+    """The effects of the embedding's edges to as many receivers."""
+    axes = {"carry": ["0 to 1", "1 to 0"], "sender": ["L0 pre"], "receiver": [f"L{n} mlp" for n in range(len(effects))]}
+    return exact("attributed effect of an edge", axes, np.array([[effects], [effects]]))
