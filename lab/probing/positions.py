@@ -132,7 +132,8 @@ class TextSums:
         What the model writes after an answer does not count then, because models go on in their own ways. If it is
         empty, the NUPA prompt. `format`: how numbers are written.
 
-        Raises TaskError for a template with other fields, and for a format with padding or index hints.
+        Raises TaskError for a template with other fields, and for a format with padding or index hints, and ModelError
+        for a tokenizer that is not a fast one.
         """
         if format and (format.pad != "none" or format.index_hints != "none"):
             what = "digits can only be located in numbers without padding and index hints"
@@ -141,9 +142,12 @@ class TextSums:
         self._ones_first = reversed_ in ("integer", "each", "total")
         self._answer_ones_first = self._ones_first or reversed_ == "answer"
         self._tokenizer = tokenizer
+        if not tokenizer.is_fast:
+            raise ModelError("this tokenizer is a slow one, which does not say which characters its tokens hold")
         # many base models have no padding token; padding comes last and nothing attends to it, so any token will do
-        pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        self.pad = int(pad)  # type: ignore[arg-type]
+        known = [token for token in (tokenizer.pad_token_id, tokenizer.eos_token_id, 0) if token is not None]
+        self.pad = int(known[0])  # type: ignore[arg-type]
+        self._end = self.pad if tokenizer.eos_token_id is None else tokenizer.eos_token_id
         self._own = bool(template)
         self._around = _around_fields(template) if template else prompts.around_operands(_addition(0, 0))
 
@@ -164,7 +168,7 @@ class TextSums:
         start = len(asked["input_ids"])  # type: ignore[arg-type]
         digits = _tokens_of(answered, answer, answer.index(problem.answer), problem.answer)
         return Written(
-            [*asked["input_ids"], *answered["input_ids"], self._tokenizer.eos_token_id],  # type: ignore[misc]
+            [*asked["input_ids"], *answered["input_ids"], self._end],  # type: ignore[misc]
             _turned(_tokens_of(asked, question, len(before), problem.a), self._ones_first),
             _turned(_tokens_of(asked, question, second, str(problem.b)), self._ones_first),
             [start + at for at in _turned(digits, self._answer_ones_first)],

@@ -42,7 +42,8 @@ Scores = Mapping[str, float]
 _LENGTH, _COLUMN = 4, 2
 """Digits of the operands, and the column whose incoming carry is asked about."""
 _CLAIMED = 0.05
-"""A part with at least this score, as a share of the carry's whole effect, is claimed to belong to the circuit."""
+"""A part with at least this score is claimed to belong to the circuit. Scores are shares of the carry's whole effect;
+those of ablation are losses of right digits."""
 _TRUE = 0.9
 """A direction with at least this |cos| to the truth is the carry."""
 _IDLE = "idle carry"

@@ -97,7 +97,7 @@ def _table(kind: str, scores: list[Score]) -> Table:
               for one in instruments for key in measures}  # fmt: skip
     rows = [(one.removesuffix(f" ({kind})"), *(_mean(values[one, key]) for key in measures)) for one in instruments]
     n = len({(score.adder, score.seed) for score in scores})
-    return Table(f"{_TITLES[kind]} (95 %, n = {n})", ("instrument", *measures), rows, 1)
+    return Table(f"{_TITLES[kind]} (95 %, at most {n} adders)", ("instrument", *measures), rows, 1)
 
 
 def _mean(values: list[float]) -> Entry:

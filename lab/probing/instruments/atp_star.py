@@ -4,7 +4,8 @@
                           queries and keys. So the softmax is computed again with the source's queries or keys, and only
                           what follows it is linearized:  sum of (new pattern - pattern) dm/dpattern
     cancelling paths      Effects along two paths may cancel in a gradient. So the gradient is also computed without the
-                          paths through each layer in turn, and the sizes are averaged (GradDrop)
+                          paths through each layer in turn, and the sizes are averaged (GradDrop). If plain
+                          attribution is larger than this average, it counts instead, which the paper does not do
 
 The score of a head is the largest of those of its output, queries, keys and values. Like every attribution, it only
 ranks components: signs are lost.

@@ -11,7 +11,8 @@ all edges from gradients:
     EAP      sum over tokens of (difference of u's writes) . (gradient of the margin in r's input at the base)
              (edge attribution patching; Syed et al. 2023, arXiv 2310.10348)
     EAP-IG   the same with the mean gradient over `steps` points between the base's embeddings and the source's: a
-             switch that is flat at both ends has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806)
+             switch that is flat at both ends has a slope where it turns (Hanna et al. 2024, arXiv 2403.17806, who
+             take the upper ends of equal steps; here it is their middles, which integrate better)
 
 An estimate is as good as the circuit that it selects: `faithfulness` keeps some edges, gives all others what they carry
 in the base's run (resample ablation) or on average (mean ablation), and measures how much of the margin is left.

@@ -203,7 +203,7 @@ def _head_contents(measured: Sequence[Measured]) -> list[str]:
             follows = f"follows {_THE.get(most, most)} best" if clear else "follows neither the carry nor the digits"
             found.append(
                 f"What {head} writes for column {column} {follows} ({told}); this direction alone brings "
-                f"{_percent(alone)} of the carry about, the whole head {_percent(whole)}."
+                f"{_percent(alone)} of the carry about, the whole head {_percent(whole)} (in the stronger direction)."
             )
     return found
 
