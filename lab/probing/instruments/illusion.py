@@ -123,11 +123,10 @@ class Claim(NamedTuple):
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against the claim; empty if it holds."""
-        found = []
+        """What speaks against the claim; empty if it holds. What is no better than random needs no other reason."""
         if self.low <= self.best_random:
-            random = f"{100 * self.best_random:.0f} %"
-            found.append(f"the best of {interchanges.DRAWS} random subspaces exchanges it in {random}")
+            return [f"the best of {interchanges.DRAWS} random subspaces exchanges it in {_percent(self.best_random)}"]
+        found = []
         if self.rate < MOST:
             found.append("in most pairs it does not")
         if self.low <= self.other_neighbour:
