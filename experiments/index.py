@@ -19,9 +19,13 @@ numbers, says what must be said with them, and how to run it again. Negative res
 **negative** (what was hoped for did not happen), **open** (the evidence does not decide it) or **superseded** (another
 finding has taken its place, and the page says which).
 
-Figures in brackets are 95 % intervals. Shares are exact match unless the page says otherwise. "Zen 3" is a machine with
-two AMD EPYC cores without bfloat16 instructions; "AMX" is one with two Intel Xeon cores on which the lab trains in
-bfloat16. Speeds are ratios within one run, because other work on the machine makes them vary by a quarter and more.
+Figures in brackets are 95 % intervals. Mostly, all seeds of a setting are asked the same problems; on pages dated
+before 2026-11-28, each seed's answer to such a problem counts as one more. Where seeds agree, this is too sure: read
+100 % (99-100) of five seeds and the same 100 sums as (96-100), the interval of one seed. Since then, it is that.
+
+Shares are exact match unless the page says otherwise. "Zen 3" is a machine with two AMD EPYC cores without bfloat16
+instructions; "AMX" is one with two Intel Xeon cores on which the lab trains in bfloat16. Speeds are ratios within one
+run, because other work on the machine makes them vary by a quarter and more.
 
 "The paper" is the Number Cookbook ([arXiv 2411.03766](https://arxiv.org/abs/2411.03766)), NUPA its benchmark, and S, M,
 L and XL its ranges of length. Hard sums come in three strata: long carries, nines and a short number, nines and a long

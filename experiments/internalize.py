@@ -81,7 +81,7 @@ def at(seeds: Curves, step: int, task: str, length: int) -> list[CurvePoint]:
 
 def share(seeds: Curves, step: int, task: str, length: int) -> Estimate:
     points = at(seeds, step, task, length)
-    return seeds_proportion([point.exact_match.value for point in points], points[0].exact_match.n)
+    return seeds_proportion([point.exact_match.value for point in points], points[0].exact_match.n, same_problems=False)
 
 
 def words(seeds: Curves, step: int, task: str, length: int) -> float:

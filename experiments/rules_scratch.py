@@ -79,7 +79,9 @@ def answered(run: Run) -> Cells:
 
 
 def share(seeds: Sequence[Sequence[Sample]]) -> Estimate:
-    return seeds_proportion([mean(sample.right for sample in samples) for samples in seeds], len(seeds[0]))
+    return seeds_proportion(
+        [mean(sample.right for sample in samples) for samples in seeds], len(seeds[0]), same_problems=False
+    )
 
 
 def words(seeds: Sequence[Cells], task: str, length: int) -> float:

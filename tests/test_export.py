@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import huggingface_hub
 import pytest
@@ -74,6 +75,18 @@ def test_a_merged_model_computes_the_same_without_the_lab(tuned, tmp_path, capsy
     out = tmp_path / "out"
     main([str(tuned["plain"]), str(out), "dtype=float32"])
     assert "merged, float32" in capsys.readouterr().out
+    found = logits(AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out))
+    torch.testing.assert_close(found, opened(tuned["plain"]))
+
+
+@pytest.mark.slow
+def test_what_was_tuned_beside_quantized_weights_is_exported_as_a_whole_model(tuned, toy_model, tmp_path):
+    """A run in nf4 opens with its adapters beside the weights; nothing can be merged into those."""
+    out, run = tmp_path / "out", tmp_path / "nf4"
+    shutil.copytree(tuned["plain"], run)
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("quantization: none", "quantization: nf4"))
+    main([str(run), str(out), "dtype=float32"])
     found = logits(AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out))
     torch.testing.assert_close(found, opened(tuned["plain"]))
 

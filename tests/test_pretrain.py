@@ -158,6 +158,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
         (["model.encoding=nope", "model.rope_factor=2"], "rope_factor goes with encoding=rope, not with encoding=nope"),
         (["model.encoding=nope", "model.clip_distance=9"], "clip_distance goes with encoding=rope, not with encoding="),
         (["model.encoding=nope", "model.far_copies=9"], "far_copies goes with encoding=rope, relative or learned"),
+        (["model.encoding=learned", "model.far_copies=9"], "they need model.positions.kind=coupled or abacus"),
+        ([*COUPLED, "model.encoding=learned", "model.far_at_most=9", "data.packing=2"], "data.packing=1"),
         (["model.locality=-1"], "greater than or equal to 0"),
         (["model.locality=[1, 1, 0]"], "locality has 3 slopes, and size=0.2M has 4 heads"),
         (["data.factor_digits=1"], "factor_digits needs multiply_easy_integer"),

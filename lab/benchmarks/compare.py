@@ -67,7 +67,8 @@ def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
     found = []
     for label, second in runs[1:]:
         shared = [key for key in runs[0][1] if key in second]
-        for name, keys in {"all": shared, **grouped(shared, lambda key: task_key(key[0]))}.items():
+        tasks = grouped(shared, lambda key: task_key(key[0]))
+        for name, keys in {"all": shared, **(tasks if len(tasks) > 1 else {})}.items():
             if keys:
                 difference = Difference.of([runs[0][1][key] for key in keys], [second[key] for key in keys])
                 found.append(Compared(label, name, difference, difference.p))
@@ -76,7 +77,8 @@ def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
 
 
 def differences_table(first: str, found: Sequence[Compared]) -> Table:
-    """One row per run and task. `detectable` is the smallest difference that the row's problems could have shown.
+    """One row per run and task. `detectable` is the smallest difference that the row's problems could have shown, even
+    as the smallest p-value of all rows.
 
     Args:
         first: the label of the first run.
@@ -85,7 +87,7 @@ def differences_table(first: str, found: Sequence[Compared]) -> Table:
     rows = []
     for run, task, difference, p in found:
         shares = percent(difference.first), percent(difference.second), points(difference.estimate)
-        rows.append((run, task, str(difference.n), *shares, probability(p), _detectable(difference)))
+        rows.append((run, task, str(difference.n), *shares, probability(p), _detectable(difference, len(found))))
     columns = ("run", "task", "n", "first %", "run %", "difference", "p", "detectable")
     better = frozenset(place for place, row in enumerate(found) if row.p < 0.05)
     return Table(f"Differences from {first}, in points, on the same problems", columns, rows, 2, better)
@@ -98,15 +100,17 @@ def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
         whole, *tasks = rows
         real = sorted((row for row in tasks if row.p < 0.05), key=lambda row: -abs(row.difference.estimate.value))
         named = [f"{row.task} {points(row.difference.estimate)}" for row in real[:3]] or ["no task beyond chance"]
-        least = _detectable(whole.difference)
+        least = _detectable(whole.difference, len(found))
         power = f", a difference of {least} points would be significant" if least and whole.p >= 0.05 else ""
         shown = f"{points(whole.difference.estimate)}, p {probability(whole.p)}, n={whole.difference.n}{power}"
         lines.append(f"{run} against {first}, in points: {shown}; {', '.join(named)}")
     return lines
 
 
-def _detectable(difference: Difference) -> str:
-    return "" if difference.detectable is None else f"{100 * difference.detectable:.0f}"
+def _detectable(difference: Difference, tests: int) -> str:
+    """In points; 0.05 is divided among the tests, as Holm's method does for the smallest p-value."""
+    least = difference.detectable(0.05 / tests)
+    return "" if least is None else f"{100 * least:.0f}"
 
 
 def _answers(place: Path, label: str) -> list[tuple[str, dict[tuple[Question, int], bool]]]:

@@ -338,6 +338,12 @@ class PretrainConfig(RunConfig):
                 "training.internalize needs data.style=rule_following and a data.rules.detail other than answer"
             )
         kind = self.model.positions.kind
+        far = self.model.far_copies > 1 or self.model.far_at_most > 0
+        if far and (self.data.packing > 1 or self.data.rule_shown or kind in ("plain", "randomised")):
+            raise ValueError(
+                "model.far_copies and model.far_at_most tell digits from signs by the ids of one problem: they need "
+                "model.positions.kind=coupled or abacus, data.packing=1 and data.rule_shown=false"
+            )
         totals = self.data.style == "running_totals"
         if kind == "grid" and not totals:
             raise ValueError("model.positions.kind=grid needs data.style=running_totals")

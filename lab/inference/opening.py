@@ -34,7 +34,8 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
 
     place = Path(sources.resolve(config.model.name))
     if loading.is_scratch(place):
-        run = loading.load_scratch(place)
+        given = "device" in config.model.model_fields_set
+        run = loading.load_scratch(place, config.model.device if given else None)
         set_for_this_test(run.model, config)
         return ScratchEngine(run, config.batch_size), pretrained.describe(run.model)
     model, tokenizer = loading.load(config.model)

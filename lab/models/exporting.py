@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import dump
@@ -68,7 +70,8 @@ def opened_as(folder: Path) -> str:
 def published(config: Any, name: str) -> Any:
     """The config of a run under a new name. The keys that concern only one machine or one start have their defaults."""
     plain = {key: type(config).model_fields[key].default for key in ("output", "resume", "overwrite")}
-    return config.model_copy(update={**plain, "name": name})
+    model = config.model.model_copy(update={"device": "auto"})
+    return config.model_copy(update={**plain, "name": name, "model": model})
 
 
 def _adapter(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -> None:
@@ -82,15 +85,20 @@ def _adapter(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype
 
 
 def _merged(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -> None:
-    # merged in float32 and rounded once: merging into rounded weights would lose small updates
-    model, tokenizer = loading.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
+    model, tokenizer = _whole(run)
     model.to(dtype).save_pretrained(folder)  # type: ignore[arg-type]
     tokenizer.save_pretrained(folder)
 
 
 def _gguf(run: Path, config: FinetuneConfig, folder: Path, dtype: torch.dtype) -> None:
-    model, tokenizer = loading.load(ModelConfig(name=str(run), dtype="float32", device="cpu"))
+    model, tokenizer = _whole(run)
     gguf_file.write(model.to(dtype), tokenizer, folder / f"{config.name}.gguf")  # type: ignore[arg-type]
+
+
+def _whole(run: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model of a run with its adapters merged: in float32, because merging into rounded weights would lose small
+    updates, and without the quantization of its training, because nothing can be merged into that."""
+    return loading.load(ModelConfig(name=str(run), dtype="float32", device="cpu", quantization="none"))
 
 
 def _scratch(run: Path, config: PretrainConfig, folder: Path, dtype: torch.dtype) -> None:

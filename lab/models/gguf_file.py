@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from gguf.quants import quantize
 from transformers import PreTrainedModel
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from lab.errors import ModelError
@@ -49,7 +50,7 @@ def write(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, file: Path
     writer.add_head_count(config.num_attention_heads)
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_rope_dimension_count(_head_width(config))
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    _add_rope(writer, config)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
     _add_words(writer, tokenizer, words, config.vocab_size)
@@ -64,6 +65,19 @@ def _head_width(config: Any) -> int:
     return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
+def _add_rope(writer: gguf.GGUFWriter, config: Any) -> None:
+    """The frequencies of RoPE; if they are scaled, also the factors by which llama.cpp divides the usual ones."""
+    rope, width = config.rope_parameters, _head_width(config)
+    writer.add_rope_freq_base(rope["rope_theta"])
+    if rope["rope_type"] == "default":
+        return
+    if rope["rope_type"] not in ("llama3", "linear"):
+        raise ModelError(f"a GGUF file is not written for RoPE of the kind {rope['rope_type']}")
+    usual = rope["rope_theta"] ** (-torch.arange(0, width, 2, dtype=torch.float32) / width)
+    factors = usual / LlamaRotaryEmbedding(config).inv_freq.float()  # of a new module: a model's own are rounded
+    writer.add_tensor("rope_freqs.weight", factors.numpy(), raw_dtype=gguf.GGMLQuantizationType.F32)
+
+
 def _add_weights(writer: gguf.GGUFWriter, model: PreTrainedModel, kind: gguf.GGMLQuantizationType) -> None:
     config: Any = model.config
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
@@ -72,7 +86,7 @@ def _add_weights(writer: gguf.GGUFWriter, model: PreTrainedModel, kind: gguf.GGM
         if name == tied:
             continue
         weight = tensor.float().numpy()
-        if name.endswith(("q_proj.weight", "k_proj.weight")):
+        if name.endswith(("q_proj.weight", "k_proj.weight", "q_proj.bias", "k_proj.bias")):
             weight = _interleaved(weight, _head_width(config))
         written = names.get_name(name, try_suffixes=(".weight", ".bias"))
         if written is None:
@@ -83,8 +97,8 @@ def _add_weights(writer: gguf.GGUFWriter, model: PreTrainedModel, kind: gguf.GGM
 
 def _interleaved(weight: np.ndarray, head_width: int) -> np.ndarray:
     """The rows of each head, of width w, in the order 0, w/2, 1, w/2 + 1, ..."""
-    out, into = weight.shape
-    return weight.reshape(out // head_width, 2, head_width // 2, into).swapaxes(1, 2).reshape(out, into)
+    shape = (len(weight) // head_width, 2, head_width // 2, *weight.shape[1:])
+    return weight.reshape(shape).swapaxes(1, 2).reshape(weight.shape)
 
 
 def _words(tokenizer: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Pretrained models, tuned or not, read text (`load`). A model from scratch reads 
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import yaml
 from transformers import PreTrainedModel
@@ -39,15 +39,16 @@ def is_scratch(folder: Path) -> bool:
     return config.is_file() and "number_llama" in config.read_text()
 
 
-def load_scratch(folder: Path) -> ScratchRun:
-    """The run in `folder`. Raises ModelError if it is not a run of `lab.pretrain`, or has no model (yet)."""
+def load_scratch(folder: Path, device: Literal["auto", "cpu", "cuda"] | None = None) -> ScratchRun:
+    """The run in `folder`, on the device of its config if none is given. Raises ModelError if it is not a run of
+    `lab.pretrain`, or has no model (yet)."""
     if not (folder / "config.yaml").is_file() or not (folder / "model").is_dir():
         raise ModelError(f"{folder}: not a run of lab.pretrain with a model in it")
     try:
         config = PretrainConfig.model_validate(yaml.safe_load((folder / "config.yaml").read_text()))
     except ValueError as error:
         raise ModelError(f"{folder}/config.yaml: not a config of lab.pretrain: {str(error).splitlines()[0]}") from None
-    saved = ModelConfig(name=str(folder / "model"), dtype="float32", device=config.model.device)
+    saved = ModelConfig(name=str(folder / "model"), dtype="float32", device=device or config.model.device)
     model, tokenizer = pretrained.load(saved)
     if not isinstance(model, NumberLlama):
         raise ModelError(f"{folder}/model: a {type(model).__name__}, not a model from scratch")

@@ -343,8 +343,9 @@ class NumberLlama(LlamaForCausalLM):
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
         self.config.far_at_most = at_most
         learned = {} if self.position_bias is None else self.position_bias.state_dict()
-        self.position_bias = cast(nn.Module, _bias(self.config)).to(self.device)
-        self.position_bias.load_state_dict(learned)
+        self.position_bias = _bias(self.config)
+        if self.position_bias is not None:
+            self.position_bias.to(self.device).load_state_dict(learned)
         self.train(self.training)  # a new module is in training mode, in which far_copies count
 
     def clip_distances(self, distance: int) -> None:

@@ -4,6 +4,7 @@ Problems that both models solve, or neither, say nothing about the difference. O
 that the second model gained, and those that it lost.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -81,17 +82,17 @@ class Difference(NamedTuple):
         likely."""
         return _mcnemar(min(self.gained, self.lost), self.gained + self.lost)
 
-    @property
-    def detectable(self) -> float | None:
-        """The smallest difference of shares that would have p < 0.05 with this number of discordant pairs.
+    def detectable(self, level: float = 0.05) -> float | None:
+        """The smallest difference of shares that would have p < `level` with this number of discordant pairs.
 
-        Fewer than six pairs cannot show any difference, so at least six are assumed. None if there are fewer than six
-        problems.
+        Too few pairs cannot show any difference (for 0.05, fewer than six), so as many as can are assumed. None if
+        there are not as many problems.
         """
-        discordant = max(self.gained + self.lost, _FEWEST)
-        if self.n < _FEWEST:
+        fewest = next(pairs for pairs in itertools.count(1) if _mcnemar(0, pairs) < level)
+        discordant = max(self.gained + self.lost, fewest)
+        if self.n < fewest:
             return None
-        fewer = max(side for side in range(discordant // 2 + 1) if side == 0 or _mcnemar(side, discordant) < 0.05)
+        fewer = max(side for side in range(discordant // 2 + 1) if side == 0 or _mcnemar(side, discordant) < level)
         return (discordant - 2 * fewer) / self.n
 
 
@@ -99,10 +100,6 @@ def _mcnemar(fewer: int, discordant: int) -> float:
     """How likely it is that a fair coin, thrown once for each discordant pair, shows one of its sides at most `fewer`
     times."""
     return min(1.0, 2 * float(bdtr(fewer, discordant, 0.5))) if discordant else 1.0
-
-
-_FEWEST = 6
-"""Discordant pairs, all on one side, at which McNemar's p first falls below 0.05."""
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -162,23 +162,31 @@ class Curriculum(Sequence[Problem]):
         lengths: dict[Task, list[int]] = {}
         for cell in cells:
             lengths.setdefault(cell.task, []).append(cell.length)
-        self.size, self.mixtures = size, []
-        for stage in range(1, stages + 1):
+        self.size, self._stages = size, list[tuple[int, int, Mixture]]()
+        starts, before = [-(-stage * size // stages) for stage in range(stages + 1)], 0
+        for stage, (start, end) in enumerate(itertools.pairwise(starts), 1):
             longest = {task: sorted(own)[max(1, len(own) * stage // stages) - 1] for task, own in lengths.items()}
-            self.mixtures.append(Mixture([c for c in cells if c.length <= longest[c.task]], split, seed, sys.maxsize))
+            mixture = Mixture([c for c in cells if c.length <= longest[c.task]], split, seed, sys.maxsize)
+            self._stages.append((start, before * len(mixture.cells), mixture))
+            before += -(-(end - start) // len(mixture.cells))
 
     def __len__(self) -> int:
         return self.size
 
     def __getitem__(self, index: int) -> Problem:  # type: ignore[override]
-        return self._mixture(index)[index]
+        mixture, place = self._place(index)
+        return mixture[place]
 
     def cell(self, index: int) -> Cell:
         """The cell that problem `index` comes from."""
-        return self._mixture(index).cell(index)
+        mixture, place = self._place(index)
+        return mixture.cell(place)
 
-    def _mixture(self, index: int) -> Mixture:
-        return self.mixtures[min(index * len(self.mixtures) // self.size, len(self.mixtures) - 1)]
+    def _place(self, index: int) -> tuple[Mixture, int]:
+        """The mixture of a problem's stage, and its place there, after all problems that earlier stages have used."""
+        stage = min(index * len(self._stages) // self.size, len(self._stages) - 1)
+        start, used, mixture = self._stages[stage]
+        return mixture, used + index - start
 
 
 @lru_cache(maxsize=8)

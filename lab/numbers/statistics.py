@@ -135,19 +135,21 @@ def student_mean(values: Sequence[float], low: float = -math.inf, high: float = 
     return Estimate(mean, max(low, mean - half), min(high, mean + half), n)
 
 
-def seeds_proportion(shares: Sequence[float], n: int) -> Estimate:
+def seeds_proportion(shares: Sequence[float], n: int, same_problems: bool = True) -> Estimate:
     """Mean of the proportions of several seeds, each measured on `n` problems.
 
-    The interval covers both Student's interval over the seeds and Wilson's over all their problems, because seeds that
-    agree do not make the mean certain. For a single seed it is Wilson's. The estimate's n is the number of seeds, or
-    for a single seed the number of its problems. Raises ValueError if there are no seeds.
+    The interval covers both Student's interval over the seeds and Wilson's over the problems, because seeds that agree
+    do not make the mean certain. Problems that all seeds were asked count once: what is easy for one seed may be easy
+    for all. For a single seed it is Wilson's. The estimate's n is the number of seeds, or for a single seed the number
+    of its problems. Raises ValueError if there are no seeds.
 
     Args:
         shares: the proportion of each seed, 0 to 1.
         n: how many problems each seed was asked.
+        same_problems: whether all seeds were asked the same problems, and not each its own.
     """
-    pooled = wilson(round(sum(shares) * n), n * len(shares))
-    if len(shares) == 1:
-        return pooled
     mean = student_mean(shares, 0, 1)
-    return mean._replace(low=min(mean.low, pooled.low), high=max(mean.high, pooled.high))
+    over_problems = _score_interval(mean.value, n if same_problems else n * len(shares))
+    if len(shares) == 1:
+        return over_problems
+    return mean._replace(low=min(mean.low, over_problems.low), high=max(mean.high, over_problems.high))

@@ -36,6 +36,8 @@ class Wording:
     """Tokens allowed beyond the longest answer of a task and length: for surplus digits, words and the end token."""
     window: int | None = None
     """The most tokens that prompt and completion may have together; None if there is no bound."""
+    whole = False
+    """Whether a completion counts only as a whole: ended by the model, without special tokens among its words."""
 
     def __init__(self, solved: Solved = MappingProxyType({})) -> None:
         self.solved = solved
@@ -177,6 +179,8 @@ class RuleFollowing(Wording):
 
 class NotatedWording(Wording):
     """The words of a notation, with spaces between them. A completion is a number in that notation, or no answer."""
+
+    whole = True
 
     def __init__(self, notation: Notation) -> None:
         super().__init__()

@@ -98,6 +98,7 @@ def _divergence(logits_TV: torch.Tensor, expected_TV: torch.Tensor) -> tuple[tor
     chances_TV, normal_T1 = _chances(logits_TV)
     wanted_TV, wanted_normal_T1 = _chances(expected_TV)
     apart_TV = (expected_TV.float() - wanted_normal_T1).sub_(logits_TV).add_(normal_T1)
+    apart_TV.masked_fill_(wanted_TV == 0, 0)  # words that both forbid are infinitely unlikely in both
     total = torch.dot(wanted_TV.flatten(), apart_TV.flatten())
     return total, chances_TV.sub_(wanted_TV)
 

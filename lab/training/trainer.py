@@ -127,7 +127,7 @@ def _arguments(training: Training, folder: Path) -> SFTConfig:
         per_device_eval_batch_size=config.micro_batch_size,
         gradient_accumulation_steps=config.passes(),
         learning_rate=config.learning_rate,
-        lr_scheduler_type=config.schedule,
+        lr_scheduler_type="constant_with_warmup" if config.schedule == "constant" else config.schedule,
         warmup_steps=config.warmup_steps,
         weight_decay=config.weight_decay,
         adam_beta1=config.betas[0],

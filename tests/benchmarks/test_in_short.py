@@ -70,5 +70,5 @@ def test_a_comparison_names_the_tasks_that_differ_and_what_could_have_been_seen(
     rows = [Compared("b", "all", equal, 1.0), Compared("b", "max_integer", lost, 0.02), Compared("b", "x", equal, 1.0)]
     (line,) = compare.differences_in_short("a", rows)
     assert line.startswith("b against a, in points: +0 ")
-    assert "p 1.000, n=8, a difference of 75 points would be significant; max_integer -100 " in line
+    assert "p 1.000, n=8, a difference of 88 points would be significant; max_integer -100 " in line
     assert "; x " not in line

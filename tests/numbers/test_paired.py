@@ -46,21 +46,23 @@ def test_swapping_the_models_turns_the_difference_round(found):
     assert turned.estimate[:3] == pytest.approx((-value, -high, -low))
     assert -1 - 1e-9 <= low <= value <= high <= 1 + 1e-9
     assert turned.p == found.p
-    assert turned.detectable == found.detectable
+    assert turned.detectable() == found.detectable()
 
 
 @given(differences.filter(lambda found: found.n >= 6))
 def test_what_is_detectable_is_significant_and_one_pair_less_is_not(found):
     discordant = max(6, found.gained + found.lost)
-    net = round(found.detectable * found.n)
+    net = round((found.detectable() or 0) * found.n)
     gained = (discordant + net) // 2
     assert Difference(0, gained, discordant - gained, 0).p < 0.05
     assert Difference(0, gained - 1, discordant - gained + 1, 0).p >= 0.05
 
 
 def test_fewer_than_six_problems_can_show_nothing():
-    assert Difference(0, 5, 0, 0).detectable is None
-    assert Difference(0, 6, 0, 4).detectable == 6 / 10
+    assert Difference(0, 5, 0, 0).detectable() is None
+    assert Difference(0, 10, 0, 0).detectable(0.05 / 42) is None  # 2 / 2 ** 10 is not below it
+    assert Difference(0, 11, 0, 9).detectable(0.05 / 42) == 11 / 20
+    assert Difference(0, 6, 0, 4).detectable() == 6 / 10
 
 
 def test_holms_adjustment_by_hand():

@@ -169,4 +169,10 @@ def test_lengths_of_a_curriculum_grow_stage_by_stage_to_all_cells():
         for task in ("add", "max")
     ]
     assert longest == [{"add": 2}, {"max": 4}, {"add": 4}, {"max": 4}, {"add": 6}, {"max": 5}]
-    assert [curriculum[i] for i in range(200, 300)] == [Mixture(cells, "train", 0, 300)[i] for i in range(200, 300)]
+
+
+def test_no_stage_of_a_curriculum_repeats_a_problem_of_an_earlier_one():
+    cells = [Cell(TASKS["add_integer"], n) for n in range(8, 16)]
+    curriculum = Curriculum(cells, "train", 0, 1000, 3)
+    assert len({curriculum[i] for i in range(1000)}) == 1000
+    assert {cell.length for cell in map(curriculum.cell, range(999, 1010))} <= set(range(8, 16))

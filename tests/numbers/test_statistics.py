@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, bootstrap_share, student_mean, wilson
+from lab.numbers.statistics import (
+    bootstrap_mean,
+    bootstrap_ratio,
+    bootstrap_share,
+    seeds_proportion,
+    student_mean,
+    wilson,
+)
 
 
 def test_wilson_agrees_with_the_textbook():
@@ -66,6 +73,16 @@ def test_the_bootstrap_of_a_ratio_draws_pairs():
     for above, below in (([1.0], [0.0]), ([], []), ([1.0], [1.0, 2.0])):
         with pytest.raises(ValueError, match="no ratio"):
             bootstrap_ratio(above, below)
+
+
+def test_the_same_problems_count_once_however_many_seeds_were_asked_them():
+    """Five seeds that are right on the same 100 problems say as much about problems as one seed does."""
+    alike, apart = seeds_proportion([1.0] * 5, 100), seeds_proportion([1.0] * 5, 100, same_problems=False)
+    assert (alike.low, alike.high) == (wilson(100, 100).low, 1)
+    assert (apart.low, apart.high) == (wilson(500, 500).low, 1)
+    spread = seeds_proportion([0.2, 0.9], 10_000)
+    assert (spread.low, spread.high) == (0, 1)  # Student's interval over two seeds is wider
+    assert seeds_proportion([0.88], 20).value == 0.88
 
 
 def test_the_mean_of_a_few_seeds_worked_out_by_hand():

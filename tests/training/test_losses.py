@@ -38,3 +38,11 @@ def test_losses_and_gradients_are_those_of_torch_even_where_a_probability_is_zer
 
 def test_nothing_diverges_from_itself():
     assert divergence(LOGITS, LOGITS) == pytest.approx(0, abs=1e-6)
+
+
+def test_a_word_that_both_models_forbid_does_not_count():
+    """A swapped tokenizer forbids words by logits of minus infinity."""
+    first, second = (logits.clone() for logits in (LOGITS, OTHERS))
+    kept = [word for word in range(LOGITS.shape[-1]) if word != 1]
+    first[..., 1] = second[..., 1] = -torch.inf
+    assert divergence(first, second) == pytest.approx(float(divergence(LOGITS[..., kept], OTHERS[..., kept])), rel=1e-5)

@@ -29,8 +29,8 @@ def together(runs: Iterable[Curves]) -> Curves:
 def across_seeds(runs: Sequence[Curves]) -> Curves:
     """The mean over runs, with Student's interval over them. A single run keeps its own interval, over its problems.
 
-    For exact match, the interval also covers the Wilson interval over the problems of all runs, because seeds that
-    agree do not make the mean certain.
+    For exact match and digit match, the interval also covers the Wilson interval over the problems of all runs, because
+    seeds that agree do not make the mean certain. Every run has problems of its own, drawn by its seed.
     """
     if len(runs) == 1:
         return runs[0]
@@ -45,8 +45,8 @@ def across_seeds(runs: Sequence[Curves]) -> Curves:
 
 def _mean(estimates: Sequence[Estimate], metric: str) -> Estimate:
     values = [estimate.value for estimate in estimates]
-    if metric == "exact_match":
-        return seeds_proportion(values, min(estimate.n for estimate in estimates))
+    if metric in ("exact_match", "digit_match"):
+        return seeds_proportion(values, min(estimate.n for estimate in estimates), same_problems=False)
     return student_mean(values, *BOUNDS[metric])
 
 

@@ -1,6 +1,5 @@
 """Chooses the problems that NUPA asks, and the solved examples that may come before a question."""
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeAlias
 
@@ -104,14 +103,23 @@ def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = fr
         count: how many examples.
         seed: the seed from which problems are drawn.
         asked: questions that must not be among the examples; a question from a published file might be.
+
+    Raises TaskError if all training questions of a length are asked.
     """
     shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
     lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]
     examples = []
     for place, length in enumerate(lengths):
-        drawn = (problem(Cell(task, length), "train", seed, index) for index in itertools.count(place))
-        examples.append(next(item for item in drawn if _identity(item) not in asked))
+        drawn = (problem(Cell(task, length), "train", seed, index) for index in range(place, place + _SEARCHED))
+        free = next((item for item in drawn if _identity(item) not in asked), None)
+        if free is None:
+            raise TaskError(f"{task.key}: all training questions of {length} digits are asked; use shots=0")
+        examples.append(free)
     return examples
+
+
+_SEARCHED = 1000
+"""How many training problems of a length are searched for one that is not asked; there are few of the shortest."""
 
 
 def _identity(item: Problem) -> Identity:
@@ -121,4 +129,4 @@ def _identity(item: Problem) -> Identity:
 
 def has_enough(cell: Cell, answers: int) -> bool:
     """Whether this many answers at one length say more than luck would (see ENOUGH)."""
-    return answers >= ENOUGH or 0 < answers == len(distinct_problems(cell, "test", 0, ENOUGH))
+    return answers >= min(ENOUGH, max(1, len(distinct_problems(cell, "test", 0, ENOUGH))))

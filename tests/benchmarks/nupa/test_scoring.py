@@ -5,7 +5,7 @@ import pytest
 
 from lab.benchmarks.benchmark import Subset, measure
 from lab.benchmarks.nupa.figures import nupa_by_range
-from lab.benchmarks.nupa.problems import ENOUGH, out_of_reach, pick_problems, solved_before, solved_examples
+from lab.benchmarks.nupa.problems import ENOUGH, has_enough, out_of_reach, pick_problems, solved_before, solved_examples
 from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.nupa.tables import all_tables, by_training, change_table, changes, trained_and_beyond
 from lab.benchmarks.results import Reading, Sample, Summary
@@ -15,8 +15,8 @@ from lab.config.schema import RulesConfig
 from lab.errors import RunError, TaskError
 from lab.inference.engine import GREEDY, Completion
 from lab.numbers.metrics import METRICS
-from lab.numbers.sampling import Cell
-from lab.numbers.splits import split_of
+from lab.numbers.sampling import Cell, block
+from lab.numbers.splits import split_of, unordered
 from lab.numbers.statistics import wilson
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
@@ -227,6 +227,22 @@ def test_solved_examples_are_of_five_lengths_and_never_of_the_test(key):
     for item in examples:
         split = split_of(item.representation, item.a, item.b, item.length, task.tested_lengths)
         assert split == "train"
+
+
+def test_if_every_training_question_is_asked_there_is_no_example_and_no_endless_search():
+    task = TASKS["to_float_fraction"]
+    stream = [item for number in range(8) for item in block(Cell(task, 1), "train", 0, number)]
+    asked = {(task.key, *unordered(item.a, item.b)) for item in stream}  # there are twelve of one digit
+    assert len(asked) < 20
+    with pytest.raises(TaskError, match="to_float_fraction: all training questions of 1 digits are asked"):
+        solved_examples(task, 1, 0, asked)
+
+
+def test_more_answers_are_never_too_few_where_fewer_were_enough():
+    cell = Cell(TASKS["to_float_fraction"], 1)
+    enough = [has_enough(cell, answers) for answers in range(1, ENOUGH + 2)]
+    assert enough == sorted(enough)
+    assert enough[-1]
 
 
 def test_the_examples_stand_before_the_question_as_lines_or_as_turns():
