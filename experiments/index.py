@@ -40,7 +40,7 @@ This page is written by `python experiments/index.py`.
 
 Each line is a story; read its pages in this order.
 
-- **Why adders fail on long numbers, and what mends it:** {F-013}, {F-072}, {F-076}, {F-073}, {F-014}, {F-050}.
+- **Why adders fail on long numbers, and what mends it:** {F-013}, {F-072}, {F-076}, {F-073}, {F-014}, {F-059}, {F-050}.
 - **Numbers as people write them, nothing reversed:** {F-054}, {F-056}, {F-058}, {F-077}.
 - **What a pretrained model learns of the paper's tasks:** {F-002}, {F-045}, {F-078}, {F-042}.
 - **A pretrained model that adds a thousand digits:** {F-041}, {F-043}, {F-052}, {F-053}.

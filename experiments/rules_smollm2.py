@@ -37,7 +37,7 @@ from lab.text.traces.errors import KINDS
 
 ROOT = Path(__file__).parents[1]
 TRAINING, TEST = ROOT / "configs" / "smollm2_rules_values.yaml", ROOT / "configs" / "nupa_rfcot.yaml"
-DETAILS = {"values": "values", "state": "state", "bare": "bare", "direct": "answer"}
+DETAILS = {"values": "values", "state": "state", "bare": "bare", "results": "results", "direct": "answer"}
 """The rows, and what a response shows before its answer (`rules.detail`)."""
 SCALE = (
     "training={max_steps: 240, batch_size: 32, micro_batch_size: 16, evaluate_every: 120}",
