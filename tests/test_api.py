@@ -12,6 +12,7 @@ from lab.errors import ConfigError, ModelError, TaskError
 from lab.numbers.sampling import Problem
 from lab.numbers.tasks import TASKS
 from lab.pretrain import main as pretrain
+from lab.probing.bridge import open_model
 
 EVERY = list(TASKS.values())
 
@@ -86,6 +87,17 @@ def test_probing_returns_arrays_with_axes(scratch):
     assert found[name].value.shape == tuple(len(labels) for labels in found[name].axes.values())
     with pytest.raises(KeyError, match="there is no 'nothing'"):
         found["nothing"]
+
+
+def test_a_bridge_of_ones_own_is_probed_like_a_model_with_a_name(scratch):
+    found = lab.probe(open_model(scratch), ["alignment"], digits=[2, 3], per_length=8, pairs=8)
+    named = lab.probe(scratch, ["alignment"], digits=[2, 3], per_length=8, pairs=8)
+    assert found.verdicts == named.verdicts
+
+
+def test_a_column_whose_digit_is_never_0_is_refused_before_anything_is_measured(scratch):
+    with pytest.raises(ConfigError, match=r"column=1 is the highest of sums.trained=2 digits.*interchange need"):
+        lab.probe(scratch, ["interchange"], digits=[2])
 
 
 def test_bad_input_is_one_line(scratch):

@@ -1,5 +1,7 @@
 """The models that come with the lab do what their cards say, wherever the lab is started."""
 
+import shutil
+
 import pytest
 
 import lab
@@ -70,6 +72,20 @@ def test_the_adder_with_rope_adds_hundreds_of_digits_if_no_key_is_farther_away_t
     usual, clipped = lab.load("zoo/adds-10-rope"), lab.load("zoo/adds-10-rope", clip_distance=9)
     assert not any(sample.reading.exact_match for sample in lab.evaluate(usual, problems).samples)
     assert all(sample.reading.exact_match for sample in lab.evaluate(clipped, problems).samples)
+
+
+@pytest.mark.slow
+def test_the_adder_with_rope_and_learned_slopes_adds_hundreds_of_digits_as_it_is():
+    problems = [addition(stratum, 200, 0, 0) for stratum in STRATA]
+    samples = lab.evaluate(lab.load("zoo/adds-1000-rope"), problems).samples
+    assert all(sample.reading.exact_match for sample in samples)
+
+
+def test_a_model_that_was_trained_on_a_gpu_opens_on_the_device_that_is_asked_for(tmp_path):
+    folder = shutil.copytree(sources.zoo()["zoo/adds-4-digits"], tmp_path / "trained-elsewhere")
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("device: auto", "device: cuda"))
+    assert lab.load(str(folder), device="cpu").ask("12 + 34") == "46"
 
 
 @pytest.mark.parametrize(("name", "task"), [("subtracts", "sub_integer"), ("adds-floats", "add_float")])
