@@ -1,7 +1,7 @@
 """The paper's fine-tuning at its size, on a small pretrained model: what does it learn of all 53 tasks?
 
     python experiments/all_tasks.py [config=configs/smollm2_lora_full.yaml] [seeds=0] [problems=50] [parts=1]
-                                    [output=checkpoints] [publish=true] [key=value ...]
+                                    [output=checkpoints] [table=all_tasks] [publish=true] [key=value ...]
 
 Tunes SmolLM2-135M by the config: 51,200 problems of all tasks, in the ranges S and M, once for each seed. Then it asks
 the untouched and the tuned models the same test problems of all four ranges, `problems` for each task and range. Other
@@ -37,7 +37,7 @@ from lab.progress import quiet_libraries
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_lora_full.yaml"
 THEIRS = "Llama-3.1-8B-ft"
-NAMES = ("config", "seeds", "problems", "parts", "output")
+NAMES = ("config", "seeds", "problems", "parts", "output", "table")
 
 
 @exit_cleanly
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
     problems, parts = given.get("problems", "50"), whole_number(given, "parts", 1)
-    output = Path(given.get("output", "checkpoints"))
+    output, table = Path(given.get("output", "checkpoints")), given.get("table", "all_tasks")
     configs = {
         seed: tuning(Path(given.get("config", CONFIG)), seed, output, changes)
         for seed in given.get("seeds", "0").split(",")
@@ -65,13 +65,13 @@ def main(arguments: Sequence[str]) -> None:
     count = method.max_steps * method.batch_size
     title = f"SmolLM2-135M tuned on {count:,} problems of {len(TASKS)} tasks, ranges S and M"
     of_first = f"{title}, {next(iter(tuned))}"
-    results.show(by_seed(nupa(*before), list(tuned.values()), title), "all_tasks_kinds")
-    results.show(by_range(rows, of_first), "all_tasks")
+    results.show(by_seed(nupa(*before), list(tuned.values()), title), f"{table}_kinds")
+    results.show(by_range(rows, of_first), table)
     theirs = [row for row in PUBLISHED if row.model == THEIRS]
-    results.show(tables.digits(tuned, "digit_match", theirs), "all_tasks_digits")
-    results.show(beside_table_18(list(tuned.values()), theirs), "all_tasks_table18")
-    results.show(tables.change_table(rows, of_first), "all_tasks_changes")
-    heat_map({"before": nupa(*before), "after": nupa(*first)}, of_first, results.file("all_tasks.png"))
+    results.show(tables.digits(tuned, "digit_match", theirs), f"{table}_digits")
+    results.show(beside_table_18(list(tuned.values()), theirs), f"{table}_table18")
+    results.show(tables.change_table(rows, of_first), f"{table}_changes")
+    heat_map({"before": nupa(*before), "after": nupa(*first)}, of_first, results.file(f"{table}.png"))
 
 
 def tuning(config: Path, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
