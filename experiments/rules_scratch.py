@@ -5,7 +5,7 @@
 
 Trains configs/rules_scratch.yaml with each seed in each of WAYS, with the same updates and problems; finished runs are
 not trained again. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of
-Student's over the seeds and Wilson's over their problems), and the words written for each word of a direct answer.
+Student's over the seeds and Wilson's over their problems), and the mean number of words written at the shortest length.
 Writes a table and a figure named after `table`.
 """
 

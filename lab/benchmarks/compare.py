@@ -57,7 +57,8 @@ class Compared(NamedTuple):
 
 
 def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
-    """The first run's label, and how the others differ from it, task by task (exact match, strict reading).
+    """The first run's label, and how the others differ from it (exact match, strict reading): over all problems and, if
+    there are several tasks, task by task.
 
     A fine-tuning run counts as two runs: before and after tuning. The list is empty if no run shares a problem with the
     first.
@@ -99,11 +100,12 @@ def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
     for run, rows in grouped(found, lambda row: row.run).items():
         whole, *tasks = rows
         real = sorted((row for row in tasks if row.p < 0.05), key=lambda row: -abs(row.difference.estimate.value))
-        named = [f"{row.task} {points(row.difference.estimate)}" for row in real[:3]] or ["no task beyond chance"]
+        named = ", ".join(f"{row.task} {points(row.difference.estimate)}" for row in real[:3])
         least = _detectable(whole.difference, len(found))
         power = f", a difference of {least} points would be significant" if least and whole.p >= 0.05 else ""
         shown = f"{points(whole.difference.estimate)}, p {probability(whole.p)}, n={whole.difference.n}{power}"
-        lines.append(f"{run} against {first}, in points: {shown}; {', '.join(named)}")
+        told = [shown, named or "no task beyond chance"] if tasks else [shown]
+        lines.append(f"{run} against {first}, in points: {'; '.join(told)}")
     return lines
 
 

@@ -335,12 +335,12 @@ class NumberLlama(LlamaForCausalLM):
     def bound_far(self, at_most: int) -> None:
         """Bound, from now on, how much all far keys of a query weigh together; see `ScratchConfig.far_at_most`.
 
-        Raises ModelError for an encoding without this bound.
+        Raises ModelError for an encoding or position ids without this bound.
         """
-        if self.config.position_kind in ("grid", "countdown", "counted"):
-            raise ModelError(f"far_at_most does not go with positions.kind={self.config.position_kind}")
         if self.config.encoding not in LOCAL_ENCODINGS:
             raise ModelError(f"far_at_most goes with rope, relative or learned, not with {self.config.encoding}")
+        if self.config.position_kind not in ("coupled", "abacus"):
+            raise ModelError(f"far_at_most does not go with positions.kind={self.config.position_kind}")
         self.config.far_at_most = at_most
         learned = {} if self.position_bias is None else self.position_bias.state_dict()
         self.position_bias = _bias(self.config)

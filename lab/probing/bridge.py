@@ -89,7 +89,8 @@ class Subject:
         """Logits (B, T, V), and the activations by name. Raises ModelError for a name without a hook point."""
         if unknown := [name for name in names if name not in self.bridge.hook_dict]:
             side_by_side = ": its attention and its MLP read the same stream, so there is none between them"
-            why = side_by_side if unknown[0].endswith("hook_resid_mid") else ""
+            side = unknown[0].endswith("mid") and unknown[0].replace("mid", "pre") in self.bridge.hook_dict
+            why = side_by_side if side else ""
             raise ModelError(f"{self.name}: there is no hook point {unknown[0]}{why}")
         found: dict[str, torch.Tensor] = {}
         return self.logits(sums, [*hooks, *keeping(names, found)]), found

@@ -101,8 +101,9 @@ def _label(names: Sequence[Entry]) -> str:
 def across_seeds(runs: Sequence[Run], path: str, share: bool) -> Estimate | None:
     """The mean over runs with its 95 % interval; None if there are no runs.
 
-    The interval of a share covers Student's over the runs and Wilson's over all their problems. The interval of any
-    other number is Student's, cut to the bounds of its metric. A single run keeps its own interval.
+    The interval of a share covers Student's over the runs and Wilson's over the problems of one run, because all runs
+    may be asked the same. The interval of any other number is Student's, cut to the bounds of its metric. A single run
+    keeps its own interval.
 
     Args:
         runs: the runs of one cell, one for each seed.

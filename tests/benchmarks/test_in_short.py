@@ -72,3 +72,5 @@ def test_a_comparison_names_the_tasks_that_differ_and_what_could_have_been_seen(
     assert line.startswith("b against a, in points: +0 ")
     assert "p 1.000, n=8, a difference of 88 points would be significant; max_integer -100 " in line
     assert "; x " not in line
+    (alone,) = compare.differences_in_short("a", [Compared("b", "all", lost, 0.02)])
+    assert alone.endswith("p 0.020, n=8")

@@ -104,7 +104,7 @@ def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = fr
         seed: the seed from which problems are drawn.
         asked: questions that must not be among the examples; a question from a published file might be.
 
-    Raises TaskError if all training questions of a length are asked.
+    Raises TaskError if no training question of a length is found that is not asked.
     """
     shortest, longest = task.tested_lengths[0], task.difficulty.ranges["M"][-1]
     lengths = [shortest + (longest - shortest) * place // max(1, count - 1) for place in range(count)]
@@ -113,7 +113,9 @@ def solved_examples(task: Task, count: int, seed: int, asked: Set[Identity] = fr
         drawn = (problem(Cell(task, length), "train", seed, index) for index in range(place, place + _SEARCHED))
         free = next((item for item in drawn if _identity(item) not in asked), None)
         if free is None:
-            raise TaskError(f"{task.key}: all training questions of {length} digits are asked; use shots=0")
+            raise TaskError(
+                f"{task.key}: no training question of {length} digits was found that is not asked; use shots=0"
+            )
         examples.append(free)
     return examples
 

@@ -16,8 +16,8 @@ variance that it explains is measured on the other half. A search among hundreds
 so the control searches the same neurons with the sums shuffled.
 
 Then the rules are put to the test. At each sum, the neurons whose rules hold there, and explain at least half of their
-variance, are set to their means; the control sets as many other neurons whose change moves the logits as far. If
-answers come from the rules, the first costs more right digits than the second.
+variance, are set to their means; the control sets as many others, those whose change moves the logits most nearly as
+far. If answers come from the rules, the first costs more right digits than the second.
 
 Shapes: B sums, N neurons, R rules, L layers.
 """

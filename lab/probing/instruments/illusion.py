@@ -100,7 +100,8 @@ def _percent(share: float) -> str:
 
 
 class Claim(NamedTuple):
-    """The claim that a subspace is the carry, and the evidence on it. All figures are shares from 0 to 1."""
+    """The claim that a subspace is the carry, and the evidence on it. All figures are shares (see the module's
+    docstring); `unread` and `computed` may lie beyond 0 and 1, because what components write may cancel."""
 
     text: str
     """Which subspace, and where."""

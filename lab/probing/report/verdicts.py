@@ -151,7 +151,7 @@ def _patching(measured: Sequence[Measured]) -> list[str]:
         layer, head = np.unravel_index(int(np.nanargmax(one.value)), one.value.shape)
         value, low, high = (100 * array[layer, head] for array in one[2:5])
         if value < 100 * _BRINGS or low <= 0:
-            none.append(f"No head alone brings a tenth of the carry about {way}.")
+            none.append(f"No head alone clearly brings a tenth of the carry about {way}.")
             continue
         middle = _percent(np.nanmedian(np.abs(one.value)))
         told = f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}"

@@ -234,7 +234,7 @@ def test_if_every_training_question_is_asked_there_is_no_example_and_no_endless_
     stream = [item for number in range(8) for item in block(Cell(task, 1), "train", 0, number)]
     asked = {(task.key, *unordered(item.a, item.b)) for item in stream}  # there are twelve of one digit
     assert len(asked) < 20
-    with pytest.raises(TaskError, match="to_float_fraction: all training questions of 1 digits are asked"):
+    with pytest.raises(TaskError, match="to_float_fraction: no training question of 1 digits was found"):
         solved_examples(task, 1, 0, asked)
 
 
