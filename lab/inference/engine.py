@@ -43,6 +43,17 @@ class Completion(NamedTuple):
     api_error: str = ""
     """If an endpoint gave no text: the reason, in one line."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether the model ended the text."""
+        return self.finish_reason == "stop"
+
+    @property
+    def shows_all_words(self) -> bool:
+        """Of a model that writes words: whether its text has all of them. A text leaves out special tokens; if there
+        were any among digits, the text is not the number that was written."""
+        return len(self.text.split()) + self.ended == self.completion_tokens
+
 
 class Sampling(NamedTuple):
     """How a token is chosen; temperature 0 is greedy."""

@@ -96,12 +96,18 @@ class Subject:
         return self.logits(sums, [*hooks, *keeping(names, found)]), found
 
 
-def keeping(names: Sequence[str], kept: dict[str, torch.Tensor]) -> list[Hook]:
-    """Hooks that put activations into `kept`, under the names that were asked for: a hook point may have several."""
+def keeping(names: Sequence[str], kept: dict[str, torch.Tensor], apart: bool = False) -> list[Hook]:
+    """Hooks that put activations into `kept`, under the names that were asked for: a hook point may have several.
+
+    `apart`: give each hook point a tensor of its own. The skip connection may read the very tensor of a hook point, and
+    its gradient would then be that of the whole stream.
+    """
 
     def keep(name: str) -> Hook:
-        # return the activation, so that the model goes on with this very tensor and not with another view of it
-        return name, lambda activation, hook: kept.setdefault(name, activation)
+        # return what is kept, so that the model goes on with this very tensor and not with another view of it
+        return name, lambda activation, hook: kept.setdefault(
+            name, activation.view_as(activation) if apart else activation
+        )
 
     return [keep(name) for name in names]
 

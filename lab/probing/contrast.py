@@ -222,16 +222,11 @@ class Runs:
         first_BTD = self._streams[0] if start_BTD is None else start_BTD
         kept: dict[str, torch.Tensor] = {}
 
-        def keep(name: str) -> Hook:
-            # a tensor of its own, because the skip connection may read the hook point's own tensor; the gradient would
-            # then be that of the whole stream
-            return name, lambda activation, hook: kept.setdefault(name, activation.view_as(activation))
-
         def begin(activation: torch.Tensor, hook: Any) -> torch.Tensor:
             return first_BTD.detach().clone().requires_grad_()  # even if the weights do not require gradients
 
         with torch.inference_mode(False), torch.enable_grad():
-            beginning = [("blocks.0.hook_resid_pre", begin), *map(keep, names)]
+            beginning = [("blocks.0.hook_resid_pre", begin), *keeping(names, kept, apart=True)]
             margin_1B = self.again(range(len(self._blocks)), [*beginning, *hooks])
             found = torch.autograd.grad(margin_1B.sum(), [kept[name] for name in names], allow_unused=True)
         slopes = [torch.zeros_like(kept[name]) if one is None else one for name, one in zip(names, found, strict=True)]

@@ -109,11 +109,9 @@ class LengthCurves(Benchmark[Problem]):
         """The only reading. A completion that did not end cannot match, but its digits and its length are scored."""
         item = self.problems[index]
         form = task_of(item).answer
-        words, ended = completion.text.split(), completion.finish_reason == "stop"
-        # The text leaves out special tokens. If there were any among the digits, the text is not a number.
-        given = self.notation.read(words, form) if len(words) + ended == completion.completion_tokens else None
+        given = self.notation.read(completion.text.split(), form) if completion.shows_all_words else None
         scored = score(given, item.answer, form)
-        return Scored({"": Reading(given, *scored._replace(exact_match=scored.exact_match and ended))})
+        return Scored({"": Reading(given, *scored._replace(exact_match=scored.exact_match and completion.ended))})
 
     def summarize(self, samples: Sequence[Sample]) -> Curves:
         by_task = grouped(samples, lambda sample: sample.task)

@@ -115,13 +115,11 @@ class Nupa(Benchmark[Problem]):
         item = self.problems[index]
         task = task_of(item)
         readings = {}
-        ended = completion.finish_reason == "stop"
-        # the text leaves out special tokens; if there were any among the digits, it is not what was written
-        torn = self.wording.whole and len(completion.text.split()) + ended != completion.completion_tokens
+        torn = self.wording.whole and not completion.shows_all_words
         for reading in READINGS:
             given = None if torn else self.wording.extract(completion.text, task.answer, reading)
             scored = score(given, item.answer, task.answer)
-            scored = scored._replace(exact_match=scored.exact_match and (ended or not self.wording.whole))
+            scored = scored._replace(exact_match=scored.exact_match and (completion.ended or not self.wording.whole))
             if task.key in summary.SUMS:
                 scored = scored._replace(error="parse_error" if given is None else classify(given, item.answer))
             readings[reading] = Reading(given, *scored)

@@ -84,7 +84,6 @@ class Writes(NamedTuple):
     gradient_XD: torch.Tensor
     """Gradients of the margin, at points between base and source."""
 
-    @property
     def read_DX(self) -> torch.Tensor:
         """Orthonormal columns that span what components write that are read later; none if there are none."""
         read = [u for u, one in enumerate(self.components) if one not in self.unread]
@@ -197,7 +196,8 @@ def examine(
     Raises ModelError if the basis is not orthonormal.
     """
     check_basis(basis_DR, subject.width)
-    mended_DR = _mended(basis_DR, wrote)
+    read_DX = wrote.read_DX()
+    mended_DR = _mended(basis_DR, read_DX)
     rates = _rates(subject, test, place, basis_DR, batch_size)
     low = wilson(round(rates["target"] * len(test.base)), len(test.base)).low
     drawn = interchanges.random_rates(subject, test, place, basis_DR.shape[1], batch_size=batch_size)
@@ -208,7 +208,7 @@ def examine(
         rates["other neighbour"],
         float(drawn.at(direction="both", outcome="target").value.max()),
         _share(basis_DR, wrote, wrote.unread),
-        _inside(basis_DR, wrote.read_DX),
+        _inside(basis_DR, read_DX),
         _share(basis_DR, wrote, computing(basis_DR, wrote)),
         _inside(basis_DR, span(wrote.gradient_XD)),
         _rates(subject, test, place, mended_DR, batch_size)["target"],
@@ -308,9 +308,9 @@ def _inside(basis_DR: torch.Tensor, span_DX: torch.Tensor) -> float:
     return float((span_DX.T @ basis_DR.cpu()).square().sum() / basis_DR.shape[1])
 
 
-def _mended(basis_DR: torch.Tensor, wrote: Writes) -> torch.Tensor:
+def _mended(basis_DR: torch.Tensor, read_DX: torch.Tensor) -> torch.Tensor:
     """The basis, projected on the span of the writes that are read later; empty if no write is."""
-    span_DX = wrote.read_DX.to(basis_DR)
+    span_DX = read_DX.to(basis_DR)
     if not span_DX.shape[1]:
         return basis_DR[:, :0]
     return torch.linalg.qr(span_DX @ (span_DX.T @ basis_DR))[0][:, : span_DX.shape[1]]
@@ -333,8 +333,8 @@ def _explained(value_NR: np.ndarray, digits_NX: np.ndarray) -> float:
     total = float(np.square(value_NR).sum())
     if total < 1e-12:
         return 1.0
-    _, _, rank, _ = solved = np.linalg.lstsq(digits_NX, value_NR, rcond=None)
-    rest = float(np.square(value_NR - digits_NX @ solved[0]).sum())
+    fitted_XR, _, rank, _ = np.linalg.lstsq(digits_NX, value_NR, rcond=None)
+    rest = float(np.square(value_NR - digits_NX @ fitted_XR).sum())
     return 1 - (rest / (len(value_NR) - rank)) / (total / (len(value_NR) - 1))
 
 
@@ -344,9 +344,9 @@ def _ordinary(
     """What components write at q_k for uniform sums (U, N, D), and the digits of these sums as indicators."""
     drawn = (addition("uniform", length, 0, index) for index in range(_SUMS))
     sums = subject.sums([(int(item.a), int(str(item.b))) for item in drawn])
-    found = []
+    names, found = writes.hook_points(subject), []
     for rows in batches(len(sums), BATCH):
-        part, names = sums.part(rows), writes.hook_points(subject)
+        part = sums.part(rows)
         _, run = subject.activations(part, names)
         at_B1 = part.query_at_BK[:, place.column, None]
         found.append(torch.stack([take(writes.written(subject, one, run), at_B1)[:, 0].cpu() for one in components]))

@@ -109,8 +109,9 @@ def _path_patching(measured: Sequence[Measured]) -> list[str]:
     """The strongest path of each sender, and the strongest control. A path that works against the carry is negative."""
     effect, control = stronger_way(measured[0].value), either_way(measured[1].value)
     names, receivers = measured[0].axes["sender"], measured[0].axes["receiver"]
-    strongest = [(name, receivers[at], row[at]) for name, row in zip(names, effect, strict=True)
-                 for at in [int(np.abs(row).argmax())]]  # fmt: skip
+    strongest = [
+        (name, receivers[at], row[at]) for name, row, at in zip(names, effect, np.abs(effect).argmax(1), strict=True)
+    ]
     best = sorted(strongest, key=lambda path: -abs(path[2]))[:_NAMED]
     told = ", ".join(f"{name} to {receiver} {_percent(value)}" for name, receiver, value in best)
     others = f"from other heads of the same layers: at most {_percent(control.max(initial=0))}"
