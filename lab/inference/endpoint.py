@@ -77,18 +77,19 @@ class EndpointEngine:
         todo = {i: request for i, request in enumerate(requests) if i not in done}
         ready: dict[int, Completion] = {}
         arrived = asyncio.Event()
-        # leaving the context cancels all requests in flight if the caller stops early
-        with asyncio.Runner() as runner, _closed_at_exit(runner):
+        with asyncio.Runner() as runner:
             answering = runner.get_loop().create_task(self._answer_all(todo, sampling, ready, arrived))
             answering.add_done_callback(lambda _: arrived.set())
-            while not answering.done():
-                runner.run(arrived.wait())
-                arrived.clear()
-                # before the first answer, errors may come from a wrong address rather than from the questions
-                if ready and self._reached:
-                    batch = dict(ready)
-                    ready.clear()
-                    yield batch
+            # leaving the context cancels all requests in flight if the caller stops early
+            with _cancelled_at_exit(answering, runner):
+                while not answering.done():
+                    runner.run(arrived.wait())
+                    arrived.clear()
+                    # before the first answer, errors may come from a wrong address rather than from the questions
+                    if ready and self._reached:
+                        batch = dict(ready)
+                        ready.clear()
+                        yield batch
             if error := answering.result():
                 raise error
 
@@ -254,14 +255,26 @@ class _UnusableError(Exception):
 
 
 @contextmanager
-def _closed_at_exit(runner: asyncio.Runner) -> Iterator[None]:
-    """Closes the runner at exit if its generator is never finished. If it were closed later, asyncio would wait forever
-    for a thread."""
-    atexit.register(runner.close)
+def _cancelled_at_exit(task: asyncio.Task[Any], runner: asyncio.Runner) -> Iterator[None]:
+    """Cancels the task and closes its runner at the end of the context, or of Python if that comes first.
+
+    The task is cancelled first, and ends its own tasks in turn. `Runner.close` cancels all tasks at once: a connection
+    that has not begun would then warn that it was never awaited. If it were closed later than at the end of Python, it
+    would wait forever for a thread.
+    """
+
+    def close() -> None:
+        if not task.done():
+            task.cancel()
+            runner.run(asyncio.wait([task]))
+        runner.close()
+
+    atexit.register(close)
     try:
         yield
     finally:
-        atexit.unregister(runner.close)
+        atexit.unregister(close)
+        close()
 
 
 def _key(variable: str | None) -> str:

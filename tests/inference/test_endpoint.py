@@ -1,3 +1,4 @@
+import asyncio
 import gc
 import logging
 import os
@@ -13,6 +14,7 @@ from collections import Counter
 from email.utils import formatdate
 from types import SimpleNamespace
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -380,6 +382,24 @@ print(next(held)[0].text)
 """
     ended = subprocess.run([sys.executable, "-W", "default", "-c", code], capture_output=True, text=True, timeout=30)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "7\n", "")
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_a_connection_that_has_not_begun_when_the_caller_stops_leaves_no_warning(steps, monkeypatch, recwarn):
+    async def connecting(self, todo, sampling, ready, arrived):
+        ready[0], self._reached = Completion("7", 1, 1, 0.1, "stop"), True
+        arrived.set()
+        for _ in range(steps):  # with two steps, the task starts in the event loop's last turn
+            await asyncio.sleep(0)
+        async with anyio.create_task_group() as connections:
+            connections.start_soon(anyio.sleep_forever)
+
+    monkeypatch.setattr(EndpointEngine, "_answer_all", connecting)
+    held = EndpointEngine(EndpointConfig(base_url="http://localhost:1", model="adder")).generate(sums(1)[0])
+    assert next(held)[0].text == "7"
+    held.close()
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 def test_an_error_of_the_caller_comes_through(serve, quiet):
