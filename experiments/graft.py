@@ -67,6 +67,7 @@ NOT_TOLD = "training.walk_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
 DRAWN = "data.example_number=drawn"
 MIXED = ["data.templates=mixed", "training={batch_size: 32, micro_batch_size: 32}"]
+VARIED = ["data.templates=varied", "training={batch_size: 124, micro_batch_size: 124, evaluate_every: 200}"]
 MORE_PROSE = "training={batch_size: 96, micro_batch_size: 96, evaluate_every: 200}"
 UNPADDED = "format={reverse: total, pad: none, carry_place: false}"
 AS_WRITTEN = {
@@ -75,6 +76,7 @@ AS_WRITTEN = {
     "as written, in prose, evenly spaced": [*PROSE, REPLAY, SPACED],
     "as written, in prose, mended": [*PROSE, REPLAY, SPACED, DRAWN, MORE_PROSE],
     "as written, in prose, mixed": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED],
+    "as written, in prose, varied": [*PROSE, REPLAY, SPACED, DRAWN, *VARIED],
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
@@ -90,7 +92,8 @@ wordings, half of them after a passage of text, and ordinary text is mixed into 
 spaced", attention to digits does not depend on how many words stand between them. "More sums" are 49,920.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 "In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
-half of the sums are asked in NUPA's words.
+half of the sums are asked in NUPA's words. In "varied", which has 49,600, a third are asked in NUPA's words, and a
+third have random words before, between and after the numbers.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
 ROWS = {
@@ -106,6 +109,7 @@ ROWS = {
     "graft, no words": [*EARLIER, "positions.locality.words=none"],
     "graft, all words": [*EARLIER, "positions.locality.words=all"],
     "graft, far digits seen": [*EARLIER, "positions.locality={words: all, far: seen}"],
+    "graft, far digits fade": [*EARLIER, "positions.locality={words: all, far: fading}"],
     "graft, reversed": [*EARLIER, REVERSED],
     "plain": [*EARLIER, PLAIN],
     "plain, reversed": [*EARLIER, REVERSED, PLAIN],
@@ -118,7 +122,8 @@ sums of at most three digits, with "nearest word".
 The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with nines; "more sums" are 30,720, a quarter
 of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are
 seen, and `bound` limits their weight, only in the test, so that all of them together weigh at most as much as `bound`
-of them (`positions.locality.far_at_most`); the numbers of the question, too, are written ones digit first; there is no
+of them (`positions.locality.far_at_most`); far digits are seen, but fade with every place, at a rate that each head
+learns; the numbers of the question, too, are written ones digit first; there is no
 graft ("plain")."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""

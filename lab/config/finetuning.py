@@ -88,12 +88,13 @@ class LocalityConfig(Section):
     ids count. This suits models of a single task."""
     layers: LayerRange | None = None
     """The first and the last layer in which other digits are hidden; all layers if not given."""
-    far: Literal["hidden", "seen"] = "hidden"
+    far: Literal["hidden", "seen", "fading"] = "hidden"
     """What happens to digits outside the window. hidden: no token attends to them. seen: tokens may attend to them, and
-    each head of each layer learns how much to lower their scores, starting from 0. Needs words=all, and no layers."""
+    each head of each layer learns how much to lower their scores, starting from 0. fading: besides, each head learns
+    how much their scores fall with every place. seen and fading need words=all, and no layers."""
     far_at_most: int = Field(default=0, ge=0)
-    """With far=seen: a bound on the joint weight of all digits outside the window, as a number of such digits. However
-    many there are, they weigh no more than this many would; 0 for no bound."""
+    """With far=seen or fading: a bound on the joint weight of all digits outside the window, as a number of such
+    digits. However many there are, they weigh no more than this many would; 0 for no bound."""
     spacing: int = Field(default=0, ge=0)
     """The distance between a number and the next one, in position ids, for a token that attends to digits, whatever
     stands between the numbers (lab/models/even_spacing.py). 0: the distance in the text; in "12 + 30 =" it is 3."""
@@ -102,10 +103,10 @@ class LocalityConfig(Section):
 
     @model_validator(mode="after")
     def _hidden_or_seen(self) -> Self:
-        if self.far == "seen" and (self.words != "all" or self.layers):
-            raise ValueError("far=seen hides nothing: use words=all, and leave layers out")
+        if self.far != "hidden" and (self.words != "all" or self.layers):
+            raise ValueError(f"far={self.far} hides nothing: use words=all, and leave layers out")
         if self.far == "hidden" and self.far_at_most:
-            raise ValueError("far_at_most needs far=seen")
+            raise ValueError("far_at_most needs far=seen or fading")
         return self
 
 
@@ -166,14 +167,15 @@ class DataConfig(Section):
     """Which rules to follow, if style is rule_following."""
     variation: Variation = Variation()
     """Hard cases among the training problems of addition and subtraction (lab/numbers/additions.py)."""
-    templates: Literal["benchmark", "many", "mixed"] = "benchmark"
+    templates: Literal["benchmark", "many", "mixed", "varied"] = "benchmark"
     """How training problems are asked. benchmark: in NUPA's words. many: in words that are drawn for each problem, from
     NUPA's and from those of lab/text/templates.py, all with the same probability. mixed: half of the problems in NUPA's
-    words, the others in those of lab/text/templates.py. Validation and test always use NUPA's words."""
+    words, the others in those of lab/text/templates.py. varied: a third in NUPA's words, a third in those of
+    lab/text/templates.py, and a third among random words. Validation and test always use NUPA's words."""
     example_number: Literal["benchmark", "drawn"] = "benchmark"
     """The example in the format hint of training problems, "like 123 .". benchmark: always 123. drawn: a number of 1-8
-    digits or the word "this", drawn anew for every eight problems (lab/text/example_numbers.py). With templates=many
-    or mixed, only problems in NUPA's own words have the hint. Validation and test always have NUPA's example."""
+    digits or the word "this", drawn anew for every eight problems (lab/text/example_numbers.py). Problems in
+    other words than NUPA's have no hint. Validation and test always have NUPA's example."""
     passages: float = Field(default=0, ge=0, le=1)
     """Share of training problems that follow a passage of ordinary text (lab/text/passages.py). Validation and test
     ask without one."""

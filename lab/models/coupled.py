@@ -28,7 +28,8 @@ import torch
 from lab.text.places import VALUE, RowSpots
 
 HIDDEN = -1
-"""The kind of a pair whose query must not see its key."""
+"""The kind of a pair whose query must not see its key. If it may see the key after all, but far digits fade, the kind
+is lower by the number of places between the key and the digit that the query writes."""
 
 
 def text_positions(digits_K: np.ndarray) -> np.ndarray:
@@ -39,7 +40,9 @@ def text_positions(digits_K: np.ndarray) -> np.ndarray:
     return np.cumsum(~(digits_K & np.append(False, digits_K[:-1]))) - 1
 
 
-def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: Sequence[int] = (0,)) -> torch.Tensor:
+def hide(
+    kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: Sequence[int] = (0,), fading: bool = False
+) -> torch.Tensor:
     """The kinds of the last Q tokens of stacked rows, with HIDDEN for what the query must not see.
 
     A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
@@ -49,6 +52,7 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: S
         spots: the spots of the rows.
         words: which words digits see; see `LocalityConfig.words`.
         padding: how many tokens of each row stand before its text; one number may stand for all rows.
+        fading: whether the kind of a far digit says how far it is (see `HIDDEN`).
     """
     at_K, at_Q1 = torch.arange(kinds_QK.shape[-1]), torch.from_numpy(spots.at)[..., None]
     starts_Q1, digits_K = torch.from_numpy(spots.starts)[..., None], torch.from_numpy(spots.own)[..., 1] > 0
@@ -65,7 +69,15 @@ def hide(kinds_QK: torch.Tensor, spots: RowSpots, words: str = "all", padding: S
         unseen_QK = unseen_QK | (words_QK & limited_Q1 & (at_K < starts_Q1 - 1))
     if words == "none":
         unseen_QK = unseen_QK | (words_QK & (digits_Q1 | answers_Q1))
-    return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN, kinds_QK)
+    return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN - _apart(spots) * fading, kinds_QK)
+
+
+def _apart(spots: RowSpots) -> torch.Tensor:
+    """How many places lie between each digit and the one that would follow each of the last tokens, (B, Q, K); 0 if
+    only one of them has a place, or if one is in an exponent and the other is not, for instance."""
+    next_Q3, own_K3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
+    _, same_QK, lower_QK = (next_Q3[..., None, :] - own_K3[..., None, :, :]).unbind(-1)
+    return lower_QK.abs().where((same_QK == 0) & (own_K3[..., None, :, 1] > 0), 0)
 
 
 def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:

@@ -52,24 +52,35 @@ def pairs(spots: RowSpots, neighbours: int) -> torch.Tensor:
 
 
 class SamePlaceBias(nn.Module):
-    def __init__(self, layers: int, heads: int, neighbours: int = NEIGHBOURS, far: bool = False) -> None:
+    first_slope = 0.01
+    """How much each place lowers the scores of far digits before training, if they fade."""
+
+    def __init__(
+        self, layers: int, heads: int, neighbours: int = NEIGHBOURS, far: bool = False, fading: bool = False
+    ) -> None:
         """
         Args:
             layers: the number of layers of the model.
             heads: the number of heads of each layer.
             neighbours: how many places to each side have a bias of their own.
             far: whether the digits of all other places share one more bias, that of the last kind.
+            fading: whether each head also learns a slope, by which the scores of those digits fall with each place.
         """
         super().__init__()
         self.bias = nn.Parameter(torch.empty(layers, heads, NUMBERS * (2 * neighbours + 1) + far))
+        self.slopes = nn.Parameter(torch.empty(layers, heads, 1)) if fading else None
         self.reset()
 
     def reset(self) -> None:
         nn.init.zeros_(self.bias)
+        if self.slopes is not None:
+            nn.init.constant_(self.slopes, self.first_slope)
 
     def forward(self) -> torch.Tensor:
-        """What each layer and head adds to the score of a pair of each kind, (L, H, C)."""
-        return nn.functional.pad(self.bias, (1, 0))
+        """What each layer and head adds to the score of a pair of each kind, (L, H, C), and, if far digits fade, what
+        it adds for each place that they are away, (L, H, C + 1). This is never above zero."""
+        bias_LHC = nn.functional.pad(self.bias, (1, 0))
+        return bias_LHC if self.slopes is None else torch.cat([bias_LHC, -self.slopes.abs()], -1)
 
 
 class SamePlaceLayer(LlamaDecoderLayer):
@@ -91,7 +102,8 @@ class SamePlaceLayer(LlamaDecoderLayer):
         Args:
             attention_mask: what is added to the scores of all heads, (B, 1, Q, K).
             bias_LHC: the biases of all layers.
-            one_hot_BQKC: the kind of each pair as a one-hot vector.
+            one_hot_BQKC: the kind of each pair as a one-hot vector; if far digits fade, followed by how many places
+                the key is away, or 0 if it is not far.
             unbounded: replaces `attention_mask` in a layer that hides no digits.
             walks: how heads walk down the places, by layer.
 

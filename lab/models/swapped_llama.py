@@ -68,15 +68,15 @@ class SwappedLlama(LlamaForCausalLM):
         self.neighbours = swap.locality.window if self.coupled else NEIGHBOURS
         self.operands = swap.locality.operands if self.coupled else 0
         self.words_seen = swap.locality.words
-        self.sees_far = self.coupled and swap.locality.far == "seen"
+        self.sees_far = self.coupled and swap.locality.far != "hidden"
+        self.far_fade = self.coupled and swap.locality.far == "fading"
         self.far_at_most = swap.locality.far_at_most
         self.spacing = 0
         if swap.locality.spacing:
             self.space_evenly(swap.locality.spacing)
         if swap.same_place or self.coupled:
-            self.same_place = SamePlaceBias(
-                config.num_hidden_layers, config.num_attention_heads, self.neighbours, self.sees_far
-            )
+            size = config.num_hidden_layers, config.num_attention_heads
+            self.same_place = SamePlaceBias(*size, self.neighbours, self.sees_far, self.far_fade)
             layers = [SamePlaceLayer(config, layer) for layer in range(config.num_hidden_layers)]
             self.model.layers = nn.ModuleList(layers)
         if self.coupled:
@@ -120,7 +120,7 @@ class SwappedLlama(LlamaForCausalLM):
         Raises ModelError if the model sees no such digits.
         """
         if not self.sees_far:
-            raise ModelError("far_at_most needs a model that was tuned with positions.locality.far=seen")
+            raise ModelError("far_at_most needs a model that was tuned with positions.locality.far=seen or fading")
         self.far_at_most = at_most
 
     def space_evenly(self, spacing: int) -> None:
@@ -192,7 +192,9 @@ class SwappedLlama(LlamaForCausalLM):
         `hide`."""
         spots = RowSpots.stacked(rows)
         kinds_BQK = pairs(spots, self.neighbours)
-        found = {"kinds_BQK": hide(kinds_BQK, spots, self.words_seen, padding) if self.coupled else kinds_BQK}
+        if self.coupled:
+            kinds_BQK = hide(kinds_BQK, spots, self.words_seen, padding, self.far_fade)
+        found = {"kinds_BQK": kinds_BQK}
         return {**found, **walk_down(spots, self.operands)} if self.walk_bias is not None else found
 
     @property
@@ -311,10 +313,14 @@ class SwappedLlama(LlamaForCausalLM):
         """The mask with what the kinds of pairs hide, and what `SamePlaceLayer` needs to add their biases."""
         kinds_BQK = nn.functional.pad(kinds_BQK, (0, mask_B1QK.shape[-1] - kinds_BQK.shape[-1]))
         bias_LHC = self.same_place()  # type: ignore[misc]
+        kinds, places_BQK = bias_LHC.shape[-1] - self.far_fade, (HIDDEN - kinds_BQK).clamp(min=0)
         if self.sees_far:
-            mask_B1QK = self._bounded(mask_B1QK, kinds_BQK == HIDDEN)
-            kinds_BQK = kinds_BQK.masked_fill(kinds_BQK == HIDDEN, bias_LHC.shape[-1] - 1)
-        one_hot_BQKC = nn.functional.one_hot(kinds_BQK.clamp(min=0), bias_LHC.shape[-1]).to(mask_B1QK.dtype)
+            far_BQK = kinds_BQK <= HIDDEN
+            mask_B1QK = self._bounded(mask_B1QK, far_BQK)
+            kinds_BQK = kinds_BQK.masked_fill(far_BQK, kinds - 1)
+        one_hot_BQKC = nn.functional.one_hot(kinds_BQK.clamp(min=0), kinds).to(mask_B1QK.dtype)
+        if self.far_fade:
+            one_hot_BQKC = torch.cat([one_hot_BQKC, places_BQK[..., None].to(mask_B1QK.dtype)], -1)
         biases = {"bias_LHC": bias_LHC, "one_hot_BQKC": one_hot_BQKC}
         if not self.coupled:
             return mask_B1QK, biases

@@ -95,7 +95,8 @@ def taught(wording: Wording, data: DataConfig) -> Wording:
     hint, and after a passage of text."""
     asked = wording
     if data.templates != "benchmark":
-        asked = ManyTemplates(wording, own=1 if data.templates == "many" else len(TRAINING))
+        own = 1 if data.templates == "many" else len(TRAINING)
+        asked = ManyTemplates(wording, own, random=len(TRAINING) if data.templates == "varied" else 0)
     asked = DrawnExampleNumber(asked) if data.example_number == "drawn" else asked
     return AfterPassage(asked, data.passages) if data.passages else asked
 

@@ -1,15 +1,21 @@
 """Ways to ask for a sum in running text (templates.yaml): some are for training, others are kept for testing.
 
 A template gives the text before, between and after the two numbers. The numbers stay as they are written, for instance
-reversed, so templates work with every format of integers.
+reversed, so templates work with every format of integers. There are also templates of random words, by which a model
+learns that the words around a sum do not matter:
+
+    "instance of the class, and {a} are converted {b} returned as a tuple of"
 """
 
+import functools
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
 from lab.numbers.philox import philox
 from lab.numbers.sampling import Problem
+from lab.text import documentation
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
 from lab.text.wording import Wording
@@ -35,23 +41,48 @@ def worded(template: str, item: Example) -> Example:
     return Example(template.format(a=a, b=b), item.completion, item.problem)
 
 
+def random_template(luck: int) -> str:
+    """Words of docstrings before, between and after the numbers of a sum: 0-12, 1-10 and 1-10 in a row."""
+    words = _documented_words()
+    raw = map(int, philox("words around a sum", luck).random_raw(6))
+    parts: list[Sequence[str]] = []
+    for fewest, most in ((0, 12), (1, 10), (1, 10)):
+        count, start = fewest + next(raw) % (most - fewest + 1), next(raw) % (len(words) - most)
+        parts.append(words[start : start + count])
+    before, between, after = parts
+    return " ".join([*before, "{a}", *between, "{b}", *after])
+
+
+@functools.cache
+def _documented_words() -> tuple[str, ...]:
+    """All words of the docstrings for training that have no digit. Braces would be fields of a template."""
+    words = documentation.documentation(documentation.TRAINING).split()
+    return tuple(word for word in words if not any(char.isdigit() or char in "{}" for char in word))
+
+
 class ManyTemplates(Wording):
-    """Writes problems as another wording does, but draws their words: those of the wording, or of a training template.
+    """Writes problems as another wording does, but draws their words: those of the wording, of a training template, or
+    random ones.
 
     `luck` decides the draw; without luck, the wording's own words are used.
     """
 
-    def __init__(self, wording: Wording, own: int = 1) -> None:
+    def __init__(self, wording: Wording, own: int = 1, random: int = 0) -> None:
         """A wording with many templates.
 
         Args:
             wording: how problems are written otherwise.
             own: how many templates the wording's own words count as in the draw.
+            random: how many templates random words count as.
         """
         super().__init__()
-        self.wording, self.own = wording, own
+        self.wording, self.own, self.random = wording, own, random
 
     def example(self, problem: Problem, luck: int | None = None) -> Example:
         item = self.wording.example(problem, luck)
-        choice = len(TRAINING) if luck is None else philox("template", luck).random_raw() % (len(TRAINING) + self.own)
-        return item if choice >= len(TRAINING) else worded(TRAINING[choice], item)
+        if luck is None:
+            return item
+        choice = philox("template", luck).random_raw() % (len(TRAINING) + self.random + self.own)
+        if choice < len(TRAINING):
+            return worded(TRAINING[choice], item)
+        return worded(random_template(luck), item) if choice < len(TRAINING) + self.random else item

@@ -48,6 +48,22 @@ def test_operands_see_no_digits_but_their_own():
     assert seen("length of 4321 is", 1, operands=1) == "length of 43.. is"
 
 
+def test_the_kind_of_a_far_digit_that_fades_says_how_many_places_it_is_away():
+    spots = RowSpots.stacked([row_spots(list("8 + 4321 + 98765 = 32"), 1)])  # the hundreds digit is next
+    row = hide(pairs(spots, 0), spots, fading=True)[0, 0].tolist()
+    far = {place: HIDDEN - kind for place, kind in enumerate(row) if kind <= HIDDEN}
+    assert far == {0: 2, 4: 2, 5: 1, 7: 1, 11: 2, 12: 1, 14: 1, 15: 2, 19: 2}
+    assert row[6] > 0
+    assert row[13] > 0
+
+
+def test_digits_that_fade_are_those_that_would_be_hidden():
+    for text in ("is 4321 + 98765 = 32", "77 and 11 + 22 = 3", "is 12.34 + 567.8 = 4", "is 4321 and"):
+        spots = RowSpots.stacked([row_spots(list(text), len(text))])
+        kinds = pairs(spots, 1)
+        assert torch.equal(hide(kinds, spots, fading=True) <= HIDDEN, hide(kinds, spots) == HIDDEN)
+
+
 def test_numbers_as_people_write_them_are_seen_from_their_ends():
     assert seen("is 1234 + 56789 =", 0, ordinary=True) == "is ...4 + ....9 ="
     assert seen("is 1234 + 56789 = 32", 1, ordinary=True) == "is 123. + .678. = .2"

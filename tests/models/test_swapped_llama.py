@@ -54,6 +54,10 @@ SWAPS = {
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="seen", far_at_most=3)),
         format=FormatConfig(reverse="total"),
     ),
+    "coupled, far digits fade": Swap(
+        positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="fading")),
+        format=FormatConfig(reverse="total"),
+    ),
     "coupled, nothing reversed": Swap(
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(walk=WalkConfig(heads=3, layers=(1, 1)))),
         format=FormatConfig(reverse="none", pad="answer", carry_place=True),
@@ -204,6 +208,24 @@ def test_far_digits_together_weigh_no_more_than_the_allowed_number_of_them(toy_m
     assert (model(row).logits - with_bound)[0, -1].abs().max() > 1e-4
     loading.bound_far(model, 3)
     assert torch.equal(model(row).logits, with_bound)
+
+
+def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy_model):
+    model, tokenizer = load(toy_model, SWAPS["coupled, far digits fade"])
+    bias, slopes = model.same_place.bias, model.same_place.slopes
+    assert torch.all(slopes == SamePlaceBias.first_slope)
+    ids = torch.tensor([tokenizer.encode("4321 + 98 = 32")])
+    with torch.no_grad():
+        before = model(ids).logits
+        slopes.fill_(-2.0)  # its size counts
+        assert not torch.allclose(model(ids).logits[0, -1], before[0, -1])
+        slopes.fill_(1e4)
+        bias[..., -1].fill_(-1e4)  # now what is 0 places away is not seen, either
+        faded = model(ids).logits
+        slopes.fill_(0.0)
+        assert torch.allclose(model(ids).logits, faded, atol=1e-5)
+    hidden, _ = load(toy_model, Swap(positions=COUPLED, format=FormatConfig(reverse="total")))
+    torch.testing.assert_close(faded, hidden(ids).logits)
 
 
 @pytest.mark.parametrize(("swap", "message"), [("coupled", "far=seen"), ("places", "far=seen"), (None, "far digits")])

@@ -1,13 +1,17 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lab.config.finetuning import DataConfig
 from lab.config.notation import FormatConfig
 from lab.numbers.additions import addition
 from lab.numbers.tasks import TASKS
+from lab.text import documentation as documented
+from lab.text.documentation import documentation
 from lab.text.formats import TextFormat, taught
-from lab.text.templates import FRESH, HELD_OUT, TRAINING, VALIDATION, ManyTemplates, worded
+from lab.text.templates import FRESH, HELD_OUT, TRAINING, VALIDATION, ManyTemplates, random_template, worded
 from lab.text.wording import Wording
 
 REVERSED = TextFormat(FormatConfig(reverse="total"), [TASKS["add_integer"]])
@@ -34,6 +38,26 @@ def test_mixed_templates_ask_half_of_the_problems_in_the_words_of_the_benchmark(
     mixed = taught(Wording(), DataConfig(tasks=["add_integer"], templates="mixed"))
     own = [mixed.example(item.problem, luck) == item for luck in range(1000)]
     assert 440 < sum(own) < 560
+
+
+def test_varied_templates_ask_a_third_of_the_problems_each_in_the_words_of_the_benchmark_of_templates_and_at_random():
+    item = Wording().example(addition("uniform", 3, 0, 0))
+    varied = taught(Wording(), DataConfig(tasks=["add_integer"], templates="varied"))
+    drawn = [varied.example(item.problem, luck).prompt for luck in range(1200)]
+    written = {worded(template, item).prompt for template in TRAINING}
+    own, templates = drawn.count(item.prompt), sum(prompt in written for prompt in drawn)
+    assert 340 < own < 460
+    assert 340 < templates < 460
+    assert len(set(drawn)) > 1200 - own - templates  # random words hardly ever come twice
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_random_words_are_those_of_documentation_around_two_numbers_that_they_separate_from_the_answer(luck):
+    template = random_template(luck)
+    words = template.split(" ")
+    assert words.index("{a}") + 1 < words.index("{b}") < len(words) - 1
+    assert {*words} - {"{a}", "{b}"} <= {*documentation(documented.TRAINING).split()}
+    assert not re.search(r"\d", template.format(a="", b=""))
 
 
 def test_no_words_of_the_test_are_trained_on():
