@@ -67,8 +67,8 @@ NOT_TOLD = "training.walk_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
 DRAWN = "data.example_number=drawn"
 MIXED = ["data.templates=mixed", "training={batch_size: 32, micro_batch_size: 32}"]
-VARIED = ["data.templates=varied", "training={batch_size: 124, micro_batch_size: 124, evaluate_every: 200}"]
 MORE_PROSE = "training={batch_size: 96, micro_batch_size: 96, evaluate_every: 200}"
+VARIED = "data.templates=varied"
 UNPADDED = "format={reverse: total, pad: none, carry_place: false}"
 AS_WRITTEN = {
     "as written": [],
@@ -76,7 +76,7 @@ AS_WRITTEN = {
     "as written, in prose, evenly spaced": [*PROSE, REPLAY, SPACED],
     "as written, in prose, mended": [*PROSE, REPLAY, SPACED, DRAWN, MORE_PROSE],
     "as written, in prose, mixed": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED],
-    "as written, in prose, varied": [*PROSE, REPLAY, SPACED, DRAWN, *VARIED],
+    "as written, in prose, varied": [*PROSE, REPLAY, SPACED, DRAWN, MORE_PROSE, VARIED],
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
@@ -92,8 +92,8 @@ wordings, half of them after a passage of text, and ordinary text is mixed into 
 spaced", attention to digits does not depend on how many words stand between them. "More sums" are 49,920.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 "In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
-half of the sums are asked in NUPA's words. In "varied", which has 49,600, a third are asked in NUPA's words, and a
-third have random words before, between and after the numbers.
+half of the sums are asked in NUPA's words. "Varied" is like "mended", but a third of the sums are
+asked in NUPA's words, and a third have random words before, between and after the numbers.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
 ROWS = {

@@ -73,11 +73,18 @@ def hide(
 
 
 def _apart(spots: RowSpots) -> torch.Tensor:
-    """How many places lie between each digit and the one that would follow each of the last tokens, (B, Q, K); 0 if
-    only one of them has a place, or if one is in an exponent and the other is not, for instance."""
-    next_Q3, own_K3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
-    _, same_QK, lower_QK = (next_Q3[..., None, :] - own_K3[..., None, :, :]).unbind(-1)
-    return lower_QK.abs().where((same_QK == 0) & (own_K3[..., None, :, 1] > 0), 0)
+    """How many places each digit is away from each of the last tokens, (B, Q, K); 0 for keys that are not digits.
+
+    A token is at the place of the digit that would follow it. If none can follow it yet, a digit is at its own place,
+    and a word at place 0: otherwise tokens of the question would see the more digits, the longer the numbers. It is
+    also at place 0 for digits of another kind, such as those of an exponent.
+    """
+    next_BQ3, own_BK3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
+    own_BQ3 = own_BK3.gather(1, torch.from_numpy(spots.at)[..., None].expand(-1, -1, 3))
+    _, what_BQ, place_BQ = next_BQ3.where(next_BQ3[..., :1] > 0, own_BQ3).unbind(-1)
+    _, key_what_BK, key_place_BK = own_BK3.unbind(-1)
+    from_BQK = place_BQ[..., None].where(what_BQ[..., None] == key_what_BK[:, None], 0)
+    return (key_place_BK[:, None] - from_BQK).abs().where(key_what_BK[:, None] > 0, 0)
 
 
 def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:

@@ -57,6 +57,16 @@ def test_the_kind_of_a_far_digit_that_fades_says_how_many_places_it_is_away():
     assert row[13] > 0
 
 
+@given(st.integers(5, 60))
+def test_what_a_token_of_the_question_sees_of_digits_that_fade_does_not_grow_with_their_number(digits):
+    text = f"{'1' * digits}+{'2' * digits}="
+    spots = RowSpots.stacked([row_spots(list(text), len(text), operands=2)])
+    far = HIDDEN - hide(pairs(spots, 0), spots, fading=True)[0]
+    assert far[3, :4].tolist() == [3, 2, 1, -1]  # the digit itself is not far
+    assert (far[digits, :digits] == torch.arange(digits)).all()  # a word: so many places above the lowest digit
+    assert (far[digits + 3, digits + 1 : digits + 3] == torch.tensor([2, 1])).all()
+
+
 def test_digits_that_fade_are_those_that_would_be_hidden():
     for text in ("is 4321 + 98765 = 32", "77 and 11 + 22 = 3", "is 12.34 + 567.8 = 4", "is 4321 and"):
         spots = RowSpots.stacked([row_spots(list(text), len(text))])
