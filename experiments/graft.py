@@ -14,7 +14,7 @@ numbers are evenly spaced in the test, however the model was trained; bound=32 b
 test. The first numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also
 measures the perplexity of docstrings of Python's library, unless perplexity=false. Measurements are kept beside each
 model and are not repeated; measure=false neither trains nor asks, and shows what is known. Shows exact match (95 %,
-the wider of Student's over seeds and Wilson's over problems) by stratum and by wording; leaves tables and a figure.
+Student's over seeds and Wilson's over problems together) by stratum and by wording; leaves tables and a figure.
 """
 
 import math
@@ -48,7 +48,7 @@ from lab.numbers.tasks import task
 from lab.progress import quiet_libraries
 from lab.text.answers import READINGS
 from lab.text.documentation import HELD_OUT as DOCUMENTED
-from lab.text.documentation import documentation
+from lab.text.documentation import TRAINING, documentation
 from lab.text.formats import TextFormat
 from lab.text.templates import FRESH, HELD_OUT, VALIDATION, worded
 
@@ -317,7 +317,7 @@ def brief(found: dict[str, Any]) -> str:
 @torch.inference_mode()
 def perplexity(model: Any, tokenizer: Any) -> dict[str, float]:
     """The perplexity of passages of documentation, and of those among them without a digit."""
-    tokens = tokenizer.encode(documentation(DOCUMENTED), add_special_tokens=False)
+    tokens = tokenizer.encode(documentation(DOCUMENTED, besides=TRAINING), add_special_tokens=False)
     total = {"all": 0.0, "without digits": 0.0}
     count = dict.fromkeys(total, 0)
     for start in range(0, min(len(tokens) - PASSAGE, PASSAGES * PASSAGE), PASSAGE):

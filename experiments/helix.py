@@ -1,6 +1,6 @@
 """Do adders write digits on a helix and read it, and do their neurons follow simple rules?
 
-    python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [publish=true]
+    python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [table=helix] [publish=true]
 
 Measured for each model: how much of the mean vectors of the ten digits at the tokens of a_k a helix and its controls
 explain, and how often the sum's digit follows if another digit is patched in along them
@@ -41,8 +41,9 @@ LAYERS = 6
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
-    given = own(arguments, "models", "sums", "problems")
+    given = own(arguments, "models", "sums", "problems", "table")
     names = given["models"].split(",") if "models" in given else list(ZOO)
+    table = given.get("table", "helix")
     count, problems = whole_number(given, "sums", 1000), whole_number(given, "problems", 100)
     turned: dict[str, Helix] = {}
     ruled: dict[str, Heuristics] = {}
@@ -52,9 +53,9 @@ def main(arguments: Sequence[str]) -> None:
         train, test = drawn(subject, length, 0, count), drawn(subject, length, count, problems)
         turned[name] = helix(subject, train, test, length - 2, layers=layers)
         ruled[name] = heuristics(subject, train, length - 2)
-        results.show(helix_table(turned, problems), "helix")
-        results.show(rules_table(ruled, count), "heuristics")
-        draw(turned, results.file("helix.png"))
+        results.show(helix_table(turned, problems), table)
+        results.show(rules_table(ruled, count), f"{table}_neurons")
+        draw(turned, results.file(f"{table}.png"))
 
 
 def helix_table(turned: dict[str, Helix], problems: int) -> Table:

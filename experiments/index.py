@@ -19,9 +19,10 @@ numbers, says what must be said with them, and how to run it again. Negative res
 **negative** (what was hoped for did not happen), **open** (the evidence does not decide it) or **superseded** (another
 finding has taken its place, and the page says which).
 
-Figures in brackets are 95 % intervals. Mostly, all seeds of a setting are asked the same problems; on pages dated
-before 2026-11-28, each seed's answer to such a problem counts as one more. Where seeds agree, this is too sure: read
-100 % (99-100) of five seeds and the same 100 sums as (96-100), the interval of one seed. Since then, it is that.
+Figures in brackets are 95 % intervals. Mostly, all seeds of a setting are asked the same problems. On pages dated
+before 2026-11-28, each seed's answer to such a problem counts as one more. Where seeds agree, these intervals are too
+narrow: where five seeds are right in the same 100 sums, such a page says 100 % (99-100), and 96-100 is the safer
+reading. On later pages these problems count once.
 
 Shares are exact match unless the page says otherwise. "Zen 3" is a machine with two AMD EPYC cores without bfloat16
 instructions; "AMX" is one with two Intel Xeon cores on which the lab trains in bfloat16. Speeds are ratios within one

@@ -1,14 +1,14 @@
 """SmolLM2 that follows rules, against SmolLM2 that answers directly: accuracy and cost by task and length.
 
     python experiments/rules_smollm2.py [seeds=0,1,2] [only=NAME/NAME] [problems=48] [measure=true] [output=checkpoints]
-                                        [publish=true] [key=value ...]
+                                        [table=rules_smollm2] [publish=true] [key=value ...]
 
 Tunes configs/smollm2_rules_values.yaml with each seed for each row of DETAILS, with the same number of updates and of
 problems, and asks every model the same test problems (configs/nupa_rfcot.yaml), `problems` in each range of lengths.
 Finished runs are not run again, and measure=false leaves out what is not finished. Other keys belong to the training.
-Shows exact match, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's over the problems),
-the tokens written for each token of a direct answer, and what the first mistake in a trace is. Writes rules_smollm2.md
-and .png and rules_smollm2_mistakes.md.
+Shows exact match, mean over the seeds (95 %, Student's over the seeds and Wilson's over the problems together),
+the tokens written for each token of a direct answer, and what the first mistake in a trace is. Leaves two tables
+and a figure.
 """
 
 import sys
@@ -56,14 +56,14 @@ Asked = list[Sample]
 def main(arguments: list[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, keys = own_and_others(rest, "seeds", "only", "problems", "measure", "output")
+    given, keys = own_and_others(rest, "seeds", "only", "problems", "measure", "output", "table")
     output, problems = Path(given.get("output", "checkpoints")), whole_number(given, "problems", 48)
     rows, seeds = some_of(DETAILS, given.get("only")), given.get("seeds", "0,1,2").split(",")
     runs = {
         row: [ran(row, seed, problems, output, keys, given.get("measure") != "false") for seed in seeds] for row in rows
     }
     found = {row: [read_samples(run) for run in tests if run] for row, tests in runs.items()}
-    show({row: asked for row, asked in found.items() if asked}, results)
+    show({row: asked for row, asked in found.items() if asked}, results, given.get("table", "rules_smollm2"))
 
 
 def ran(row: str, seed: str, problems: int, output: Path, keys: Sequence[str], missing_too: bool) -> Run | None:
@@ -96,7 +96,7 @@ def ran(row: str, seed: str, problems: int, output: Path, keys: Sequence[str], m
     return Run(test.path)
 
 
-def show(found: dict[str, list[Asked]], results: Results) -> None:
+def show(found: dict[str, list[Asked]], results: Results, table: str) -> None:
     """`found`: for each row, the answers to the test of each seed."""
     tasks = list(dict.fromkeys(sample.task for sample in next(iter(found.values()))[0]))
     shares: dict[tuple[str, str], dict[str, Estimate]] = {}
@@ -115,9 +115,9 @@ def show(found: dict[str, list[Asked]], results: Results) -> None:
             lines.append((task, row, str(len(seeds)), *cells, tokens(seeds, task)))
     title = "SmolLM2-135M that follows rules, or answers directly: exact match (%, 95 %)"
     columns = ("task", "response", "seeds", *SPANS, "tokens per token of the answer, 3-5 digits")
-    results.show(Table(title, columns, lines, 3), "rules_smollm2")
-    results.show(mistakes(found, tasks), "rules_smollm2_mistakes")
-    draw(shares, tasks, list(found), results.file("rules_smollm2.png"))
+    results.show(Table(title, columns, lines, 3), table)
+    results.show(mistakes(found, tasks), f"{table}_mistakes")
+    draw(shares, tasks, list(found), results.file(f"{table}.png"))
 
 
 def tokens(seeds: Sequence[Asked], task: str) -> str:

@@ -3,15 +3,16 @@
     python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
 
 Each argument is a setting: run directories of `lab.pretrain`, one a seed. Attention's scores are multiplied by the
-sharpness, which is 1 in training. Prints exact match by stratum, mean over the seeds (95 %, the wider of Student's over
-the seeds and Wilson's over the problems), and the lowest seed. Answers are checked in one pass each
-(experiments/shared/one_pass.py), which finds what generation would.
+sharpness, which is 1 in training. Each seed is asked `problems` sums of its own in every stratum. Prints exact match by
+stratum, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's over the problems), and the
+lowest seed. Answers are checked in one pass each (experiments/shared/one_pass.py), which finds what generation would.
 """
 
 import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
 from rich.console import Console
 from shared.arguments import own, whole_number, whole_numbers
@@ -38,29 +39,35 @@ def main(arguments: Sequence[str]) -> None:
     for setting in (part for part in arguments if "=" not in part):
         folders = [Path(name) for name in setting.split(",")]
         for length, sharpness in itertools.product(lengths, factors):
-            shares = [accuracies(folder, length, problems, sharpness) for folder in folders]
-            cells, lowest = [], 1.0
-            for stratum in STRATA:
-                values = [found[stratum] for found in shares]
-                lowest = min(lowest, *values)
-                cells.append(Shown(seeds_proportion(values, problems), "{:.1f} ({:.1f}-{:.1f})", 100))
-            rows.append(
-                (folders[0].name, str(len(folders)), str(length), f"{sharpness:g}", *cells, f"{100 * lowest:.1f}")
-            )
+            shares = [
+                accuracies(folder, length, range(place * problems, (place + 1) * problems), sharpness)
+                for place, folder in enumerate(folders)
+            ]
+            of_strata = [[found[stratum] for found in shares] for stratum in STRATA]
+            cells = [shown(values, problems) for values in of_strata]
+            together = shown([mean(found.values()) for found in shares], problems * len(STRATA))
+            lowest = f"{100 * min(map(min, of_strata)):.1f}"
+            rows.append((folders[0].name, str(len(folders)), str(length), f"{sharpness:g}", *cells, together, lowest))
     title = f"Exact match (%), {problems} problems a stratum and seed"
-    table = Table(title, ("setting", "seeds", "digits", "sharpness", *STRATA, "lowest"), rows, 1)
+    table = Table(title, ("setting", "seeds", "digits", "sharpness", *STRATA, "all", "lowest"), rows, 1)
     Console(width=None if sys.stdout.isatty() else 160).print(table.terminal())
     print(table.markdown())
 
 
-def accuracies(folder: Path, length: int, problems: int, sharpness: float) -> dict[str, float]:
+def shown(values: Sequence[float], problems: int) -> Shown:
+    """`values`: the share of each seed, each of its own `problems`."""
+    return Shown(seeds_proportion(values, problems, same_problems=False), "{:.1f} ({:.1f}-{:.1f})", 100)
+
+
+def accuracies(folder: Path, length: int, problems: range, sharpness: float) -> dict[str, float]:
+    """Exact match by stratum; `problems`: which ones of each stratum's stream."""
     run = loading.load_scratch(folder)
     run.model.sharpen(sharpness)
     problem_of = STREAMS[chosen(run.config.data.tasks)[0].key]
     shares = {}
     for stratum in STRATA:
-        found = right_tokens(run, [problem_of(stratum, length, 0, index) for index in range(problems)])
-        shares[stratum] = found.count(None) / problems
+        found = right_tokens(run, [problem_of(stratum, length, 0, index) for index in problems])
+        shares[stratum] = found.count(None) / len(problems)
     return shares
 
 

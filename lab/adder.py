@@ -25,6 +25,7 @@ from pydantic import Field
 from lab.command import entry_point, read_config, read_options
 from lab.config.schema import Section
 from lab.errors import ConfigError
+from lab.runs import Run
 
 if TYPE_CHECKING:
     from lab.smallest_adder.verdict import Verification
@@ -102,6 +103,7 @@ def leaderboard(arguments: Sequence[str]) -> None:
     from lab.smallest_adder.trace.child import Limits
 
     words, options = read_options(LeaderboardOptions, arguments, "lab adder leaderboard", __doc__ or "", "[FOLDER ...]")
+    Run.check_writable(options.out)
     verdicts = {}
     for name, path in submissions([Path(word) for word in words] or [Path("checkpoints")]):
         print(f"{name!a}", flush=True)

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +15,7 @@ from lab.benchmarks.nupa.scoring import Nupa
 from lab.benchmarks.results import Sample, Scores, facts, grouped
 from lab.config.evaluation import EndpointConfig, EvaluateConfig, LocalEngineConfig, NupaConfig, VllmConfig
 from lab.config.schema import Section, chosen
-from lab.errors import ConfigError, LabWarning, TaskError
+from lab.errors import ConfigError, LabWarning, ModelError, TaskError
 from lab.inference.engine import Engine, NotatedEngine, Request
 from lab.inference.opening import open_engine
 from lab.models import sources
@@ -51,6 +51,8 @@ class Model:
     tasks: Sequence[Task]
     """The tasks that it knows: all 53, or those that a model from scratch was trained on."""
     description: str
+    changed: Sequence[str] = ()
+    """What was changed when it was loaded, such as clip_distance=5."""
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}: {self.description})"
@@ -69,7 +71,8 @@ class Model:
             return evaluate(self, [asked]).samples[0].reading.given or ""
         if isinstance(self.engine, NotatedEngine):
             names = ", ".join(task.key for task in self.tasks)
-            raise TaskError(f"{question!r}: this model from scratch reads only {names}, such as 12 + 34")
+            what = f"{question!r}: this model from scratch reads only {names}, such as 12 + 34"
+            raise TaskError(f"{what}; a difference should not be negative")
         [completions] = self.engine.generate([Request(question, max_tokens=64)])
         return completions[0].text
 
@@ -186,11 +189,12 @@ def load(name: str, batch_size: int = 128, dtype: str = "float32", device: str =
         LocalEngineConfig, model={"name": name, "dtype": dtype, "device": device}, batch_size=batch_size, **attention
     )
     engine, place = engine_of(config)
+    changed = [f"{key}={value}" for key, value in attention.items()]
     if isinstance(engine, NotatedEngine):
-        return _notated(name, engine)
+        return replace(_notated(name, engine), changed=changed)
     every = formats.writable(engine.format)
     wording = formats.written(engine.format, every)
-    return Model(name, engine, lambda items: Nupa(items, wording), every, place)
+    return Model(name, engine, lambda items: Nupa(items, wording), every, place, changed)
 
 
 def _notated(name: str, engine: NotatedEngine) -> Model:
@@ -242,12 +246,14 @@ def problems(task: str, digits: int, n: int = 100, seed: int = 0) -> list[Proble
         n: how many problems.
         seed: the seed from which they are drawn.
 
-    Raises TaskError for an unknown task.
+    Raises TaskError for an unknown task, and if there is no number of so many digits.
 
     >>> problems("add_integer", digits=3, n=2)[0].answer
     '259'
     """
     found = task_named(task, KNOWN)
+    if digits < 1:
+        raise TaskError(f"digits={digits}: should be 1 or more")
     if digits < found.tested_lengths.start:
         shortest = f"{task} is tested from {found.tested_lengths.start} digits"
         warnings.warn(f"{shortest}; problems of {digits} may have been trained on", LabWarning, stacklevel=2)
@@ -271,7 +277,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     """Open a model in TransformerLens and measure whether it adds, and how.
 
     Args:
-        model: a model that `load` gave, or its name; or a bridge of your own, as `Subject.from_bridge` gives it.
+        model: a model that `load` gave without changes of its attention, or its name; it is loaded anew, in float32.
+            Or a bridge of your own, as `Subject.from_bridge` gives it.
         instruments: names such as alignment, patching or probes (`lab probe --help` lists them).
         settings: keys of the config's `sums`, such as template="{a} + {b} = " or pairs=64. `digits` stands for
             `lengths`; if it is given, `trained` is its maximum and `column` is 1 by default. Some instruments need a
@@ -287,6 +294,8 @@ def probe(model: "Model | Subject | str", instruments: Sequence[str] = ("alignme
     own = model if isinstance(model, Subject) else None
     if own and "template" in settings:
         raise ConfigError("template: a bridge of your own has a prompt already; give it to Subject.from_bridge")
+    if isinstance(model, Model) and model.changed:
+        raise ModelError(f"{model.name}: loaded with {model.changed[0]}, but a model is probed as it was saved")
     name = model if isinstance(model, str) else model.name
     sums = {"lengths" if key == "digits" else key: value for key, value in settings.items()}
     if "lengths" in sums:

@@ -11,9 +11,12 @@ model continues any other text.
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lab.command import entry_point, is_config, read_config, read_options
+from lab.command import entry_point, find_config, is_config, read_config, read_options
+from lab.config.commands import command_of
+from lab.config.loading import keys_of
 from lab.config.schema import Section
 from lab.errors import ConfigError, LabError, TaskError
 
@@ -61,6 +64,11 @@ def opened(name: str, options: AskOptions) -> "Model":
         return api.load(name, dtype=options.dtype, device=options.device)
     from lab.config.evaluation import EvaluateConfig
 
+    if given := sorted(options.model_fields_set & {"dtype", "device"}):
+        raise ConfigError(f"{given[0]}: a config of evaluate says this itself, in engine.model")
+    if (command := command_of(keys_of(find_config(name)))) != "evaluate":
+        run = Path("checkpoints", Path(name).stem)
+        raise ConfigError(f"{name}: a config of {command}, not of evaluate; to ask the model that it makes, give {run}")
     return api.served(read_config(EvaluateConfig, [name], "lab ask", ""))
 
 
@@ -102,8 +110,7 @@ _NOTES = {
 
 def attention(name: str) -> Callable[[int, int], None]:
     """Opens the model in TransformerLens, and returns a function that prints what its heads look at in a sum."""
-    from rich.console import Console
-
+    from lab.drawing.lines import Console
     from lab.probing.bridge import open_model
     from lab.probing.instruments.attention import table
 

@@ -10,6 +10,7 @@ stops. `python -m lab.COMMAND` does what `lab COMMAND` does.
 """
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,10 +64,12 @@ def main(arguments: list[str]) -> None:
     if name not in COMMANDS:
         hint = did_you_mean(name, list(COMMANDS)) or "."
         raise ConfigError(f"no command {name!r}{hint} Commands: {', '.join(COMMANDS)}")
-    importlib.import_module(f"lab.{'listing' if name == 'list' else name}").main(arguments)
+    importlib.import_module(f"lab.{name}").main(arguments)
 
 
-def read_config(schema: type[Config], arguments: Sequence[str], command: str, description: str) -> Config:
+def read_config(
+    schema: type[Config], arguments: Sequence[str], command: str, description: str, place: str = "CONFIG"
+) -> Config:
     """The config that ``CONFIG [key.sub=value ...]`` stands for.
 
     Args:
@@ -74,11 +77,12 @@ def read_config(schema: type[Config], arguments: Sequence[str], command: str, de
         arguments: the words after the command.
         command: the words that start the command, such as ``lab finetune``; they appear in the help.
         description: text of the help that describes the command.
+        place: the name of the config in the usage line.
 
     Prints and exits with status 0 for ``--help`` (every key) and ``--dry-run`` (the resolved config). Raises
     `ConfigError` if no config is given or it cannot be loaded.
     """
-    usage = f"usage: {command} CONFIG [key.sub=value ...] [smoke=true] [--dry-run]"
+    usage = f"usage: {command} {place} [key.sub=value ...] {'[smoke=true] ' if schema.SMOKE else ''}[--dry-run]"
     if {"--help", "-h"} & set(arguments):
         print(usage, description, help_text(schema), sep="\n\n")
         raise SystemExit(0)
@@ -113,7 +117,7 @@ def read_options(
     if {"--help", "-h"} & set(arguments):
         print(usage, description, help_text(schema), sep="\n\n")
         raise SystemExit(0)
-    if unknown := [word for word in arguments if word.startswith("-")]:
+    if unknown := [word for word in arguments if re.match("--?[a-zA-Z]", word)]:
         raise ConfigError(f"{unknown[0]}: options are written key=value; {usage}")
     words = [word for word in arguments if is_word(word)]
     return words, load(schema, None, [word for word in arguments if word not in words])
@@ -138,7 +142,8 @@ def with_smoke(schema: type[Section], overrides: Sequence[str]) -> list[str]:
         return list(overrides)
     if not schema.SMOKE:
         raise ConfigError("smoke=true: this command has no small version")
-    again = [] if "resume=true" in overrides else ["overwrite=true"]
+    named = any(word.startswith("name=") for word in overrides)  # a run of the user's own, which nothing may replace
+    again = [] if named or "resume=true" in overrides else ["overwrite=true"]
     return [*schema.SMOKE, *again, *(word for word in overrides if word != "smoke=true")]
 
 
@@ -147,7 +152,7 @@ def find_config(name: str) -> Path:
 
     A file in the current folder comes first. Raises `ConfigError` if there is no such config.
     """
-    if (path := Path(name)).suffix in (".yaml", ".yml") and (path.is_file() or path.parent != Path()):
+    if (path := Path(name)).suffix in (".yaml", ".yml") and (_exists(path) or path.parent != Path()):
         return path
     shipped = shipped_configs()
     found = shipped.get(name.removesuffix(".yaml"))
@@ -159,7 +164,14 @@ def find_config(name: str) -> Path:
 
 def is_word(argument: str) -> bool:
     """Whether an argument is neither an option nor key=value."""
-    return not argument.startswith("-") and ("=" not in argument or Path(argument).exists())
+    return not re.match(r"--?[a-zA-Z]|[a-z_][\w.]*=", argument) or ("=" in argument and _exists(Path(argument)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # the name is too long for a file
+        return False
 
 
 def is_config(word: str) -> bool:

@@ -5,9 +5,9 @@ ways: with shared prompt beginnings computed once, with drafts in addition, and 
 Direct answers are computed in batches of the same size, in batches that need as much memory as following rules, and in
 the plain loop. Every answer is written to disk as soon as it arrives; if a run is killed, resume=true continues it.
 
-    python -m lab.cost config.yaml [key.sub=value ...]   measure, and write a run directory
-    python -m lab.cost RUN [RUN ...] [out=FOLDER]        show accuracy against cost of finished runs of any command
-                                                         that asks NUPA's problems; FOLDER gets tables and a figure
+    lab cost CONFIG [key.sub=value ...]     measure, and write a run directory
+    lab cost RUN [RUN ...] [out=FOLDER]     show accuracy against cost of finished runs of any command that asks NUPA's
+                                            problems; FOLDER gets tables and a figure
 """
 
 import sys
@@ -19,6 +19,7 @@ from lab.config.cost import CostConfig
 from lab.config.schema import Section, chosen
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
+from lab.runs import Run
 from lab.text.rule_following import check_rules
 
 
@@ -99,13 +100,13 @@ def compare(config: CostConfig) -> None:
 
 def frontier(arguments: Sequence[str]) -> None:
     """Print the cost of right answers in finished runs; with out=FOLDER, also write the table and a figure there."""
-    from rich.console import Console
-
     from lab.benchmarks.cost import frontier as cost
-    from lab.drawing.lines import show
+    from lab.drawing.lines import Console, show
 
     runs, options = read_options(FrontierOptions, arguments, "lab cost", __doc__ or "", "RUN [RUN ...]")
     out = options.out
+    if out:
+        Run.check_writable(out)
     rows = cost.points(cost.ways(map(Path, runs)))
     table = cost.table(rows)
     show([table], Console(width=None if sys.stdout.isatty() else 200))

@@ -10,16 +10,19 @@ to answer.
     lab evaluate RUN [RUN ...] [out=FOLDER]                 compare runs with each other and with the paper
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from lab import distributed
-from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options
+from lab.command import ResultsFolder, entry_point, is_config, is_word, read_config, read_options, shipped_configs
+from lab.config.describing import did_you_mean
 from lab.config.evaluation import EvaluateConfig, LocalEngineConfig, NupaConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError
 from lab.models.sources import check_name
 from lab.progress import quiet_libraries
+from lab.runs import Run, put_in_place
 
 COMMAND = "lab evaluate"
 
@@ -100,6 +103,11 @@ def compare(arguments: Sequence[str]) -> None:
 
     words, options = read_options(CompareOptions, arguments, COMMAND, __doc__ or "", "RUN [RUN ...]")
     paths, out = list(map(Path, words)), options.out
+    for word in words:
+        if not os.path.exists(word):  # unlike Path.exists, False for a name that is too long
+            meant = did_you_mean(word, list(shipped_configs()))
+            raise ConfigError(f"{word}: there is no such run or config{meant}")
+    Run.check_writable(out)
     summaries = report.collect(paths)
     show([report.settings(paths)])
     for benchmark, runs in summaries.items():
@@ -121,6 +129,7 @@ def export(arguments: list[str]) -> None:
     folder = Path(name.removeprefix("export="))
     if folder == Path() or folder.exists():
         raise ConfigError(f"{name}: should be the name of a folder that does not exist yet")
+    Run.check_writable(folder)
     config = read_config(EvaluateConfig, [part for part in arguments if part != name], COMMAND, __doc__ or "")
     if not isinstance(config.benchmark, NupaConfig) or config.benchmark.published:
         raise ConfigError(f"{name}: benchmark.kind should be nupa, with the lab's problems (no benchmark.published)")
@@ -132,8 +141,9 @@ def export(arguments: list[str]) -> None:
     problems = problems_of(config.benchmark, config.seed)
     if config.limit:
         problems = [problems[place] for place in evenly(len(problems), config.limit)]
-    write_dataset(problems, config.seed, folder)
-    write_published(problems, folder / "test.json")
+    with put_in_place(folder) as made:
+        write_dataset(problems, config.seed, made)
+        write_published(problems, made / "test.json")
     print(f"{len(problems)} problems in {folder}: test.json (the published layout), data/test.parquet and README.md")
     print(f"`lab export {folder}/test.json FOLDER` writes them as evalchemy and MarinSkyRL have them")
 

@@ -33,7 +33,7 @@ from lab.config.loading import keys_of, load
 from lab.config.pretraining import PretrainConfig
 from lab.config.schema import Section
 from lab.errors import ConfigError, RunError, in_one_line
-from lab.runs import put_in_place
+from lab.runs import Run, put_in_place
 from lab.smallest_adder.config import AdderConfig
 
 
@@ -59,6 +59,7 @@ def main(arguments: list[str]) -> None:
     source, folder = Path(words[0]), Path(words[1])
     if folder.exists():
         raise ConfigError(f"{folder}: exists already; give the name of a new folder")
+    Run.check_writable(folder)
     if source.suffix == ".json" and options.to:
         raise ConfigError(f"to={options.to}: a file of problems is written in all layouts at once, without to=")
     from lab.progress import quiet_libraries

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
         # no config is needed: the shipped one measures everything
         given = arguments[1:]
         named = given if given and is_word(given[0]) else ["probe_benchmark", *given]
-        return benchmark(read_config(BenchmarkConfig, named, "lab probe benchmark", __doc__ or ""))
+        return benchmark(read_config(BenchmarkConfig, named, "lab probe benchmark", __doc__ or "", "[CONFIG]"))
     config = read_config(ProbeConfig, arguments, "lab probe", __doc__ or "")
     config.check_run()
     check_name(config.subject, "subject")
@@ -74,8 +74,8 @@ def benchmark(config: BenchmarkConfig) -> None:
     """Scores the instruments on adders whose circuits are known."""
     config.check_run()
     quiet_libraries()
-    from rich.console import Console
 
+    from lab.drawing.lines import Console
     from lab.probing.benchmark import running
 
     running.chosen(config)

@@ -65,6 +65,8 @@ class _StandingColumn(ProgressColumn):
 class _Lines:
     """Shows one task at a time, as lines."""
 
+    _shown = _completed = 0.0
+
     def __enter__(self) -> Self:
         return self
 

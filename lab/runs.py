@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,12 +44,14 @@ Record: TypeAlias = dict[str, Any]
 
 
 def labels(places: Iterable[Path]) -> dict[Path, str]:
-    """A label for each run: the name of its folder, preceded by that of the folder above if two have the same name."""
+    """A label for each run: the name of its folder, preceded by as many folders above as tell it from all others."""
     places = list(dict.fromkeys(places))
-    names = [place.name for place in places]
-    return {
-        place: place.name if names.count(place.name) == 1 else f"{place.parent.name}/{place.name}" for place in places
-    }
+    found: dict[Path, str] = {}
+    for count in range(1, 1 + max((len(place.parts) for place in places), default=0)):
+        ends = {place: "/".join(place.parts[-count:]) for place in places if place not in found}
+        taken = Counter([*found.values(), *ends.values()])
+        found |= {place: end for place, end in ends.items() if taken[end] == 1 or count >= len(place.parts)}
+    return {place: found[place] for place in places}
 
 
 class Run:
@@ -95,7 +98,8 @@ class Run:
         configs differ, if `path` exists but is not a run directory, or if it cannot be written.
         """
         run = cls(path) if distributed.is_main() else _Onlooker(path)
-        run.how_to_go_on = f"the same command{'' if resume else ' with resume=true'} continues the run"
+        how = "" if resume else " with resume=true instead of overwrite=true" if overwrite else " with resume=true"
+        run.how_to_go_on = f"the same command{how} continues the run"
         distributed.from_main(lambda: run._begin(config_yaml, resume, overwrite, free, renew))
         return run
 
@@ -108,6 +112,8 @@ class Run:
                 self._lock()
                 self._take_up(config_yaml, free, renew)
             else:
+                if in_use:
+                    self._lock()  # another process may be writing the run
                 _create(self.path.resolve(), config_yaml, replace=in_use)
                 self._lock()
 
@@ -163,7 +169,7 @@ class Run:
             told = f"{self.path}: cannot resume with another config: {'; '.join(named)}{more}"
             if "training.max_steps" in changed:
                 told += "; the learning rate schedule depends on max_steps, so more steps are a different training"
-            raise RunError(f"{told}; another name keeps both, overwrite=true starts over")
+            raise RunError(f"{told}; give another name to keep both, or overwrite=true to start over")
 
     def check_records(self) -> None:
         """Raises `RunError`, with file and line, if a file of records is damaged."""
@@ -192,7 +198,7 @@ class Run:
         if not (self.path / "status").is_file():
             raise RunError(f"{self.path}: not a finished run (no status file); a copy of one needs this file too")
         if self.status != "finished":
-            raise RunError(f"{self.path}: not a finished run; its command with resume=true goes on with it")
+            raise RunError(f"{self.path}: not a finished run; its command with resume=true continues it")
 
     @property
     def config(self) -> str:

@@ -2,6 +2,7 @@ import doctest
 import importlib
 import io
 import os
+import re
 import warnings
 
 import pytest
@@ -102,6 +103,17 @@ def test_a_column_whose_digit_is_never_0_is_refused_before_anything_is_measured(
         lab.probe(scratch, ["interchange"], digits=[2])
 
 
+def test_a_model_whose_attention_was_changed_is_not_probed_as_if_it_was_not(scratch):
+    with pytest.raises(ModelError, match="loaded with clip_distance=9, but a model is probed as it was saved"):
+        lab.probe(lab.load(str(scratch), clip_distance=9), digits=[2, 3])
+
+
+def test_there_are_no_problems_of_no_digits():
+    for digits in (0, -1):
+        with pytest.raises(TaskError, match=f"digits={digits}: should be 1 or more"):
+            lab.problems("add_integer", digits=digits)
+
+
 def test_bad_input_is_one_line(scratch):
     with pytest.raises(ConfigError, match=r"^instruments\.0: "):
         lab.probe(scratch, ["microscope"])
@@ -168,6 +180,21 @@ def test_the_command_shows_what_heads_look_at(scratch, capsys):
             main([scratch, *words, "attention=true"])
         assert stopped.value.code == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["nupa_smollm2", "12 + 34", "dtype=bfloat16"], "dtype: a config of evaluate says this itself"),
+        (["smollm2_lora", "12 + 34"], "a config of finetune, not of evaluate; .* give checkpoints/smollm2_lora"),
+    ],
+)
+def test_the_command_refuses_a_config_that_is_none_of_evaluate_and_options_that_it_would_ignore(words, why, capsys):
+    from lab.ask import main
+
+    with pytest.raises(SystemExit):
+        main(words)
+    assert re.search(why, capsys.readouterr().err)
 
 
 def test_a_model_behind_an_endpoint_is_asked_by_its_config(toy_model, tmp_path, capsys, monkeypatch):

@@ -126,6 +126,14 @@ def test_bad_input_is_one_clear_line_with_status_2_and_writes_nothing(arguments,
     assert not (tmp_path / "run").exists()
 
 
+def test_a_place_for_the_tables_that_cannot_be_written_is_told_before_runs_are_read(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as stopped:
+        main([str(tmp_path), f"out={tmp_path / 'file' / 'out'}"])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.endswith("file/out: Not a directory\n")
+
+
 def test_a_rule_that_cannot_be_followed_is_noticed_before_a_model_is_loaded(arguments, tmp_path, capsys):
     (tmp_path / "rules" / "length_integer.py").write_text("import os\n")
     with pytest.raises(SystemExit) as stopped:

@@ -193,6 +193,26 @@ def test_what_cannot_be_compared_is_one_line(arguments, tmp_path, capsys):
         main([str(run)])
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nupa_smolm2"], "nupa_smolm2: there is no such run or config, did you mean nupa_smollm2?"),
+        (["x" * 300], "x: there is no such run or config"),
+        (["{0}", "out={0}/file/out"], "file/out: Not a directory"),
+        (["nupa_smollm2", "export={0}/file/out"], "file/out: Not a directory"),
+    ],
+)
+def test_what_is_mistyped_or_cannot_be_written_is_one_line_before_anything_is_computed(
+    words, message, tmp_path, capsys
+):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as stopped:
+        main([word.format(tmp_path) for word in words])
+    told = capsys.readouterr().err
+    assert (stopped.value.code, told.count("\n")) == (2, 1)
+    assert message in told
+
+
 @pytest.mark.slow
 def test_the_twin_without_locality_adds_twenty_digits_once_the_test_bounds_how_much_far_digits_weigh(tmp_path):
     def right(*changes):

@@ -162,6 +162,8 @@ def test_what_is_exported_into_a_zoo_is_opened_by_its_name_there(tuned, tmp_path
         (["{coupled}", "out", "to=gguf"], "use to=adapter"),
         (["{plain}"], "give a run and a new folder"),
         (["{plain}", "."], "exists already"),
+        (["{plain}", "{plain}/status/out"], "status/out: Not a directory"),
+        (["nowhere.json", "{plain}/status/out"], "status/out: Not a directory"),
         (["nowhere", "out"], "nowhere: not a run of lab finetune, lab pretrain or lab adder train"),
         (["{plain}", "out", "to=onnx"], "to"),
         (["{plain}", "out", "push=adds"], "push"),

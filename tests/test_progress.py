@@ -37,6 +37,11 @@ def test_lines_become_rarer_and_the_last_state_is_always_told(seconds, capsys):
     assert lines[-1].startswith("samples  35,999/36,000")
 
 
+def test_an_error_before_the_first_task_is_the_error_that_is_told():
+    with pytest.raises(OSError, match="no memory"), progress_bar():
+        raise OSError("no memory")
+
+
 def test_a_job_that_was_already_done_says_nothing(capsys):
     with progress_bar() as bar:
         bar.add_task("samples", total=24, completed=24)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lab.runs
 from lab.errors import RunError
-from lab.runs import Run
+from lab.runs import Run, labels
 
 CONFIG = "name: x\nresume: false\ntraining:\n  max_steps: 5\n  lr: 1.0e-04\n"
 
@@ -207,14 +207,15 @@ def test_resuming_with_another_config_names_the_keys_that_differ(path):
     assert str(error.value) == (
         f"{path}: cannot resume with another config: training.max_steps was 5, is 6; "
         "training.lr was 0.0001, is not set; seed was not set, is 1; the learning rate schedule depends on "
-        "max_steps, so more steps are a different training; another name keeps both, overwrite=true starts over"
+        "max_steps, so more steps are a different training; give another name to keep both, or overwrite=true to start "
+        "over"
     )
     assert tree(path) == before
 
 
 def test_only_the_first_differing_keys_are_named(path):
     Run.open(path, "{a: 1, b: 1, c: 1, d: 1, e: 1}")
-    with pytest.raises(RunError, match=r"a was 1, is 2; b was 1, is 2; c was 1, is 2; and 2 more; another name"):
+    with pytest.raises(RunError, match=r"a was 1, is 2; b was 1, is 2; c was 1, is 2; and 2 more; give another name"):
         Run.open(path, "{a: 2, b: 2, c: 2, d: 2, e: 2}", resume=True)
 
 
@@ -370,9 +371,16 @@ def test_a_replacement_that_fails_leaves_the_old_file(path, monkeypatch):
     assert run.read("metrics")[:1] == [{"step": 1}]
 
 
-@pytest.mark.parametrize(("resume", "how"), [(False, " with resume=true"), (True, "")])
-def test_an_interrupt_is_told_how_the_run_goes_on(path, resume, how):
-    with pytest.raises(KeyboardInterrupt) as raised, Run.open(path, CONFIG, resume=resume):
+@pytest.mark.parametrize(
+    ("given", "how"),
+    [
+        ({}, " with resume=true"),
+        ({"resume": True}, ""),
+        ({"overwrite": True}, " with resume=true instead of overwrite=true"),
+    ],
+)
+def test_an_interrupt_is_told_how_the_run_goes_on(path, given, how):
+    with pytest.raises(KeyboardInterrupt) as raised, Run.open(path, CONFIG, **given):
         raise KeyboardInterrupt
     assert raised.value.__notes__ == [f"the same command{how} continues the run"]
 
@@ -435,7 +443,8 @@ def test_to_look_at_a_run_creates_nothing(path):
     assert json.loads((path / "environment.json").read_text()) == run.read_json("environment")
 
 
-def test_a_run_that_another_process_writes_is_left_to_it(path):
+@pytest.mark.parametrize("how", ["resume", "overwrite"])
+def test_a_run_that_another_process_writes_is_left_to_it(path, how):
     code = f"""
 import sys, time
 from pathlib import Path
@@ -449,9 +458,16 @@ sys.stdin.read()
         assert other.stdin is not None
         assert other.stdout.readline() == "ready\n"
         with pytest.raises(RunError, match="another process is writing it"):
-            Run.open(path, CONFIG, resume=True)
+            Run.open(path, CONFIG, **{how: True})
         other.stdin.close()
-    Run.open(path, CONFIG, resume=True)
+    Run.open(path, CONFIG, **{how: True})
+
+
+def test_a_label_has_as_many_folders_as_tell_a_run_from_all_others():
+    places = [Path("a/s1/run"), Path("b/s1/run"), Path("c/s2/run"), Path("other")]
+    assert list(labels(places).values()) == ["a/s1/run", "b/s1/run", "s2/run", "other"]
+    assert labels([Path("run"), Path("a/run")]) == {Path("run"): "run", Path("a/run"): "a/run"}
+    assert labels([]) == {}
 
 
 def test_a_run_says_which_command_made_it_and_one_of_an_earlier_version_tells_it_by_its_config(tmp_path):

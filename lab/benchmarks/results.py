@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Va
 from lab.errors import RunError
 from lab.inference.engine import Completion
 from lab.numbers.sampling import Problem
-from lab.numbers.statistics import Estimate, bootstrap_mean, bootstrap_share, wilson
+from lab.numbers.statistics import Estimate, bootstrap_mean, mean_share, wilson
 from lab.runs import Record, Run
 from lab.text.answers import READINGS
 
@@ -248,7 +248,7 @@ class Scores(Result):
         found = list(readings)
         return cls(
             exact_match=wilson(sum(r.exact_match for r in found), len(found)),
-            digit_match=bootstrap_share([r.digit_match or 0.0 for r in found]),
+            digit_match=mean_share([r.digit_match or 0.0 for r in found]),
             dlength=bootstrap_mean([r.dlength or 0 for r in found]),
         )
 

@@ -185,6 +185,12 @@ class SamplingConfig(Section):
     seed: int | None = Field(default=None, ge=0, lt=2**32)
     """Seed of sampling alone; the run's seed if not given."""
 
+    @model_validator(mode="after")
+    def _chance(self) -> Self:
+        if not self.temperature and (self.top_p < 1 or self.seed is not None):
+            raise ValueError("top_p and seed need a temperature above 0: greedy answers are not drawn")
+        return self
+
 
 class EvaluateConfig(RunConfig):
     COMMAND = "evaluate"

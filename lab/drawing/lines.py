@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
+import rich.console
 
 from lab.drawing.tables import Table, percent
 from lab.numbers.statistics import Estimate, wilson
@@ -13,6 +13,13 @@ LONGEST_TABLE = 20
 
 _NAMED = 4
 """How many groups a line names."""
+
+
+class Console(rich.console.Console):
+    """A terminal. If the program that reads the output has gone, the command ends as it does after `print`."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def show(tables: Sequence[Table], console: Console | None = None) -> None:

@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
+from lab.errors import ConfigError
 from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampling
 from lab.models.loading import ScratchRun
 from lab.text.examples import encode_prompt
@@ -38,9 +39,9 @@ class PlainEngine(ModelEngine):
     def generate(
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
-        """See `Engine`. Returns a batch at a time. Raises ValueError if the temperature is not 0."""
+        """See `Engine`. Returns a batch at a time. Raises ConfigError if the temperature is not 0."""
         if sampling.temperature:
-            raise ValueError("the plain loop is greedy")
+            raise ConfigError("sampling.temperature: models from scratch answer greedily; use 0")
         for indices in self.batches(requests):
             if not done >= set(indices):
                 completions = self._complete([requests[i] for i in indices])

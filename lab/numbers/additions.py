@@ -31,12 +31,13 @@ def _digits(length: int, generator: np.random.Philox) -> list[int]:
 
 
 def _complemented(a: list[int], b: list[int], generator: np.random.Philox) -> list[int]:
-    """`b` with some digits replaced by 9 minus the digit of `a` in the same place; such places pass a carry on.
+    """`b`, which is no longer than `a`, with some digits replaced by 9 minus the digit of `a` in the same place; such
+    places pass a carry on.
 
     A rate is drawn first; each digit is then replaced with that probability.
     """
     rate, *words = (word % _RATES for word in generator.random_raw(len(b) + 1).tolist())
-    below = a[len(a) - len(b) :] if len(b) <= len(a) else [0] * (len(b) - len(a)) + a
+    below = a[len(a) - len(b) :]
     changed = [9 - under if word < rate else digit for digit, under, word in zip(b, below, words, strict=True)]
     return [changed[0] or b[0], *changed[1:]]  # a number does not begin with 0
 

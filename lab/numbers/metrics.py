@@ -37,7 +37,7 @@ def score(answer: str | None, truth: str, representation: Representation) -> Sco
         truth: the right answer as text.
         representation: the representation of both.
 
-    Raises ValueError if a text does not match the representation's grammar.
+    Raises ValueError if the texts differ and one does not match the representation's grammar.
     """
     if answer == truth:
         return Score(True, 1.0, 0)

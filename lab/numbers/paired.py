@@ -1,7 +1,7 @@
 """Compares two models on the same problems: by how much the second is better, and whether that can be chance.
 
-Problems that both models solve, or neither, say nothing about the difference. Only the discordant pairs count: those
-that the second model gained, and those that it lost.
+Problems that both models solve, or that neither solves, say nothing about the difference. Only the discordant pairs
+count: those that the second model gained, and those that it lost.
 """
 
 import itertools

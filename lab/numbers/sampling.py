@@ -57,7 +57,8 @@ class Cell(NamedTuple):
 
 
 def posed(task: Task, a: str, b: str | None, length: int) -> Problem | None:
-    """The problem of a task with these operands; None if they make no question, as in 3/0, 3 - 5, or digit 9 of 1234.
+    """The problem of a task with these operands; None if they make no question, as in 3/0, 3 - 5, digit 9 of 1234, how
+    often 12 occurs in 1212, or 50400 with one significant figure.
 
     The answer is computed.
 
@@ -67,9 +68,13 @@ def posed(task: Task, a: str, b: str | None, length: int) -> Problem | None:
         b: the second operand, or None.
         length: the length to record in the problem; it is not checked.
     """
+    if (b is None) != (task.second is None):
+        return None
     try:
         first = task.representation.parse(a)
         second = task.second.parse(b) if task.second and b is not None else None
+        if (task.name == "count" and int(str(second)) > 9) or (task.name == "sig" and int(str(second)) < 2):
+            return None
         answer = str(task.solve(first, second))
     except (ValueError, IndexError, ZeroDivisionError):
         return None
@@ -174,6 +179,8 @@ class Curriculum(Sequence[Problem]):
         return self.size
 
     def __getitem__(self, index: int) -> Problem:  # type: ignore[override]
+        if not 0 <= index < self.size:
+            raise IndexError(index)
         mixture, place = self._place(index)
         return mixture[place]
 

@@ -79,16 +79,16 @@ def bootstrap_mean(values: Sequence[float]) -> Estimate:
     return Estimate(float(counts_U @ distinct_U / n), float(low), float(high), n)
 
 
-def bootstrap_share(values: Sequence[float]) -> Estimate:
-    """Mean of values from 0 to 1, such as digit match: by bootstrap, or with Wilson's interval if all are equal.
+def mean_share(values: Sequence[float]) -> Estimate:
+    """Mean of values from 0 to 1, such as digit match, with Wilson's 95 % interval.
 
-    If all values are equal, the bootstrap interval has no width, however few they are. Values that are all 0 or 1 vary
-    the most for a given mean, so Wilson's interval, which is made for such values, is wide enough. Raises ValueError if
+    Wilson's interval is made for values that are all 0 or 1, which vary the most for a given mean, so it is wide enough
+    for all others. A bootstrap would have hardly any width for a few values that are nearly all 1. Raises ValueError if
     there are no values.
     """
-    if len(set(values)) == 1:
-        return _score_interval(float(values[0]), len(values))
-    return bootstrap_mean(values)
+    if len(values) == 0:
+        raise ValueError("no values to take the mean of")
+    return _score_interval(float(np.mean(values)), len(values))
 
 
 def bootstrap_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
@@ -138,9 +138,11 @@ def student_mean(values: Sequence[float], low: float = -math.inf, high: float = 
 def seeds_proportion(shares: Sequence[float], n: int, same_problems: bool = True) -> Estimate:
     """Mean of the proportions of several seeds, each measured on `n` problems.
 
-    The interval covers both Student's interval over the seeds and Wilson's over the problems, because seeds that agree
-    do not make the mean certain. Problems that all seeds were asked count once: what is easy for one seed may be easy
-    for all. For a single seed it is Wilson's. The estimate's n is the number of seeds, or for a single seed the number
+    If all seeds were asked the same problems, seeds and problems are two sources of error. So the half-widths of
+    Student's interval over the seeds and of Wilson's over the problems are added in quadrature. The problems count
+    once: what is easy for one seed may be easy for all. If each seed has problems of its own, Student's interval
+    contains both errors; the interval is then the wider of the two, because seeds that agree do not make the mean
+    certain. For a single seed it is Wilson's. The estimate's n is the number of seeds, or for a single seed the number
     of its problems. Raises ValueError if there are no seeds.
 
     Args:
@@ -152,4 +154,7 @@ def seeds_proportion(shares: Sequence[float], n: int, same_problems: bool = True
     over_problems = _score_interval(mean.value, n if same_problems else n * len(shares))
     if len(shares) == 1:
         return over_problems
-    return mean._replace(low=min(mean.low, over_problems.low), high=max(mean.high, over_problems.high))
+    if not same_problems:
+        return mean._replace(low=min(mean.low, over_problems.low), high=max(mean.high, over_problems.high))
+    low, high = (math.hypot(mean.value - a, mean.value - b) for a, b in zip(mean[1:3], over_problems[1:3], strict=True))
+    return mean._replace(low=max(0.0, mean.value - low), high=min(1.0, mean.value + high))

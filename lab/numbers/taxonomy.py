@@ -3,7 +3,7 @@
 The classes are those of the carry-free benchmark ("测试大模型的基础计算能力"). The decision procedure of `classify`
 agrees with its authors' own labels on 2,593 of 2,593 wrong answers.
 
-Numbers are text throughout, because a model may answer with 100,000 digits and int() refuses more than 4,300.
+Numbers are text throughout, because a model may answer with 100,000 digits, which int() takes long to read.
 """
 
 import re

@@ -30,7 +30,7 @@ from lab.models.sources import cache_folder
 from lab.numbers.sampling import Cell
 from lab.numbers.tasks import TASKS
 from lab.plugins.shared import NUPA_METRICS, SUM_METRICS, VERSION, budget, completed, figures, open_cached
-from lab.runs import put_in_place
+from lab.runs import Run, put_in_place
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -87,6 +87,7 @@ def tasks_folder() -> Path:
     folder = cache_folder() / "lm_eval_tasks"
     files = {f"{name}.yaml": yaml.dump(config, Dumper=_Dumper, sort_keys=False) for name, config in _configs().items()}
     if {path.name: path.read_text() for path in folder.glob("*")} != files:
+        Run.check_writable(folder)
         with put_in_place(folder, replace=True) as fresh:
             for name, text in files.items():
                 (fresh / name).write_text(text)

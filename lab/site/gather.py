@@ -1,5 +1,6 @@
 """Reads run directories into plain records, whether finished, unfinished or damaged."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from typing import Any
 from lab.config.commands import model_of
 from lab.errors import LabError, RunError
 from lab.runs import Run, labels
+
+_SHAPES = {"benchmark": dict, "data": dict, "engine": dict, "training": dict, "instruments": list}
+"""The shapes of the parts of a config that the site reads."""
 
 
 @dataclass
@@ -65,6 +69,17 @@ def _runs_below(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in below if not name.startswith("."))
 
 
+def _as_ours(config: dict[str, Any]) -> dict[str, Any]:
+    """The config. Raises an error if it has another shape than the lab's: other programs write a config.yaml too."""
+    for key, shape in _SHAPES.items():
+        if not isinstance(config.get(key) or shape(), shape):
+            raise RunError(
+                f"config.yaml: not a config of the lab ({key} should be a {'mapping' if shape is dict else 'list'})"
+            )
+    json.dumps(config, default=str)  # raises TypeError if a key is something like a date
+    return config
+
+
 def _read(place: Path, name: str) -> Record:
     record = Record(Run(place), name)
     with record.noting("status"):
@@ -73,7 +88,7 @@ def _read(place: Path, name: str) -> Record:
             record.status = "interrupted"
     with record.noting("config.yaml"):
         record.config_text = record.run.config
-        record.config = record.run.settings
+        record.config = _as_ours(record.run.settings)
         record.model = model_of(record.config)
         record.command = record.run.command or "unknown"
     if (place / "summary.json").is_file():

@@ -56,7 +56,10 @@ class Best(NamedTuple):
 
 def row(number: int, record: Record, found: Sequence[Series]) -> Row:
     """The row of a run."""
-    return Row(number, record, _ended(record), _minutes(record), scores(record, found))
+    scored: Scores = {}
+    with record.noting("summary.json"):
+        scored = scores(record, found)
+    return Row(number, record, _ended(record), _minutes(record), scored)
 
 
 def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
@@ -154,7 +157,10 @@ def _shared_name(names: Sequence[str]) -> str:
 
 
 def _ended(record: Record) -> str:
-    """When the status was last written, according to the file's date, which copying may have changed."""
+    """When the status was last written, according to the file's date, which copying may have changed. Empty for a run
+    that has not ended."""
+    if record.status in ("running", "interrupted"):
+        return ""  # it was written at the start
     path = record.run.path / "status"
     written = path.stat().st_mtime if path.is_file() else 0
     return datetime.fromtimestamp(written, UTC).strftime("%Y-%m-%d %H:%M") if written else ""

@@ -3,10 +3,11 @@ or not at all.
 
 index.html            everything except what is loaded on demand
 written.js            this version's name: while a run is running, the page checks whether there is a newer one
-runs/<n>/*.js         how run n was run, its tables, its training, scores by length, its samples
-runs/<n>/figures/     the figures of run n
-probing/<n>.html      the page of a probing run: figures and attention patterns
-experiments/*.png     the figures of the findings
+<version>/            what this version loads, so that a page that is still open never shows a later version's files:
+  runs/<n>/*.js       how run n was run, its tables, its training, scores by length, its samples
+  runs/<n>/figures/   the figures of run n
+  probing/<n>.html    the page of a probing run: figures and attention patterns
+  experiments/*.png   the figures of the findings
 """
 
 import secrets
@@ -98,13 +99,14 @@ def collect(records: Sequence[Record], log: Path, folder: Path) -> Shown:
     """Writes the side files below `folder`, and returns what the page itself shows."""
     written = secrets.token_hex(4)
     write_script("written", written, folder)
+    folder = folder / written
+    folder.mkdir()
     running = any(record.status == "running" for record in records)
     data: dict[str, Any] = {"runs": [], "series": [], "sets": [], "written": written, "running": running}
     shown = Shown(data, list(records), [], [], [], _boards(records, log), [], experiments.entries(log, folder))
-    scored = [(record, _write_run(number, record, shown, folder)) for number, record in enumerate(records)]
-    rows = [overview.row(number, record, found) for number, (record, found) in enumerate(scored)]
-    shown.overview.extend(overview.fold(rows))
-    shown.best.extend(overview.best(zip(rows, (found for _, found in scored), strict=True)))
+    scored = [_write_run(number, record, shown, folder) for number, record in enumerate(records)]
+    shown.overview.extend(overview.fold([row for row, _ in scored]))
+    shown.best.extend(overview.best(scored))
     data["series"] += [_entry(found, None) for found in series.published()]
     return shown
 
@@ -148,7 +150,7 @@ def _text(room: Any, name: str) -> str:
     return room.joinpath(name).read_text(encoding="utf-8")
 
 
-def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[series.Series]:
+def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> tuple[overview.Row, list[series.Series]]:
     data = shown.data
     found: list[series.Series] = []
     with record.noting("summary.json"):
@@ -169,10 +171,11 @@ def _write_run(number: int, record: Record, shown: Shown, folder: Path) -> list[
         shutil.copyfile(page, folder / "probing" / f"{number}.html")
         shown.probing.append(record)
     trained = _write_training(number, record, folder)
-    run_page.write(f"runs/{number}", record, overview.scores(record, found), folder)
+    row = overview.row(number, record, found)
+    run_page.write(f"runs/{number}", record, row.scores, folder)
     facts = {"name": record.name, "command": record.command, "model": record.model, "status": record.status}
     data["runs"].append({**facts, "notes": record.notes, "training": trained})
-    return found
+    return row, found
 
 
 def _write_samples(number: int, record: Record, into: list[dict[str, Any]], folder: Path) -> dict[str, int]:

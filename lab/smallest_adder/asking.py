@@ -110,7 +110,7 @@ class AdderEngine:
         digits, and ValueError if the temperature is not 0.
         """
         if sampling.temperature:
-            raise ValueError("an adder decodes greedily; the temperature should be 0")
+            raise ConfigError("sampling.temperature: an adder answers greedily; use 0")
         left = [index for index in range(len(requests)) if index not in done]
         began = time.perf_counter()
         sums = self.add([_operands(requests[index].prompt) for index in left])

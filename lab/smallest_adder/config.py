@@ -159,7 +159,7 @@ class AdderTrainingConfig(Section):
 class AdderConfig(RunConfig):
     COMMAND = "adder"
     SMOKE = (
-        "group={seeds: 2}",
+        "group={seeds: 2, halvings: []}",
         "training.max_steps=2",
         "training.warmup_steps=1",
         "training.evaluate_every=1",

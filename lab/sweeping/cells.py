@@ -68,7 +68,7 @@ def trials(sweep: SweepConfig) -> list[Trial]:
     for cell in _cells(sweep):
         complain = complaints.setdefault
         if same := cells.get(cell.name):
-            complain(f"is the name of two cells: {same.told} and {cell.told}", []).append(cell.name)
+            complain(f"two cells have this name: {same.told} and {cell.told}", []).append(cell.name)
             continue
         cells[cell.name] = cell
         try:

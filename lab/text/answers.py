@@ -36,7 +36,10 @@ def extract(text: str, representation: Representation, reading: Reading) -> str 
 
 
 def decided(text: str, representation: Representation) -> bool:
-    """Whether no further text can change either reading: the text contains an answer and continues after it."""
+    """Whether no further text can change either reading: the text contains an answer and continues after it.
+
+    Only the end of thoughts that never began (`without_thoughts`) could still change it.
+    """
     text, _ = without_thoughts(text)
     match = _anywhere(representation).search(text)
     return match is not None and match.end() < len(text)

@@ -1,4 +1,8 @@
-"""Ordinary text that every machine has: the docstrings of Python's standard library."""
+"""Ordinary text that every machine has: the docstrings of Python's standard library.
+
+Versions of Python differ in some docstrings, and then in everything that is drawn from this text. The version is in the
+environment.json of each run.
+"""
 
 import importlib
 import inspect
@@ -19,9 +23,16 @@ _SHORTEST = 200
 """Only docstrings with more characters than this are used, because shorter ones say little."""
 
 
-def documentation(modules: Sequence[str]) -> str:
-    """The long docstrings (see `_SHORTEST`) of the classes, methods and functions of these modules, each one once."""
-    found = (text for name in modules for text in _docstrings(name))
+def documentation(modules: Sequence[str], besides: Sequence[str] = ()) -> str:
+    """The long docstrings (see `_SHORTEST`) of the classes and functions of these modules, and of the members of the
+    classes, each one once. (A member that is a constant has the docstring of its type.)
+
+    Args:
+        modules: the names of the modules.
+        besides: other modules, whose docstrings are left out. Modules share some, because they import from each other.
+    """
+    others = {text for name in besides for text in _docstrings(name)}
+    found = (text for name in modules for text in _docstrings(name) if text not in others)
     return "\n\n".join(inspect.cleandoc(text) for text in dict.fromkeys(found) if len(text) > _SHORTEST)
 
 

@@ -8,10 +8,9 @@ If the example is always 123, a model may learn that each question begins with t
 """
 
 from lab.numbers.philox import philox
-from lab.numbers.sampling import Problem
 from lab.text.examples import Example
 from lab.text.prompts import EXAMPLE_NUMBER, FORMAT_HINTS
-from lab.text.wording import Wording
+from lab.text.wording import Rewording
 
 LONGEST = 8
 """The most digits of a drawn example."""
@@ -21,25 +20,19 @@ WORD = "this"
 """What stands in place of a number of no digits."""
 
 
-class DrawnExampleNumber(Wording):
-    """Writes problems as another wording does, and draws the example number if that wording uses NUPA's hint for
-    integers: its number of digits is uniform in 0..LONGEST.
+class DrawnExampleNumber(Rewording):
+    """Draws the example number of each problem for which another wording uses NUPA's hint for integers.
 
-    `luck` decides the draw; without luck, nothing changes. ALIKE successive values of `luck` give the same example,
-    because prompts that begin alike are computed together (lab/training/collation.py).
+    Its number of digits is uniform in 0..LONGEST. ALIKE successive values of `luck` give the same example, because
+    prompts that begin alike are computed together (lab/training/collation.py).
     """
 
-    def __init__(self, wording: Wording) -> None:
-        super().__init__()
-        self.wording = wording
-
-    def example(self, problem: Problem, luck: int | None = None) -> Example:
-        item = self.wording.example(problem, luck)
+    def reworded(self, item: Example, luck: int) -> Example:
         hint = FORMAT_HINTS["integer"]
-        if luck is None or not item.prompt.startswith(hint):
+        if not item.prompt.startswith(hint):
             return item
         drawn = hint.replace(EXAMPLE_NUMBER, _number(luck))
-        return Example(drawn + item.prompt.removeprefix(hint), item.completion, problem)
+        return item._replace(prompt=drawn + item.prompt.removeprefix(hint))
 
 
 def _number(luck: int) -> str:

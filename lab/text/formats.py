@@ -71,7 +71,9 @@ class TextFormat(Wording):
     def decided(self, text: str, representation: Representation) -> bool:
         """Whether no further text can change either reading."""
         match = self._written(representation).search(text)
-        return match is not None and match.end() < len(text)
+        if match is None or match.end() == len(text):
+            return False
+        return self.config.index_hints != "both" or not _BEGUN_HINT.fullmatch(text, match.end())
 
     def _written(self, representation: Representation) -> NumberSearch:
         return _written(representation, self.config.reverse in ("total", "answer"), self.config.index_hints == "both")
@@ -105,6 +107,10 @@ def writable(config: FormatConfig) -> list[Task]:
     """All tasks that a format can write together: all but sig if the format pads answers with zeros, otherwise all."""
     every = list(TASKS.values())
     return [task for task in every if task.name != "sig"] if config.pad in ("answer", "all") else every
+
+
+_BEGUN_HINT = re.compile(r"<(\d+(\.(\d+>?)?)?)?")
+"""The beginning of a hint, or a whole one: another digit of the number may follow it."""
 
 
 @functools.cache

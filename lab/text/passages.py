@@ -7,10 +7,9 @@ Without them, each question of the training begins its text, and any text before
 """
 
 from lab.numbers.philox import philox
-from lab.numbers.sampling import Problem
 from lab.text.documentation import TRAINING, documentation
 from lab.text.examples import Example
-from lab.text.wording import Wording
+from lab.text.wording import Rewording, Wording
 
 LONGEST = 200
 """The largest number of characters in a passage."""
@@ -18,11 +17,8 @@ BREAKS = (" ", "\n", "\n\n")
 """What may separate a passage from the problem after it."""
 
 
-class AfterPassage(Wording):
-    """Writes problems as another wording does, and puts passages of docstrings before some of them.
-
-    `luck` decides which problems follow a passage, and which passage it is; without luck, none does.
-    """
+class AfterPassage(Rewording):
+    """Puts passages of docstrings before some problems of another wording."""
 
     def __init__(self, wording: Wording, share: float) -> None:
         """Wraps a wording.
@@ -31,12 +27,11 @@ class AfterPassage(Wording):
             wording: how the problem itself is written.
             share: the probability of a passage.
         """
-        super().__init__()
-        self.wording, self.share, self.text = wording, share, documentation(TRAINING)
+        super().__init__(wording)
+        self.share, self.text = share, documentation(TRAINING)
 
-    def example(self, problem: Problem, luck: int | None = None) -> Example:
-        item = self.wording.example(problem, luck)
-        return item if luck is None else Example(self._passage(luck) + item.prompt, item.completion, problem)
+    def reworded(self, item: Example, luck: int) -> Example:
+        return item._replace(prompt=self._passage(luck) + item.prompt)
 
     def _passage(self, luck: int) -> str:
         """A passage and a break, or the empty string. Sometimes nothing of the passage is left but the break."""

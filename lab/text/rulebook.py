@@ -179,13 +179,11 @@ def _constant(node: ast.expr, constants: dict[str, int | str], file: str) -> int
             return constants[name]
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Pow() as op, right=right):
             a, b = _constant(left, constants, file), _constant(right, constants, file)
-            if (
-                isinstance(a, int)
-                and isinstance(b, int)
-                and max(abs(a), abs(b)) <= 10_000
-                and not (a > 10 and b > 1000)
-            ):
-                return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b, ast.Pow: a ** max(0, min(b, 1000))}[type(op)]
+            if isinstance(a, int) and isinstance(b, int) and max(abs(a), abs(b)) <= 10_000:
+                if not isinstance(op, ast.Pow):
+                    return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b}[type(op)]
+                if 0 <= b <= 1000:
+                    return a**b
     what = "a constant is a text, a number, or a sum, difference, product or power of small whole numbers"
     raise RuleError(f"rule {file}, line {node.lineno}: {what}")
 
@@ -200,7 +198,8 @@ def _shown(function: ast.FunctionDef, source: str, constants: dict[str, int | st
     changes = []
     for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
         if token.type == tokenize.STRING and token.start[0] != token.end[0]:
-            raise RuleError(f"rule {file}, {function.name}: a text should end on the line that it begins on")
+            line = function.lineno + token.start[0] - 1
+            raise RuleError(f"rule {file}, line {line}: a text should end on the line on which it begins")
         if token.type == tokenize.COMMENT:
             changes.append((token.start, token.end, ""))
         elif token.type == tokenize.NAME and token.string in constants:

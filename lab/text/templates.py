@@ -14,11 +14,10 @@ from pathlib import Path
 import yaml
 
 from lab.numbers.philox import philox
-from lab.numbers.sampling import Problem
 from lab.text import documentation
 from lab.text.examples import Example
 from lab.text.prompts import around_operands
-from lab.text.wording import Wording
+from lab.text.wording import Rewording, Wording
 
 _SETS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
@@ -27,11 +26,11 @@ TRAINING: tuple[str, ...] = tuple(_SETS["training"])
 VALIDATION: tuple[str, ...] = tuple(_SETS["validation"])
 """Templates that no training problem uses; designs may be compared on them."""
 HELD_OUT: tuple[str, ...] = tuple(_SETS["held_out"])
-"""Templates that no training problem uses. No design was chosen on them, but errors in one of them led to even
-spacing."""
+"""Templates that no training problem uses. No design was chosen by its score on them, but errors in some of them
+suggested designs, such as even spacing (lab/models/even_spacing.py)."""
 FRESH: tuple[str, ...] = tuple(_SETS["fresh"])
 """Further templates that no training problem uses. They were written after the errors in HELD_OUT had suggested other
-designs, and no design was chosen on them, either."""
+designs, and no design was chosen on them either."""
 
 
 def worded(template: str, item: Example) -> Example:
@@ -60,12 +59,8 @@ def _documented_words() -> tuple[str, ...]:
     return tuple(word for word in words if not any(char.isdigit() or char in "{}" for char in word))
 
 
-class ManyTemplates(Wording):
-    """Writes problems as another wording does, but draws their words: those of the wording, of a training template, or
-    random ones.
-
-    `luck` decides the draw; without luck, the wording's own words are used.
-    """
+class ManyTemplates(Rewording):
+    """Draws the words of each problem: those of another wording, of a training template, or random ones."""
 
     def __init__(self, wording: Wording, own: int = 1, random: int = 0) -> None:
         """A wording with many templates.
@@ -75,13 +70,10 @@ class ManyTemplates(Wording):
             own: how many templates the wording's own words count as in the draw.
             random: how many templates random words count as.
         """
-        super().__init__()
-        self.wording, self.own, self.random = wording, own, random
+        super().__init__(wording)
+        self.own, self.random = own, random
 
-    def example(self, problem: Problem, luck: int | None = None) -> Example:
-        item = self.wording.example(problem, luck)
-        if luck is None:
-            return item
+    def reworded(self, item: Example, luck: int) -> Example:
         choice = philox("template", luck).random_raw() % (len(TRAINING) + self.random + self.own)
         if choice < len(TRAINING):
             return worded(TRAINING[choice], item)

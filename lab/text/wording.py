@@ -6,6 +6,7 @@
     RuleFollowing   raw text with the rule before the question; the completion executes the rule (section 4)
     TextFormat      raw text whose numbers are reversed, padded or hinted (lab/text/formats.py)
     NotatedWording  the notation of a model from scratch (lab/text/notation.py)
+    Rewording       another wording, in other words in training (templates.py, passages.py, example_numbers.py)
 
 Training, evaluation and the plugins take a wording. It alone decides how the text is written.
 """
@@ -107,6 +108,10 @@ class ChatWording(Wording):
             text = text.partition("=")[2]
         return answers.extract(text, representation, reading)
 
+    def decided(self, text: str, representation: Representation) -> bool:
+        """Never: a message is complete only at its end."""
+        return False
+
 
 class ApiWording(ChatWording):
     """A chat that begins with the paper's system message, which asks for the words "The answer is"."""
@@ -175,6 +180,41 @@ class RuleFollowing(Wording):
         rule = rule_following.rule(task_of(problem), self.rules)
         found = first_error(text, self.completion(problem), rule.text, self.rules.detail)
         return {"first_error": found and found._asdict()}
+
+
+class Rewording(Wording):
+    """Asks training problems in other words than another wording does; answers stay as they are.
+
+    `luck` decides the words; without luck, they are those of the other wording.
+    """
+
+    def __init__(self, wording: Wording) -> None:
+        super().__init__(wording.solved)
+        self.wording = wording
+        self.surplus_tokens, self.window, self.whole = wording.surplus_tokens, wording.window, wording.whole
+
+    def reworded(self, item: Example, luck: int) -> Example:
+        """The example of the other wording, with another prompt."""
+        raise NotImplementedError
+
+    def example(self, problem: Problem, luck: int | None = None) -> Example:
+        item = self.wording.example(problem, luck)
+        return item if luck is None else self.reworded(item, luck)
+
+    def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
+        return self.wording.prompt(problem) if luck is None else self.example(problem, luck).prompt
+
+    def completion(self, problem: Problem, luck: int | None = None) -> str:
+        return self.wording.completion(problem, luck)
+
+    def extract(self, text: str, representation: Representation, reading: Reading) -> str | None:
+        return self.wording.extract(text, representation, reading)
+
+    def decided(self, text: str, representation: Representation) -> bool:
+        return self.wording.decided(text, representation)
+
+    def remarks(self, text: str, problem: Problem) -> dict[str, Any]:
+        return self.wording.remarks(text, problem)
 
 
 class NotatedWording(Wording):

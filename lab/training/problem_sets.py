@@ -188,7 +188,8 @@ def draw(
     ]
 
     def example(index: int) -> Example:
-        return wording.example(varied(mixture[index], selection.variation, selection.seed, index), index)
+        luck = (selection.seed << 32) + index  # so that each seed has words of its own
+        return wording.example(varied(mixture[index], selection.variation, selection.seed, index), luck)
 
     return Drawn(order, example, fitting)
 

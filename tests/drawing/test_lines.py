@@ -1,5 +1,8 @@
 """The lines that a command ends with."""
 
+import subprocess
+import sys
+
 from lab.drawing.lines import LONGEST_TABLE, end, pooled, ranked, show
 from lab.drawing.tables import Table
 from lab.numbers.statistics import wilson
@@ -40,3 +43,10 @@ def test_long_tables_stay_on_disk(capsys):
 def test_a_command_ends_with_what_was_found_where_it_is_and_what_comes_next(capsys):
     end(["7 of 8 right"], "runs/a", "lab report runs/a")
     assert capsys.readouterr().out == "7 of 8 right\nrun directory: runs/a\nnext: lab report runs/a\n"
+
+
+def test_a_table_for_a_program_that_has_gone_ends_the_command_as_print_does():
+    code = "from lab.list import main; main(['tasks'])"
+    command = f'{sys.executable} -c "{code}" | true; echo ${{PIPESTATUS[0]}}'
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("141\n", "")

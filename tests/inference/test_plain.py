@@ -2,6 +2,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from lab.errors import ConfigError
 from lab.inference.engine import Request, Sampling
 from lab.inference.local import LocalEngine
 from lab.inference.plain import Clock, PlainEngine
@@ -50,7 +51,7 @@ def test_batches_that_are_done_are_left_out_and_nothing_is_drawn(parts):
     engine = PlainEngine(*parts, 4)
     assert set(collect(engine, REQUESTS, done={0, 1, 2, 3, 5})) == {4, *range(6, 11)}
     assert engine.row_passes == 4 * 18 + 3 * 13
-    with pytest.raises(ValueError, match="greedy"):
+    with pytest.raises(ConfigError, match="models from scratch answer greedily; use 0"):
         list(engine.generate(REQUESTS, Sampling(temperature=1)))
 
 

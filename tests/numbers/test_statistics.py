@@ -1,17 +1,11 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.numbers.statistics import (
-    bootstrap_mean,
-    bootstrap_ratio,
-    bootstrap_share,
-    seeds_proportion,
-    student_mean,
-    wilson,
-)
+from lab.numbers.statistics import bootstrap_mean, bootstrap_ratio, mean_share, seeds_proportion, student_mean, wilson
 
 
 def test_wilson_agrees_with_the_textbook():
@@ -53,16 +47,19 @@ def test_one_value_says_nothing_about_the_mean(values):
 
 @given(st.lists(st.sampled_from([0, 0.25, 1 / 3, 0.5, 1]), min_size=1, max_size=12))
 def test_no_mean_of_shares_is_certain_and_its_interval_stays_between_0_and_1(values):
-    share = bootstrap_share(values)
+    share = mean_share(values)
     assert 0 <= share.low < share.high <= 1
     assert share.low <= share.value + 1e-12
     assert share.value <= share.high + 1e-12
 
 
-def test_shares_that_are_all_the_same_have_wilsons_interval():
-    assert bootstrap_share([1.0] * 9) == wilson(9, 9)
-    assert bootstrap_share([0.5] * 8) == wilson(4, 8)
-    assert bootstrap_share([0.0]) == wilson(0, 1)
+def test_shares_have_wilsons_interval_and_one_worse_share_does_not_narrow_it():
+    assert mean_share([1.0] * 9) == wilson(9, 9)
+    assert mean_share([0.5] * 8) == wilson(4, 8)
+    assert mean_share([0.0]) == wilson(0, 1)
+    assert mean_share([1.0] * 29 + [0.9]).low < wilson(30, 30).low
+    with pytest.raises(ValueError, match="no values"):
+        mean_share([])
 
 
 def test_the_bootstrap_of_a_ratio_draws_pairs():
@@ -83,6 +80,23 @@ def test_the_same_problems_count_once_however_many_seeds_were_asked_them():
     spread = seeds_proportion([0.2, 0.9], 10_000)
     assert (spread.low, spread.high) == (0, 1)  # Student's interval over two seeds is wider
     assert seeds_proportion([0.88], 20).value == 0.88
+
+
+def test_errors_of_seeds_and_of_the_problems_that_they_share_add_up():
+    # Student: 4.303 * 0.1 / sqrt(3) = 0.2484; Wilson of 0.5 and 100: 0.4038 to 0.5962; hypot(0.2484, 0.0962) = 0.2664
+    mean = seeds_proportion([0.4, 0.5, 0.6], 100)
+    assert (mean.low, mean.high) == pytest.approx((0.5 - 0.2664, 0.5 + 0.2664), abs=1e-3)
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_nineteen_of_twenty_intervals_over_seeds_that_share_their_problems_contain_the_truth(seeds):
+    draw, truth, inside = np.random.default_rng(0), 0.7, 0
+    for _ in range(1000):
+        hard_N = draw.random(100) > truth  # all or nothing, alike for all seeds
+        shares = np.clip(1 - hard_N.mean() + draw.normal(0, 0.046 * seeds**0.5, seeds), 0, 1)
+        found = seeds_proportion(shares.tolist(), 100)
+        inside += found.low <= truth <= found.high
+    assert 0.93 < inside / 1000 < 0.99
 
 
 def test_the_mean_of_a_few_seeds_worked_out_by_hand():

@@ -15,6 +15,8 @@ def test_the_command_writes_a_site_and_says_where_it_is(runs, log, tmp_path, cap
     assert "damaged: samples.jsonl: 1 line without a sample" in printed
     page = (tmp_path / "report" / "index.html").read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace('"http://", "https://"', "")
+    assert "python -m" not in page
+    assert "s over several seeds, with Wilson" in page
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
@@ -27,7 +29,7 @@ def test_a_site_is_replaced_and_any_other_folder_is_left_alone(runs, log, tmp_pa
     arguments = [str(runs / "first"), f"experiments={log}"]
     main([*arguments, f"out={tmp_path / 'site'}"])
     stale = tmp_path / "site" / "runs" / "99"
-    stale.mkdir()
+    stale.mkdir(parents=True)
     main([*arguments, f"out={tmp_path / 'site'}"])
     assert not stale.exists()
     (tmp_path / "mine").mkdir()

@@ -285,6 +285,23 @@ def test_an_open_page_follows_a_run_that_is_running_and_keeps_its_place(open_pag
     assert page.url.endswith("#run/going")
 
 
+def test_an_open_page_never_shows_another_run_in_place_of_its_own(open_page, window, log, tmp_path):
+    figures = write_run(tmp_path, "b", NUPA) / "figures"
+    figures.mkdir()
+    (figures / "lengths.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    page = open_page(url=report([tmp_path], tmp_path / "report", log).as_uri())
+    write_run(tmp_path, "a", NUPA)
+    report([tmp_path], tmp_path / "report", log)
+    go(page, "run/b")
+    assert "runs/0/run.js is missing: reload the page" in page.locator("#run-view").inner_text()
+    (complaint,) = window[1]
+    assert "ERR_FILE_NOT_FOUND" in complaint
+    window[1].clear()
+    page.reload()
+    page.wait_for_function("document.querySelector('#run-view img')?.src.endsWith('/runs/1/figures/lengths.png')")
+    assert "name: b" in page.locator("#run-view").inner_text()
+
+
 def test_errors_are_counted_by_length(open_page):
     page = open_page("errors")
     page.get_by_text("The same as a table").click()

@@ -15,7 +15,7 @@ from lab.site import experiments, overview, pages, run_page, samples, series, tr
 from lab.site.gather import gather
 from lab.site.scripts import as_json
 from lab.sweeping.config import COMMANDS, SweepConfig
-from tests.site.site_runs import NUPA, SCRATCH, estimate, nupa_part, write_run
+from tests.site.site_runs import NUPA, SCRATCH, estimate, nupa_part, nupa_sample, write_run
 
 
 def test_runs_are_found_below_a_folder_and_named_once_whatever_state_they_are_in(runs):
@@ -34,6 +34,49 @@ def test_a_run_of_which_a_file_is_damaged_is_damaged_whatever_its_status_says(fi
     (record,) = gather([tmp_path])
     assert record.status == "damaged"
     assert [note.split(":")[0] for note in record.notes] == [file]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("benchmark: nupa\n", "config.yaml: not a config of the lab (benchmark should be a mapping)"),
+        ("training: fast\n", "config.yaml: not a config of the lab (training should be a mapping)"),
+        ("subject: a\ninstruments: 5\n", "config.yaml: not a config of the lab (instruments should be a list)"),
+        ("2024-01-01: x\n", "config.yaml: damaged (TypeError: keys must be str"),
+        ("data: {2024-01-01: x}\n", "config.yaml: damaged (TypeError: keys must be str"),
+    ],
+)
+def test_a_config_of_another_program_is_noted_and_never_ends_the_report(config, said, tmp_path):
+    metrics, samples = [{"step": 1, "loss": 2.0}], [nupa_sample(0, "1", "1", " 1")]
+    foreign = write_run(tmp_path, "foreign", config, "running", metrics=metrics, samples=samples)
+    (foreign / "page.html").write_text("<!doctype html><title>probe</title>")
+    write_run(tmp_path, "own", NUPA)
+    records = gather([tmp_path])
+    page = pages.write(records, tmp_path / "site", tmp_path).read_text()
+    assert [record.status for record in records] == ["damaged", "finished"]
+    assert [len(record.notes) for record in records] == [1, 0]
+    assert records[0].notes[0].startswith(said)
+    assert "damaged" in page
+
+
+def test_a_summary_of_another_shape_is_noted_and_never_ends_the_report(tmp_path):
+    write_run(tmp_path, "adder", "group: {seeds: 1}\n", summary={"exact_match": {"value": 1}})
+    (record,) = gather([tmp_path])
+    page = pages.write([record], tmp_path / "site", tmp_path).read_text()
+    (note,) = record.notes
+    assert note.startswith("summary.json: damaged (TypeError")
+    assert "summary.json: damaged (TypeError" in page
+
+
+def test_the_files_that_a_page_loads_lie_in_a_folder_of_its_own_version(tmp_path, runs):
+    versions = []
+    for _ in range(2):
+        pages.write(gather([runs / "first"]), tmp_path / "site", tmp_path)
+        (version,) = [path.name for path in (tmp_path / "site").iterdir() if path.is_dir()]
+        assert (tmp_path / "site" / "written.js").read_text() == f'receive("written","{version}")\n'
+        assert (tmp_path / "site" / version / "runs" / "0" / "run.js").is_file()
+        versions.append(version)
+    assert versions[0] != versions[1]
 
 
 def test_a_run_whose_process_was_killed_is_interrupted_and_one_that_is_held_is_running(tmp_path):
@@ -263,6 +306,15 @@ def test_a_score_is_the_share_of_all_problems_of_a_part_of_the_run(tmp_path):
     }
     assert [(label, found.n) for label, found in finetuned.scores.items()] == [("after", 72), ("before", 36)]
     assert (scratch.minutes, finetuned.minutes) == (3, None)
+
+
+def test_a_run_that_has_not_ended_has_no_time_at_which_it_ended(tmp_path):
+    for name, status in (("done", "finished"), ("failing", "failed"), ("going", "running")):
+        write_run(tmp_path, name, SCRATCH, status)
+    assert [bool(row.ended) for row, _ in rows_of(tmp_path)] == [True, True, False]
+    (going,) = gather([tmp_path / "going"])
+    going.status = "interrupted"
+    assert overview.row(0, going, []).ended == ""
 
 
 def test_seeds_of_a_setting_are_one_row_with_their_mean_and_other_settings_are_rows_of_their_own(tmp_path):

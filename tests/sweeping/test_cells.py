@@ -90,9 +90,9 @@ def test_what_is_wrong_with_every_cell_is_said_once(tmp_path):
 
 @pytest.mark.parametrize("cells", [{"a b": {}, "a, b": {"data.packing": 2}}])
 def test_cells_whose_runs_would_have_one_name_are_refused(tmp_path, cells):
-    with pytest.raises(ConfigError, match="cell a-b: is the name of two cells: cell a b and cell a, b"):
+    with pytest.raises(ConfigError, match="cell a-b: two cells have this name: cell a b and cell a, b"):
         trials(sweep(tmp_path, cells=cells))
-    with pytest.raises(ConfigError, match="cell packing-2: is the name of two cells"):
+    with pytest.raises(ConfigError, match="cell packing-2: two cells have this name"):
         trials(sweep(tmp_path, grid={"data.packing": [2, 2]}))
 
 

@@ -106,9 +106,7 @@ class Nupa(Benchmark[Problem]):
     def _request(self, item: Problem, answer_tokens: int) -> Request:
         task = task_of(item)
         request = Request(self.wording.prompt(item), answer_tokens + self.surplus, task.key)
-        if isinstance(request.prompt, str):
-            return request._replace(decided=partial(self.wording.decided, representation=task.answer))
-        return request  # a message is complete only at its end
+        return request._replace(decided=partial(self.wording.decided, representation=task.answer))
 
     def score(self, index: int, completion: Completion) -> Scored:
         """The score in every reading, and for sums the class of the error (lab/numbers/taxonomy.py)."""

@@ -4,11 +4,13 @@ Models in which a number is one token write it as a helix, a line and circles of
 (Kantamneni and Tegmark 2025, arXiv 2502.00873). Here tokens are digits. The stream at the token of a_k has ten means,
 one for each digit. Each of these fits explains a share of the variance of the means, and can be tested in the model:
 
-    helix            n, cos(2 pi n / 10), sin(2 pi n / 10)
-    polynomial       n, n^2, n^3: as many dimensions, without a circle
-    permuted helix   the helix of permuted digits; by chance it explains a third, as three of nine dimensions do
-    ramp             n alone
-    all means        every dimension in which the means differ
+    helix             n, cos(2 pi n / 10), sin(2 pi n / 10)
+    polynomial        n, n^2, n^3: as many dimensions, without a circle
+    permuted helix    the helix of permuted digits; by chance it explains a third, as three of nine dimensions do
+    three periods     n and the circles of periods 10, 5 and 2, in six dimensions (the last circle has one)
+    permuted periods  the same of permuted digits; by chance they explain two thirds
+    ramp              n alone
+    all means         every dimension in which the means differ
 
 In the intervention, a_k = n becomes another digit m, but only within the fit: the fit's vector of n is replaced by its
 vector of m. If the most likely digit at q_k becomes (m + b_k + carry) mod 10, the model reads the fit and needs nothing
@@ -30,10 +32,10 @@ from lab.probing.interventions import put, read_at, residual, said_digits, take
 from lab.probing.measured import Measured
 from lab.probing.positions import Sums
 
-FITS = ("helix", "polynomial", "permuted helix", "ramp", "all means")
+FITS = ("helix", "polynomial", "permuted helix", "three periods", "permuted periods", "ramp", "all means")
 DIGITS = 10
 _ORDERS = 20
-"""Orders of the permuted helix; each is used for a twentieth of the sums."""
+"""Orders of permuted digits; each is used for a twentieth of the sums."""
 
 
 class Helix(NamedTuple):
@@ -54,10 +56,14 @@ def basis(fit: str, order: Sequence[int] | np.ndarray = range(DIGITS)) -> np.nda
         raise TaskError(f"fit {fit!r}: should be one of {', '.join(FITS)}")
     n_M = np.asarray(order, dtype=float)
     angle_M = 2 * np.pi * n_M / DIGITS
+    turn = [n_M, np.cos(angle_M), np.sin(angle_M)]
+    turns = [*turn, np.cos(2 * angle_M), np.sin(2 * angle_M), np.cos(5 * angle_M)]
     columns = {
-        "helix": [n_M, np.cos(angle_M), np.sin(angle_M)],
-        "permuted helix": [n_M, np.cos(angle_M), np.sin(angle_M)],
+        "helix": turn,
+        "permuted helix": turn,
         "polynomial": [n_M, n_M**2, n_M**3],
+        "three periods": turns,
+        "permuted periods": turns,
         "ramp": [n_M],
         "all means": list(np.eye(DIGITS)[:-1]),
     }[fit]
@@ -98,7 +104,7 @@ def helix(
     means_LMD = _means(subject, train, column, layers, batch_size)
     for i, (layer, means_MD) in enumerate(zip(layers, means_LMD, strict=True)):
         for f, fit in enumerate(FITS):
-            bases = [basis(fit, order) for order in orders] if fit == "permuted helix" else [basis(fit)]
+            bases = [basis(fit, order) for order in orders] if fit.startswith("permuted") else [basis(fit)]
             explained[:, i, f] = _shares(means_MD, bases)
             vectors_OMD = torch.stack([torch.from_numpy(one @ (one.T @ means_MD)).float() for one in bases])
             order_B = np.arange(len(test)) % len(bases)

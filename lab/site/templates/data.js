@@ -4,6 +4,9 @@ const waiting = new Map();
 
 window.receive = (name, value) => waiting.get(name)?.settle(value);
 
+/** The address of a file of the version of the site to which this page belongs. */
+const fileOf = (name) => `${DATA.written}/${name}`;
+
 /** The value of a side file, loaded only once. Rejects if there is no such file. */
 function load(name) {
   if (!waiting.has(name)) {
@@ -11,9 +14,9 @@ function load(name) {
     entry.promise = new Promise((resolve, reject) => {
       entry.settle = resolve;
       const script = document.createElement("script");
-      script.src = `${name}.js`;
+      script.src = fileOf(`${name}.js`);
       script.onload = () => { script.remove(); reject(new Error(`${name}.js contains something else`)); };
-      script.onerror = () => { script.remove(); reject(new Error(`${name}.js is missing: copy the whole folder of the site`)); };
+      script.onerror = () => { script.remove(); reject(new Error(`${name}.js is missing: reload the page if the site was written again, or copy the whole folder of the site`)); };
       document.head.append(script);
     });
     waiting.set(name, entry);

@@ -14,7 +14,7 @@ function openRun(name) {
       said.found.length ? element("ul", { class: "found" }, said.found.map((line) => element("li", {}, visible(line)))) : null,
       said.scores.length ? table("Exact match in percent, strict reading (95 % interval)", ["problems", "exact match", "n"], said.scores.map(([label, text, n]) => [label || "all", text, n.toLocaleString("en")])) : null,
       said.error ? [element("h2", {}, "Error"), element("pre", { tabindex: 0 }, visible(said.error))] : null,
-      element("div", { class: "figures" }, said.figures.map((file) => element("figure", { class: "left" }, element("a", { href: file }, element("img", { src: file, alt: `Figure ${file.split("/").pop()} of this run`, loading: "lazy" }))))),
+      element("div", { class: "figures" }, said.figures.map(fileOf).map((file) => element("figure", { class: "left" }, element("a", { href: file }, element("img", { src: file, alt: `Figure ${file.split("/").pop()} of this run`, loading: "lazy" }))))),
       said.tables.map(([name, html]) => written(name, html)),
       element("p", {}, sets.length ? sets.map(([one, set]) => [element("a", { href: addressOf("samples", SETS[set]) }, `Samples of ${one.label} (${one.n.toLocaleString("en")})`), " ", partners(set).length ? [element("a", { href: addressOf("compare", SETS[set], { with: SETS[partners(set)[0]] }) }, "compare"), " "] : null]) : element("span", { class: "absent" }, "No samples.")),
       ...[["Config", said.config], ["Command", said.command], ["Environment", said.environment]].flatMap(([title, text]) => [element("h2", {}, title), text ? element("pre", { tabindex: 0 }, visible(text)) : absent()]),

@@ -1,4 +1,4 @@
-"""Tells whether one number is larger than another, different one: by length, then UNIT digits at a time."""
+"""Tells whether the first of two different numbers is the larger: first by length, then UNIT digits at a time."""
 
 from lab.text.rules.long_division import long_division
 

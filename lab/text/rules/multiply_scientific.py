@@ -1,4 +1,4 @@
-"""Multiplies the digits, adds the powers, and puts the point after the first digit."""
+"""Multiplies the digits, adds the powers, and puts the point after the first digit. Neither number is zero."""
 
 from lab.text.rules.multiply_integer import multiply
 

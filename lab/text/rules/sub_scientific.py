@@ -1,4 +1,4 @@
-"""Like the sum in scientific notation (add_scientific.py); the larger number comes first."""
+"""Like the sum in scientific notation (add_scientific.py); the first number is the larger one, and not its equal."""
 
 from lab.text.rules.sub_integer import subtract
 

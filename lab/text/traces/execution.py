@@ -11,7 +11,7 @@ from lab.errors import RuleError
 from lab.text.rulebook import CALLS, Rule, calls_rule
 
 MOST_STEPS = 100_000
-"""A rule that runs more statements than this is assumed never to end; no problem of the lab needs more than an eighth
+"""A rule that runs more statements than this is assumed never to end; no problem of the lab needs more than a third
 as many."""
 DEEPEST = 100
 """The most calls that may be nested."""

@@ -33,11 +33,20 @@ def test_digits_on_a_circle_are_a_helix_and_no_polynomial():
     assert shares["ramp"] < 0.5
 
 
-def test_a_permuted_helix_explains_a_third_of_points_without_order():
+def test_digits_on_circles_of_periods_five_and_two_need_three_periods():
+    angle = 2 * np.pi * DIGITS / 5
+    means = np.stack([np.cos(angle), np.sin(angle), (-1.0) ** DIGITS], axis=1)
+    shares = {fit: lab._shares(means, [lab.basis(fit)])[0] for fit in lab.FITS}
+    assert shares["three periods"] == pytest.approx(1)
+    assert shares["helix"] < 0.2
+
+
+@pytest.mark.parametrize(("fit", "share"), [("permuted helix", 3 / 9), ("permuted periods", 6 / 9)])
+def test_permuted_digits_explain_as_much_of_points_without_order_as_they_have_dimensions(fit, share):
     draw = np.random.default_rng(0)
     means = draw.normal(size=(10, 200))
-    bases = [lab.basis("permuted helix", draw.permutation(10)) for _ in range(50)]
-    assert lab._shares(means - means.mean(0), bases)[0] == pytest.approx(1 / 3, abs=0.03)
+    bases = [lab.basis(fit, draw.permutation(10)) for _ in range(50)]
+    assert lab._shares(means - means.mean(0), bases)[0] == pytest.approx(share, abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["ones first", "ones first, superposed"])
@@ -45,7 +54,7 @@ def test_in_an_adder_whose_digits_lie_on_a_line_the_ramp_turns_them_and_a_permut
     adder = ADDERS[name](3)
     found = lab.helix(adder, drawn(adder, 0, 150), drawn(adder, 150, 100), 2, layers=[0])
     turned, explained = found.turned.at(layer=0), found.explained.at(layer=0)
-    for fit in ("ramp", "helix", "polynomial", "all means"):
+    for fit in ("ramp", "helix", "polynomial", "three periods", "all means"):
         assert explained.at(fit=fit).value == pytest.approx(1, abs=1e-2)
         assert turned.at(fit=fit).value == 1
     assert explained.at(fit="permuted helix").high < 0.95

@@ -276,7 +276,7 @@ def test_a_rule_that_cannot_be_followed_is_refused_by_name(rule, source, why):
         ("def f(a):\n    if a: return '1'\n    return a", "a body should begin on a line of its own"),
         ("@g\ndef f(a):\n    return a", "line 2: functiondef outside of a function"),
         ("def f(a):\n    def g(b):\n        return b\n    return a", "a function within a function"),
-        ('def f(a):\n    x = """a\n\nb"""\n    return x', "should end on the line that it begins on"),
+        ('def f(a):\n    x = """a\n\nb"""\n    return x', "line 2: a text should end on the line on which it begins"),
         ("def f(a):\n    b[0], c = 1, 2\n    return a", "only names can be assigned to"),
         ("def f(a):\n    for a[0] in a:\n        pass\n    return a", "only names can be assigned to"),
         ("def f(a):\n    'nothing but words'", "has no statement, or uses the name of a constant"),

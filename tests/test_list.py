@@ -1,11 +1,14 @@
+import importlib.util
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
-from lab.command import shipped_configs
+from lab.command import COMMANDS, shipped_configs
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
-from lab.listing import main, opening
+from lab.list import main, opening
 from lab.numbers.tasks import TASKS
 from lab.runs import Run
 
@@ -33,6 +36,19 @@ def test_runs_are_listed_with_their_status(capsys, tmp_path):
     assert "first" in listed
     assert "finetune" in listed
     assert "finished" in listed
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["runs", "--help"], ["tasks", "-h"]])
+def test_help_is_printed_wherever_it_is_asked_for(words, capsys):
+    main(words)
+    assert "lab list runs [FOLDER ...]" in capsys.readouterr().out
+
+
+def test_every_command_is_a_module_of_its_name(capsys, monkeypatch):
+    assert all(importlib.util.find_spec(f"lab.{name}") for name in COMMANDS)
+    monkeypatch.setattr(sys, "argv", ["lab.list", "--help"])
+    runpy.run_module("lab.list", run_name="__main__")
+    assert "lab list tasks" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["taks"], ["runs", "nowhere"]])

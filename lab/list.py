@@ -10,18 +10,17 @@ lab list lm-eval             the folder of tasks for lm-evaluation-harness
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from lab.command import entry_point, shipped_configs
 from lab.config.commands import command_of
 from lab.config.loading import keys_of
+from lab.drawing.lines import Console
 from lab.drawing.tables import Table
 from lab.errors import ConfigError
 
 
 @entry_point
 def main(words: list[str]) -> None:
-    if not words or words[0] in ("-h", "--help"):
+    if not words or {"-h", "--help"} & set(words):
         print(__doc__, end="")
     elif words[0] == "lm-eval":
         from lab.plugins.lm_eval import tasks_folder
