@@ -1,6 +1,6 @@
 # make finetune   set up .venv, fetch the embedded model, run the main job
 # make test       the whole test suite; FAST=1 leaves out most of what takes seconds
-# make lint       style, types, and the arrows between the rooms
+# make lint       style, types, and which packages may import which
 # make docs       the documents as a site that opens offline, site/index.html
 # make vllm       an environment with vLLM for CPUs and what the lab's evaluation needs, .venv-vllm
 # make test-vllm  vLLM's engine and server from end to end, in that environment (minutes)

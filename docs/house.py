@@ -1,4 +1,4 @@
-"""The page "The house": every module of the lab with the first sentence of its docstring, room by room.
+"""The page "All modules": every module of the lab with the first sentence of its docstring, room by room.
 
 A hook of MkDocs (mkdocs.yml), so that the page is made with the site and cannot fall behind the code.
 """
@@ -10,7 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 LAB = Path(__file__).parents[1] / "lab"
-OPENING = """# The house
+OPENING = """# All modules
 
 A room is a folder of `lab/`. Imports only point down: `make lint` holds it. Each line is a module's own first sentence.
 """
