@@ -13,7 +13,7 @@ remedies leave the model as it is, with no window and no slope:
 
 Tests the models of scratch_grid.py far_digits, which are trained on sums of at most ten digits. Sums of every length
 are drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each. Prints exact match by
-setting and length, mean over the seeds (95 %, Student's over the seeds and Wilson's over the problems together).
+setting and length, mean over the seeds (95 % over seeds and problems).
 Answers are kept in far_digits.json beside each run. Leaves a table and a figure in results/ beside the runs, or in
 experiments/results/ with publish=true.
 """

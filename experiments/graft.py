@@ -13,8 +13,8 @@ digits=100x48 means 48 sums of 100 digits in each stratum; without a number, `pr
 numbers are evenly spaced in the test, however the model was trained; bound=32 bounds the weight of far digits in the
 test. The first numbers of a batch have at most `together` digits in all (a GPU has room for ten times as many). Also
 measures the perplexity of docstrings of Python's library, unless perplexity=false. Measurements are kept beside each
-model and are not repeated; measure=false neither trains nor asks, and shows what is known. Shows exact match (95 %,
-Student's over seeds and Wilson's over problems together) by stratum and by wording; leaves tables and a figure.
+model and are not repeated; measure=false neither trains nor asks, and shows what is known. Shows exact match (95 %
+over seeds and problems) by stratum and by wording; leaves tables and a figure.
 """
 
 import math
@@ -270,7 +270,7 @@ class Measured:
         return sum(self.right(length, stratum, problems)) / problems
 
     def perplexity(self) -> dict[str, float]:
-        return self.kept.once(f"perplexity{self.in_test}", lambda: perplexity(*self._model()), brief)
+        return self.kept.once(f"perplexity of unseen text{self.in_test}", lambda: perplexity(*self._model()), brief)
 
     def _model(self) -> Any:
         if not self._loaded:

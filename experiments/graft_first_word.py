@@ -75,7 +75,9 @@ def summary(right: dict[tuple[str, str], list[list[int]]], digits: int) -> Table
     lines: list[tuple[Entry, ...]] = []
     for (question, label), models in right.items():
         share = Shown(
-            seeds_proportion([sum(one) / len(one) for one in models], len(models[0])), "{:.1f} ({:.1f}-{:.1f})", 100
+            seeds_proportion([sum(one) / len(one) for one in models], len(models[0]) // len(WITH_A_NUMBER)),
+            "{:.1f} ({:.1f}-{:.1f})",
+            100,
         )
         lines.append((question, label, share, *(f"{sum(one)} of {len(one)}" for one in models)))
     columns = ("question", "before it", "right, % (95 %)", *(f"model {place}" for place in range(len(lines[0]) - 3)))

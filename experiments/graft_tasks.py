@@ -7,10 +7,10 @@ Trains configs/smollm2_graft_tasks.yaml, and the same config without the graft o
 after the other. Then asks each tuned model test problems of every task and length in NUPA's words, also of the hard
 strata, greedily, by the lab's own engine. The first numbers of a batch have at most `together` digits in all (a GPU has
 room for ten times as many). Other arguments go to `lab.finetune`.
-Measurements are kept beside each model and are not repeated. Shows exact match (95 %, Student's over seeds and Wilson's
-over problems together) and well-learned digits: the longest length up to which at least 90 % of digits are right at
-every tested length. Beside them are those of the paper's Llama-3.1-8B, tuned on 51,200 samples of all tasks with
-numbers of up to 8 or 20 digits (Table 8).
+Measurements are kept beside each model and are not repeated. Shows exact match (95 % over seeds and problems) and
+well-learned digits: the longest length up to which at least 90 % of digits are right at every tested length. Beside
+them are those of the paper's Llama-3.1-8B, tuned on 51,200 samples of all tasks with numbers of up to 8 or 20 digits
+(Table 8).
 """
 
 import json

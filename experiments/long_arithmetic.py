@@ -9,9 +9,8 @@ each size. Besides uniform digits there are hard strata: mostly nines (four digi
 that are long in one direction only. `control` is a run without a window, which is asked at sizes up to 20 only.
 
 A problem is right if every word of its totals is right, and so is its end. One pass checks this and agrees with greedy
-generation. Prints exact match (95 %, Student's over the seeds and Wilson's over the problems together) and the
-number of words that the model writes, writes both to NAME.md, and draws the former. Measurements are kept beside each
-run and are not repeated.
+generation. Prints exact match (95 % over seeds and problems) and the number of words that the model writes, writes both
+to NAME.md, and draws the former. Measurements are kept beside each run and are not repeated.
 """
 
 import sys

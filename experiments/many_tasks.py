@@ -7,8 +7,8 @@ RUN is a run directory of `lab.pretrain`, one a seed. Besides the problems of ea
 hard ones: sums and differences of long carries (lab/numbers/additions.py), and maxima and minima of two numbers that
 differ only in their last digit. `ids` is how many coupled position ids there are; more make room for longer numbers and
 change nothing else, because relative keys know only small distances. Prints exact match by task and length, mean over
-the seeds (95 %, Student's over the seeds and Wilson's over the problems together), writes it to NAME.md, and
-draws it as a heat map. Measurements are kept beside each run and are not repeated.
+the seeds (95 % over seeds and problems), writes it to NAME.md, and draws it as a heat map. Measurements are kept beside
+each run and are not repeated.
 """
 
 import sys

@@ -15,8 +15,8 @@ To see which distances matter, it also clips those of digits alone and of signs 
 distances.
 
 Sums of every length are drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each.
-Prints exact match by setting and length, mean over the seeds (95 %, Student's over the seeds and Wilson's
-over their problems together). What was right is kept in rope_distances.json beside each run.
+Prints exact match by setting and length, mean over the seeds (95 % over seeds and problems). What was
+right is kept in rope_distances.json beside each run.
 
 Also measures, averaged over layers, heads and queries that write a digit, how much attention one more digit would get
 in sums of ten digits, by its distance, and how much the digits at new distances get in longer sums. Leaves a table and

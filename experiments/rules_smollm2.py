@@ -6,9 +6,8 @@
 Tunes configs/smollm2_rules_values.yaml with each seed for each row of DETAILS, with the same number of updates and of
 problems, and asks every model the same test problems (configs/nupa_rfcot.yaml), `problems` in each range of lengths.
 Finished runs are not run again, and measure=false leaves out what is not finished. Other keys belong to the training.
-Shows exact match, mean over the seeds (95 %, Student's over the seeds and Wilson's over the problems together),
-the tokens written for each token of a direct answer, and what the first mistake in a trace is. Leaves two tables
-and a figure.
+Shows exact match, mean over the seeds (95 % over seeds and problems), the tokens written for each token of a direct
+answer, and what the first mistake in a trace is. Leaves two tables and a figure.
 """
 
 import sys

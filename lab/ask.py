@@ -67,8 +67,9 @@ def opened(name: str, options: AskOptions) -> "Model":
     if given := sorted(options.model_fields_set & {"dtype", "device"}):
         raise ConfigError(f"{given[0]}: a config of evaluate says this itself, in engine.model")
     if (command := command_of(keys_of(find_config(name)))) != "evaluate":
-        run = Path("checkpoints", Path(name).stem)
-        raise ConfigError(f"{name}: a config of {command}, not of evaluate; to ask the model that it makes, give {run}")
+        makes = command in ("finetune", "pretrain", "adder")
+        then = f"; to ask the model that it makes, give {Path('checkpoints', Path(name).stem)}" if makes else ""
+        raise ConfigError(f"{name}: a config of {command}, not of evaluate{then}")
     return api.served(read_config(EvaluateConfig, [name], "lab ask", ""))
 
 

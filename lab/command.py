@@ -164,7 +164,7 @@ def find_config(name: str) -> Path:
 
 def is_word(argument: str) -> bool:
     """Whether an argument is neither an option nor key=value."""
-    return not re.match(r"--?[a-zA-Z]|[a-z_][\w.]*=", argument) or ("=" in argument and _exists(Path(argument)))
+    return not re.match(r"--?[a-zA-Z]|[A-Za-z_][\w.\[\]]*=", argument) or ("=" in argument and _exists(Path(argument)))
 
 
 def _exists(path: Path) -> bool:

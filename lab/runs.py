@@ -95,10 +95,11 @@ class Run:
                 added to the schema later.
 
         Raises `RunError` if the name is in use and neither `resume` nor `overwrite` is given, if both are given, if the
-        configs differ, if `path` exists but is not a run directory, or if it cannot be written.
+        configs differ, if another process is writing the run, if `path` exists but is not a run directory, or if it
+        cannot be written.
         """
         run = cls(path) if distributed.is_main() else _Onlooker(path)
-        how = "" if resume else " with resume=true instead of overwrite=true" if overwrite else " with resume=true"
+        how = "" if resume else " with resume=true (and without overwrite=true)" if overwrite else " with resume=true"
         run.how_to_go_on = f"the same command{how} continues the run"
         distributed.from_main(lambda: run._begin(config_yaml, resume, overwrite, free, renew))
         return run

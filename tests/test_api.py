@@ -189,7 +189,7 @@ def test_the_command_shows_what_heads_look_at(scratch, capsys):
         (["smollm2_lora", "12 + 34"], "a config of finetune, not of evaluate; .* give checkpoints/smollm2_lora"),
     ],
 )
-def test_the_command_refuses_a_config_that_is_none_of_evaluate_and_options_that_it_would_ignore(words, why, capsys):
+def test_the_command_refuses_a_config_that_is_not_one_of_evaluate_and_options_that_it_would_ignore(words, why, capsys):
     from lab.ask import main
 
     with pytest.raises(SystemExit):

@@ -376,7 +376,7 @@ def test_a_replacement_that_fails_leaves_the_old_file(path, monkeypatch):
     [
         ({}, " with resume=true"),
         ({"resume": True}, ""),
-        ({"overwrite": True}, " with resume=true instead of overwrite=true"),
+        ({"overwrite": True}, " with resume=true (and without overwrite=true)"),
     ],
 )
 def test_an_interrupt_is_told_how_the_run_goes_on(path, given, how):

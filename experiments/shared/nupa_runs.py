@@ -118,7 +118,7 @@ def by_kind(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before
 
 def by_seed(before: NupaSummary, seeds: Sequence[NupaSummary], title: str) -> Table:
     """Exact match of a model before training and of several trainings after it, by kind of task and range. Intervals
-    are Student's over seeds and Wilson's over the problems, which are the same for all seeds, together."""
+    combine Student's over the seeds with Wilson's over the problems, which are the same for all seeds."""
     groups = {name: [key for key in before if kind_of(TASKS[key]) == name] for name in (*KINDS, ARITHMETIC)}
     lines = []
     for name, keys in {**groups, "all": list(before)}.items():

@@ -244,7 +244,10 @@ class Scores(Result):
 
     @classmethod
     def of(cls, readings: Iterable[Reading]) -> Self:
-        """Exact match with Wilson's interval, the others bootstrapped. Raises ValueError if there are no readings."""
+        """Exact and digit match with Wilson's interval, dlength bootstrapped.
+
+        Raises ValueError if there are no readings.
+        """
         found = list(readings)
         return cls(
             exact_match=wilson(sum(r.exact_match for r in found), len(found)),

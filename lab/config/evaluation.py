@@ -25,7 +25,7 @@ class LocalEngineConfig(Section):
     far_at_most: int = Field(default=0, ge=0)
     """A bound on the joint weight of all far digits, as a number of such digits, in this test alone: however many there
     are, they weigh no more than this many would. 0 leaves the model as it was trained. Works for models from scratch
-    with a local encoding, and for models tuned with positions.locality.far=seen (findings F-043, F-072)."""
+    with a local encoding, and for models tuned with positions.locality.far=seen or fading (findings F-043, F-072)."""
     clip_distance: int = Field(default=0, ge=0)
     """A limit on distances, in this test alone: keys that are farther away are scored as if they were at this distance.
     0 leaves the model as it was trained. Works for models from scratch with RoPE (finding F-076)."""

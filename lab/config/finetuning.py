@@ -241,8 +241,9 @@ class AdapterTrainingConfig(TrainingConfig):
     """Weight of a loss that tells walking heads where to stop (lab/training/walk_loss.py); 0 for no such loss. Needs
     positions.locality.walk."""
     bias_learning_rate: Rate = 0.3
-    """Learning rate of the biases of positions.same_place, on the same schedule as the rest. It is large because a bias
-    must grow to the size of an attention score, about 1, whereas weights are about 0.01."""
+    """Learning rate of the biases of positions.same_place, and of the slopes of positions.locality.far=fading, on the
+    same schedule as the rest. It is large because these must grow to the size of an attention score, about 1, whereas
+    weights are about 0.01."""
     share_prefixes: bool = True
     """Compute prompt tokens that the problems of a batch share only once (lab/training/collation.py)."""
 

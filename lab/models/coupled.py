@@ -69,22 +69,27 @@ def hide(
         unseen_QK = unseen_QK | (words_QK & limited_Q1 & (at_K < starts_Q1 - 1))
     if words == "none":
         unseen_QK = unseen_QK | (words_QK & (digits_Q1 | answers_Q1))
-    return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, HIDDEN - _apart(spots) * fading, kinds_QK)
+    unseen = HIDDEN - _apart(spots) if fading else HIDDEN
+    return torch.where((kinds_QK == 0) & unseen_QK & ~seen_QK, unseen, kinds_QK)
 
 
 def _apart(spots: RowSpots) -> torch.Tensor:
     """How many places each digit is away from each of the last tokens, (B, Q, K); 0 for keys that are not digits.
 
-    A token is at the place of the digit that would follow it. If none can follow it yet, a digit is at its own place,
-    and a word at place 0: otherwise tokens of the question would see the more digits, the longer the numbers. It is
-    also at place 0 for digits of another kind, such as those of an exponent.
+    A token is at the place of the digit that would follow it, or at place 0 if none can follow it yet, and for digits
+    of another kind, such as those of an exponent. A digit of the token's own number is as many places away as there are
+    tokens: the number is unfinished, so its places may not be known yet. So a distance depends on no later token, and
+    what a token sees does not grow with the length of the numbers.
     """
     next_BQ3, own_BK3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
-    own_BQ3 = own_BK3.gather(1, torch.from_numpy(spots.at)[..., None].expand(-1, -1, 3))
-    _, what_BQ, place_BQ = next_BQ3.where(next_BQ3[..., :1] > 0, own_BQ3).unbind(-1)
-    _, key_what_BK, key_place_BK = own_BK3.unbind(-1)
-    from_BQK = place_BQ[..., None].where(what_BQ[..., None] == key_what_BK[:, None], 0)
-    return (key_place_BK[:, None] - from_BQK).abs().where(key_what_BK[:, None] > 0, 0)
+    at_BQ, starts_BQ = torch.from_numpy(spots.at), torch.from_numpy(spots.starts)
+    begun_BQ = own_BK3[..., 0].gather(1, starts_BQ.where(starts_BQ > 0, at_BQ))
+    number_BQ = next_BQ3[..., 0].where(next_BQ3[..., 0] > 0, begun_BQ)
+    key_number_BK, key_what_BK, key_place_BK = own_BK3.unbind(-1)
+    from_BQK = next_BQ3[..., 2:].where(next_BQ3[..., 1:2] == key_what_BK[:, None], 0)
+    tokens_BQK = at_BQ[..., None] - torch.arange(own_BK3.shape[1])
+    own_BQK = number_BQ[..., None] == key_number_BK[:, None]
+    return tokens_BQK.where(own_BQK, key_place_BK[:, None] - from_BQK).abs().where(key_what_BK[:, None] > 0, 0)
 
 
 def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:

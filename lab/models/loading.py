@@ -85,8 +85,8 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
 def bound_far(model: PreTrainedModel, at_most: int) -> None:
     """Bounds the joint weight of all far digits: they weigh no more than `at_most` of them would.
 
-    Only models from scratch with a local encoding, and models that were tuned with positions.locality.far=seen, can
-    have such a bound. Raises ModelError for all others.
+    Only models from scratch with a local encoding, and models that were tuned with positions.locality.far=seen or
+    fading, can have such a bound. Raises ModelError for all others.
     """
     for module in model.modules():
         if isinstance(module, NumberLlama | SwappedLlama):

@@ -1,14 +1,14 @@
 r"""The four representations of a number: integer, float (finite decimal), fraction, scientific notation.
 
 Number Cookbook (arXiv 2411.03766), appendix A.1.1. All numbers are non-negative and exact; no binary float is
-ever involved. `str(number)` is its canonical text; `parse` reads any text of the grammar:
+ever involved. `str(number)` is its canonical text; `parse` reads texts of the grammar:
 
     Integer     [0-9]+                          canonical without leading zeros           1234567
     Float       [0-9]+\.[0-9]+                 no trailing zeros, at least one decimal   1234.5, 5.0
     Fraction    [0-9]+/[0-9]+                   reduced                                   12/7, 7/1, 0/1
     Scientific  [0-9]+\.[0-9]+e[0-9]+          1 <= significand < 10, or zero as 0.0e0   1.5e8, 3.0e5
 
-Only `parse` requires a single digit before the point of a significand; answers are found and scored with more.
+In a significand, `parse` wants a single digit before the point; answers are found and scored with more.
 
 The classes are plain slotted dataclasses, because training data makes millions of them; treat them as immutable.
 """

@@ -107,7 +107,7 @@ class AdderEngine:
         self, requests: Sequence[Request], sampling: Sampling = GREEDY, done: Set[int] = frozenset()
     ) -> Iterator[dict[int, Completion]]:
         """See `Engine`. Yields all completions at once. Raises ModelError for a prompt that is no sum or has too many
-        digits, and ValueError if the temperature is not 0.
+        digits, and ConfigError if the temperature is not 0.
         """
         if sampling.temperature:
             raise ConfigError("sampling.temperature: an adder answers greedily; use 0")

@@ -48,9 +48,9 @@ _REVERSED: dict[str, tuple[str, ...]] = {
 class Notation:
     """How one tokenizer and format write the problems of some tasks.
 
-    `luck` is the seed of what is random: random groups, and the place at which hints start. In training, it is the
-    index of the sample. The words are a function of the problem and of luck. Without luck, hints start at 0 and groups
-    depend on the problem alone.
+    `luck` is the seed of what is random: random groups, and the place at which hints start. In training, it
+    depends on the index of the sample. The words are a function of the problem and of luck. Without luck, hints start
+    at 0 and groups depend on the problem alone.
     """
 
     def __init__(self, tokenizer: TokenizerConfig, format: FormatConfig, tasks: Sequence[Task]) -> None:

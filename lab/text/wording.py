@@ -39,6 +39,8 @@ class Wording:
     """The most tokens that prompt and completion may have together; None if there is no bound."""
     whole = False
     """Whether a completion counts only as a whole: ended by the model, without special tokens among its words."""
+    decides = True
+    """Whether a completion may be `decided` before it ends."""
 
     def __init__(self, solved: Solved = MappingProxyType({})) -> None:
         self.solved = solved
@@ -84,6 +86,7 @@ class ChatWording(Wording):
     """The question as the user's message; solved examples are earlier turns."""
 
     surplus_tokens = 64
+    decides = False
     answer = "{}"
 
     def prompt(self, problem: Problem, luck: int | None = None) -> Prompt:
@@ -191,7 +194,8 @@ class Rewording(Wording):
     def __init__(self, wording: Wording) -> None:
         super().__init__(wording.solved)
         self.wording = wording
-        self.surplus_tokens, self.window, self.whole = wording.surplus_tokens, wording.window, wording.whole
+        self.surplus_tokens, self.window = wording.surplus_tokens, wording.window
+        self.whole, self.decides = wording.whole, wording.decides
 
     def reworded(self, item: Example, luck: int) -> Example:
         """The example of the other wording, with another prompt."""
@@ -220,7 +224,7 @@ class Rewording(Wording):
 class NotatedWording(Wording):
     """The words of a notation, with spaces between them. A completion is a number in that notation, or no answer."""
 
-    whole = True
+    whole, decides = True, False
 
     def __init__(self, notation: Notation) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,9 +53,23 @@ def test_the_kind_of_a_far_digit_that_fades_says_how_many_places_it_is_away():
     spots = RowSpots.stacked([row_spots(list("8 + 4321 + 98765 = 32"), 1)])  # the hundreds digit is next
     row = hide(pairs(spots, 0), spots, fading=True)[0, 0].tolist()
     far = {place: HIDDEN - kind for place, kind in enumerate(row) if kind <= HIDDEN}
-    assert far == {0: 2, 4: 2, 5: 1, 7: 1, 11: 2, 12: 1, 14: 1, 15: 2, 19: 2}
+    assert far == {0: 2, 4: 2, 5: 1, 7: 1, 11: 2, 12: 1, 14: 1, 15: 2, 19: 1}
     assert row[6] > 0
     assert row[13] > 0
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+@pytest.mark.parametrize(
+    "text", ["1 a 12 + 345 = 753 .", "is 5.21 + 8.43 = 36.5 .", "is 1.5e3 + 2.5e12 = 4 .", "77 and 1/2"]
+)
+def test_how_far_a_digit_is_does_not_depend_on_later_tokens(text, ordinary):
+    def kinds(words):
+        spots = RowSpots.stacked([row_spots(words, len(words), ordinary, 2)])
+        return hide(pairs(spots, 1), spots, fading=True)[0]
+
+    whole = kinds(list(text))
+    for end in range(1, len(text)):
+        assert torch.equal(kinds(list(text[:end]))[-1], whole[end - 1, :end])
 
 
 @given(st.integers(5, 60))

@@ -56,7 +56,7 @@ SWAPS = {
     ),
     "coupled, far digits fade": Swap(
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(far="fading")),
-        format=FormatConfig(reverse="total"),
+        format=FormatConfig(reverse="answer"),
     ),
     "coupled, nothing reversed": Swap(
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(walk=WalkConfig(heads=3, layers=(1, 1)))),
@@ -91,6 +91,8 @@ def with_trained_places(model):
     for module in model.modules():
         if isinstance(module, SamePlaceBias | WalkBias):
             torch.nn.init.normal_(module.bias, std=2)
+        if isinstance(module, SamePlaceBias) and module.slopes is not None:
+            torch.nn.init.normal_(module.slopes, std=0.5)
     return model
 
 
@@ -224,7 +226,7 @@ def test_a_far_digit_that_fades_weighs_as_if_it_had_the_bias_of_its_distance(toy
         faded = model(ids).logits
         slopes.fill_(0.0)
         assert torch.allclose(model(ids).logits, faded, atol=1e-5)
-    hidden, _ = load(toy_model, Swap(positions=COUPLED, format=FormatConfig(reverse="total")))
+    hidden, _ = load(toy_model, Swap(positions=COUPLED, format=FormatConfig(reverse="answer")))
     torch.testing.assert_close(faded, hidden(ids).logits)
 
 

@@ -106,6 +106,8 @@ class Nupa(Benchmark[Problem]):
     def _request(self, item: Problem, answer_tokens: int) -> Request:
         task = task_of(item)
         request = Request(self.wording.prompt(item), answer_tokens + self.surplus, task.key)
+        if not self.wording.decides:
+            return request
         return request._replace(decided=partial(self.wording.decided, representation=task.answer))
 
     def score(self, index: int, completion: Completion) -> Scored:
