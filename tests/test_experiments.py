@@ -97,8 +97,8 @@ def test_sums_are_asked_for_by_stratum(tmp_path, capsys):
     main([str(ROOT / "configs" / "packing.yaml"), *SMALL, "data.packing=4", f"output={tmp_path}", "name=run"])
     capsys.readouterr()
     script("strata").main([str(tmp_path / "run"), "digits=5,6", "problems=3"])
-    # of 3 problems none is right: Wilson's interval ends at 56.1 %
-    assert "| run | 1 | 6 | 1 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 |" in capsys.readouterr().out
+    # of 3 problems none is right: Wilson's interval ends at 56.1 %; of all 12, at 24.2 %
+    assert "| run | 1 | 6 | 1 |" + 4 * " 0.0 (0.0-56.1) |" + " 0.0 (0.0-24.2) | 0.0 |" in capsys.readouterr().out
 
 
 def test_a_lost_maximum_is_followed_to_its_first_wrong_digit_and_the_tie_before_it():

@@ -82,7 +82,7 @@ CASES = {
     "no problems": ("evaluate", ["benchmark.published=/nowhere.json"], "/nowhere.json: No such file or directory"),
     "no place": ("pretrain", ["output=FOLDER/file/x"], "Not a directory"),
     "no logger": ("pretrain", ["training.report_to=[trackio]"], "trackio is not installed"),
-    "another config": ("pretrain", ["name=other", "resume=true", "seed=5"], "seed was 0, is 5; another name"),
+    "another config": ("pretrain", ["name=other", "resume=true", "seed=5"], "seed was 0, is 5; give another name"),
     "trained longer": ("pretrain", ["name=other", "resume=true", "training.max_steps=9000"], "a different training"),
     "damaged records": ("pretrain", ["name=damaged", "resume=true"], "samples.jsonl:1: not JSON"),
 }
