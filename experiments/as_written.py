@@ -5,8 +5,8 @@
 
 Trains each of WAYS with each seed; finished runs are not trained again, and with train=false, only these count. Then
 each run is asked for sums of each kind (lab/numbers/additions.py): `digits` says how long and how many. Each answer is
-checked in one pass. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of
-Student's over the seeds and Wilson's over the problems), and writes it to NAME.md and .png.
+checked in one pass. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 % over seeds and
+problems), and writes it to NAME.md and .png.
 """
 
 import sys

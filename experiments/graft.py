@@ -92,8 +92,8 @@ wordings, half of them after a passage of text, and ordinary text is mixed into 
 spaced", attention to digits does not depend on how many words stand between them. "More sums" are 49,920.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 "In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
-half of the sums are asked in NUPA's words. "Varied" is like "mended", but a third of the sums are
-asked in NUPA's words, and a third have random words before, between and after the numbers.
+half of the sums are asked in NUPA's words. "Varied" is like "mended", but a third of the sums are asked in NUPA's
+words, and a third have random words before, between and after the numbers.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
 ROWS = {
@@ -123,8 +123,7 @@ The other rows have no passages. "Fewer sums" are 6,400, a tenth of them with ni
 of them with nines. Like "fewer sums", except for one thing each: digits see no words or all of them; far digits are
 seen, and `bound` limits their weight, only in the test, so that all of them together weigh at most as much as `bound`
 of them (`positions.locality.far_at_most`); far digits are seen, but fade with every place, at a rate that each head
-learns; the numbers of the question, too, are written ones digit first; there is no
-graft ("plain")."""
+learns; the numbers of the question, too, are written ones digit first; there is no graft ("plain")."""
 SURPLUS = 12
 """Tokens beyond the digits of a number: words before the sum, the end."""
 PASSAGES, PASSAGE = 64, 256

@@ -50,8 +50,8 @@ class Completion(NamedTuple):
 
     @property
     def shows_all_words(self) -> bool:
-        """Of a model that writes words: whether its text has all of them. A text leaves out special tokens; if there
-        were any among digits, the text is not the number that was written."""
+        """Whether the text of a model that writes words contains all of them. A text leaves out special tokens; if some
+        stood among the digits, the text is not the number that was written."""
         return len(self.text.split()) + self.ended == self.completion_tokens
 
 
