@@ -80,6 +80,7 @@ AS_WRITTEN = {
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
+    "as written, far digits fade": ["positions.locality={words: all, far: fading}"],
     "as written, example drawn": [DRAWN],
     "as written, more sums": [LONGER],
     "as written, no positions": [NOT_TOLD, "positions={kind: nope}"],

@@ -79,7 +79,7 @@ def bootstrap_mean(values: Sequence[float]) -> Estimate:
     return Estimate(float(counts_U @ distinct_U / n), float(low), float(high), n)
 
 
-def mean_share(values: Sequence[float]) -> Estimate:
+def mean_share(values: Sequence[float] | np.ndarray) -> Estimate:
     """Mean of values from 0 to 1, such as digit match, with Wilson's 95 % interval.
 
     Wilson's interval is made for values that are all 0 or 1, which vary the most for a given mean, so it is wide enough

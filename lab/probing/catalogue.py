@@ -41,9 +41,7 @@ _STEPS = 20
 _EDGE_PAIRS = 16
 _OPENED = 3
 """Number of heads whose contents are read."""
-_HELIX_LAYERS = 6
-_NEGLIGIBLE = 0.05
-"""Heads with a smaller effect than this are the controls of path patching."""
+_FEW_LAYERS = 6
 
 
 class Session:
@@ -91,6 +89,12 @@ class Session:
         asked = self.config.sums
         return carry_only(asked.trained, self.column - 1, asked.pairs, self.seed)
 
+    @cached_property
+    def discovery_pairs(self) -> Pairs:
+        """As many other pairs, on which heads and MLPs are chosen that are then measured on `pairs`."""
+        asked = self.config.sums
+        return carry_only(asked.trained, self.column - 1, asked.pairs, self.seed + 10)
+
     @property
     def few_pairs(self) -> Pairs:
         """The first few pairs, for attributing edges: gradients of all edges are kept for each pair."""
@@ -103,8 +107,9 @@ class Session:
 
     @cached_property
     def head_effects(self) -> np.ndarray:
-        """The effect of each head at all tokens, (layers, heads): the larger one of the two directions of the carry."""
-        return either_way(patching.patch_heads(self.subject, self.pairs).effect.value)[..., 0]
+        """The effect of each head at all tokens on the discovery pairs, (layers, heads): the larger one of the two
+        directions of the carry."""
+        return either_way(patching.patch_heads(self.subject, self.discovery_pairs).effect.value)[..., 0]
 
     def strongest_heads(self, count: int) -> list[Component]:
         places = np.argsort(-self.head_effects, axis=None, kind="stable")[:count]
@@ -115,12 +120,17 @@ class Session:
         """Heads that look at digits by their place, at the length that the model can add."""
         return alignment.aligned_heads(alignment.alignment(self.subject, {self.config.sums.trained: self.trained}))
 
+    @property
+    def few_layers(self) -> range:
+        """At most `_FEW_LAYERS`, evenly spaced, for instruments that take many passes a layer."""
+        return range(0, self.subject.layers, -(-self.subject.layers // _FEW_LAYERS))
+
     @cached_property
     def interchanged(self) -> interchange.Interchanged:
         asked = self.config.sums
         return interchange.interchange_all(
-            self.subject, asked.trained, columns=[self.column], train_pairs=asked.pairs, test_pairs=asked.pairs,
-            batch_size=self.batch_size, seed=self.seed,
+            self.subject, asked.trained, layers=self.few_layers, columns=[self.column], train_pairs=asked.pairs,
+            test_pairs=asked.pairs, batch_size=self.batch_size, seed=self.seed,
         )  # fmt: skip
 
     @cached_property
@@ -204,8 +214,8 @@ def _ablation(session: Session) -> list[Measured]:
 
 
 def _patching(session: Session) -> list[Measured]:
-    """All heads, each at all tokens at once. Only the strongest heads are also patched token by token, because a large
-    model has many heads."""
+    """All heads, each at all tokens at once. Only the strongest heads on other pairs are also patched token by token,
+    because a large model has many heads."""
     subject, pairs = session.subject, session.pairs
     heads = patching.patch_heads(subject, pairs)
     strongest = session.strongest_heads(_STRONGEST)
@@ -213,7 +223,7 @@ def _patching(session: Session) -> list[Measured]:
     patches = [patching.Patch((head,), place) for head in strongest for place in patching.PLACES]
     return [
         *heads,
-        patching.patch(subject, pairs, patches, "effect of the strongest heads", axes).effect,
+        patching.patch(subject, pairs, patches, patching.STRONGEST, axes).effect,
         patching.patch_head_pairs(subject, pairs, strongest).effect,
         patching.patch_mlps(subject, pairs, (patching.EVERYWHERE, "q_k-1", "q_k")).effect,
         patching.patch_residuals(subject, pairs, sites=("post",)).effect,
@@ -221,25 +231,25 @@ def _patching(session: Session) -> list[Measured]:
 
 
 def _path_patching(session: Session) -> list[Measured]:
-    """Paths from the heads and MLPs with the largest effects of patching; controls are heads with hardly any effect."""
-    subject, pairs = session.subject, session.pairs
-    mlps = either_way(patching.patch_mlps(subject, pairs, (patching.EVERYWHERE,)).effect.value)
+    """Paths from the heads and MLPs that have the largest effects of patching on other pairs."""
+    subject = session.subject
+    mlps = either_way(patching.patch_mlps(subject, session.discovery_pairs, (patching.EVERYWHERE,)).effect.value)
     effects = {Component("mlp", layer): float(mlps[layer, 0]) for layer in range(subject.layers)}
     heads = [one for one in subject.components if one.kind == "head"]
     effects |= {head: float(session.head_effects[head.layer, head.head]) for head in heads}
     senders = sorted(effects, key=lambda one: -effects[one])[:_STRONGEST]
-    outside = [head for head in heads if effects[head] < _NEGLIGIBLE]
-    return [*path_patching.patch_paths(subject, pairs, senders, path_patching.receivers(subject), outside or None)]
+    return [*path_patching.patch_paths(subject, session.pairs, senders, path_patching.receivers(subject))]
 
 
 def _head_contents(session: Session) -> list[Measured]:
-    """The contents of the heads with the largest effects of patching. Directions are learned on half of the sums."""
+    """The contents of the heads that have the largest effects of patching on other pairs. Directions are learned on
+    half of the sums."""
     subject, heads, half = session.subject, session.strongest_heads(_OPENED), len(session.probed) // 2
     train, test = session.probed.part(slice(0, half)), session.probed.part(slice(half, None))
     found = head_contents.contents(subject, heads, [session.column], train, test, session.batch_size)
     directions = {head: found.directions[head, session.column] for head in heads}
     effect = head_contents.exchange(subject, session.pairs, directions, session.batch_size).effect
-    return [found.explained, found.steps, effect]
+    return [found.explained, found.steps, effect, found.lead]
 
 
 def _probes(session: Session) -> list[Measured]:
@@ -270,12 +280,9 @@ def _fourier(session: Session) -> list[Measured]:
 
 
 def _helix(session: Session) -> list[Measured]:
-    """In at most `_HELIX_LAYERS` layers, because every layer takes a pass over the sums for each fit."""
-    subject = session.subject
-    layers = range(0, subject.layers, -(-subject.layers // _HELIX_LAYERS))
     return [*helix.helix(
-        subject, session.probed, session.unprobed, session.column,
-        layers=layers, batch_size=session.batch_size, seed=session.seed,
+        session.subject, session.probed, session.unprobed, session.column,
+        layers=session.few_layers, batch_size=session.batch_size, seed=session.seed,
     )]  # fmt: skip
 
 

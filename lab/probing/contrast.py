@@ -7,10 +7,9 @@ An effect is 0 if nothing changes, and 1 if the model answers the base like the 
 2211.00593; Heimersheim and Nanda 2024, arXiv 2404.15255). A carry is asymmetric: what turns it on need not turn it off.
 So each pair is run in both directions, and effects are reported for each direction of the carry into k.
 
-The denominator is the mean over all pairs of a direction, because the difference of a single pair may be near 0. So
-effects are ratios of means, and their intervals are those of the numerator. If a model does not distinguish sources
-from bases in one direction, the effects in this direction are nan; if it does not in either direction, it is refused
-before anything is patched.
+Effects are ratios of means over the pairs of a direction, because the difference of a single pair may be near 0. Their
+intervals draw pairs for both means together. Only pairs whose digit k the model gets right in both sums count, and if
+it gets fewer than half of the pairs right, it is refused before anything is patched (`Contrast.able`).
 
 Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, V words.
 """
@@ -32,6 +31,8 @@ from lab.probing.positions import NOWHERE, batches
 
 WAYS = ("0 to 1", "1 to 0")
 """The directions of the carry into column k."""
+_COMPETENT = 0.5
+"""The smallest share of pairs that a subject must get right."""
 EVERYWHERE = "everywhere"
 PLACES = ("a_k", "a_k-1", "b_k", "b_k-1", "operator", "equals", "q_k-1", "q_k")
 """Tokens by their role for column k. The first digit of an answer is predicted at "equals"."""
@@ -69,6 +70,8 @@ class Contrast:
         """Index into `WAYS`."""
         self.corrupt_B, self.clean_B = np.full((2, len(carries_B)), np.nan)
         """The margins of bases and of sources, once they have been run (`Runs`)."""
+        self.right_B = np.zeros(len(carries_B), dtype=bool)
+        """Whether the subject writes digit k of both sums, once they have been run."""
         self._cut_after_query()
 
     def __len__(self) -> int:
@@ -102,37 +105,39 @@ class Contrast:
     def effects_of_moves(self, name: str, axes: Axes, moved: np.ndarray) -> Effects:
         """Like `effects`, but given `moved`, what a change adds to the margins, (B, *axes)."""
         gap = self._gap()
-        scale_W = np.where(gap.low > 0, gap.value, np.nan)
-        samples = self._apart(moved / scale_W[self.way_B][:, *[None] * len(axes)])
-        return Effects(Measured.mean(name, {"carry": WAYS, **axes}, samples), gap)
+        scale_BW = np.where(gap.low > 0, self._gaps(), np.nan)
+        return Effects(Measured.ratio(name, {"carry": WAYS, **axes}, self._apart(moved), scale_BW), gap)
 
     @classmethod
     def able(cls, subject: Subject, pairs: Pairs, batch_size: int) -> "Contrast":
-        """A contrast of pairs that the subject tells apart; see `check_competence`."""
-        contrast = cls(subject, pairs)
-        contrast.check_competence(batch_size)
-        return contrast
+        """A contrast of those of the pairs whose digit k the subject gets right in both sums. Finding them takes a run
+        of base and source, which is little compared with a sweep.
+
+        Raises the errors of `Contrast`, and ModelError if fewer than half of the pairs are right, because patching
+        would not show how the subject adds.
+        """
+        contrast = cls(subject, pairs).run(batch_size)
+        right_N = contrast.right_B[: len(pairs.base)]
+        if right_N.mean() < _COMPETENT:
+            raise ModelError(
+                f"{subject.name}: it writes digit {pairs.column} of both sums in {100 * right_N.mean():.0f} % of "
+                f"pairs, and at least {100 * _COMPETENT:.0f} % are needed; use numbers that it can add"
+            )
+        return contrast if right_N.all() else cls(subject, pairs.where(right_N)).run(batch_size)
 
     @torch.inference_mode()
-    def check_competence(self, batch_size: int) -> None:
-        """Raises ModelError if the subject's answer changes in neither direction of the carry, so that no patch could
-        have an effect. This runs base and source once, which is little compared with a sweep."""
+    def run(self, batch_size: int) -> "Contrast":
+        """Runs base and source of all pairs, which gives their margins."""
         for rows in batches(len(self), batch_size):
             Runs(self, rows, [], [])
-        gap = self._gap()
-        if not (gap.low > 0).any():
-            shown = ", ".join(
-                f"{way}: {value:.2g} ({low:.2g} to {high:.2g})"
-                for way, value, low, high in zip(WAYS, gap.value, gap.low, gap.high, strict=True)
-            )
-            raise ModelError(
-                f"{self.subject.name}: the carry into column {self.column} does not change its answer "
-                f"(logits, {shown}), so no patch can; use a model that can add these numbers"
-            )
+        return self
 
     def _gap(self) -> Measured:
-        name = "margin of the source - margin of the base"
-        return Measured.mean(name, {"carry": WAYS}, self._apart(self.clean_B - self.corrupt_B))
+        return Measured.mean("margin of the source - margin of the base", {"carry": WAYS}, self._gaps())
+
+    def _gaps(self) -> np.ndarray:
+        """The margin of each pair's source minus that of its base, (B, ways)."""
+        return self._apart(self.clean_B - self.corrupt_B)
 
     @torch.inference_mode()
     def _cut_after_query(self) -> None:
@@ -182,10 +187,11 @@ class Runs:
             handle.remove()
         self._returns_tuple = outputs[0] is tuple
         self._streams = [self.base[name] for name in streams]
-        self.corrupt_B = self._margin(logits_B1V)
+        self.corrupt_B, right_B = self._margin(logits_B1V), self._says(logits_B1V, 0)
         logits_B1V, self.source = self._subject.activations(contrast.source.part(rows), source, [self._only_query()])
         self.clean_B = self._margin(logits_B1V)
         contrast.corrupt_B[rows], contrast.clean_B[rows] = (part.cpu() for part in (self.corrupt_B, self.clean_B))
+        contrast.right_B[rows] = (right_B & self._says(logits_B1V, 1)).cpu()
         again_B = self.again(range(len(self._blocks) - 1, len(self._blocks)), [])[0]
         if not torch.allclose(again_B, self.corrupt_B, atol=1e-3 * float(self.corrupt_B.abs().max())):
             raise ModelError(f"{self._subject.name}: its last layer does not depend on the layer before it alone")
@@ -253,6 +259,10 @@ class Runs:
         """Computes logits only at q_k, because those of all tokens are often the largest tensor of a run."""
         at = self._at_B1.repeat(copies, 1)
         return "unembed.hook_in", lambda stream, hook: take(stream, at)
+
+    def _says(self, logits_B1V: torch.Tensor, side: int) -> torch.Tensor:
+        """Whether the likeliest token is the digit of the base (side 0) or of the source (1), (B,)."""
+        return logits_B1V[:, 0].argmax(-1) == self._ids[side].to(logits_B1V.device)
 
     def _margin(self, logits: torch.Tensor, copies: int = 1) -> torch.Tensor:
         base, source = (ids.to(logits.device).repeat(copies)[:, None] for ids in self._ids)

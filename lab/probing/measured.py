@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from lab.errors import RunError
-from lab.numbers.statistics import wilson
+from lab.numbers.statistics import mean_share
 from lab.probing.charts import Labelled, figure, table
 
 if TYPE_CHECKING:
@@ -31,6 +31,20 @@ class Measured(Labelled):
 
         Raises ValueError if the shape does not fit the axes, or if there are no rows.
         """
+        return cls.ratio(name, axes, samples, np.ones(len(samples)))
+
+    @classmethod
+    def ratio(cls, name: str, axes: Axes, samples: np.ndarray, scale: np.ndarray) -> "Measured":
+        """Means of `samples` (N, *axes), each divided by the mean of `scale` over the same rows. Intervals are
+        percentile bootstrap intervals of the ratio: a resample draws rows of both together.
+
+        Args:
+            samples: nan means no sample.
+            scale: has the shape (N, *the first few axes), and applies to all labels of the other axes. If it is nan
+                for some sample, so is the ratio.
+
+        Raises ValueError if the shape does not fit the axes, or if there are no rows.
+        """
         samples = np.asarray(samples, dtype=float)
         _check(axes, samples.shape[1:])
         if len(samples) == 0:
@@ -38,32 +52,37 @@ class Measured(Labelled):
         flat_NX = samples.reshape(len(samples), -1)
         there_NX = ~np.isnan(flat_NX)
         filled_NX = np.where(there_NX, flat_NX, 0.0)
+        scale = np.broadcast_to(scale.reshape(*scale.shape, *[1] * (samples.ndim - scale.ndim)), samples.shape)
+        scale_NX = np.where(there_NX, scale.reshape(flat_NX.shape), 0.0)
         counts_X = there_NX.sum(0)
         drawn_RN = np.random.default_rng(0).multinomial(len(samples), [1 / len(samples)] * len(samples), _RESAMPLES)
         with np.errstate(invalid="ignore"):
-            value_X = filled_NX.sum(0) / counts_X
-            means_RX = (drawn_RN @ filled_NX) / (drawn_RN @ there_NX)
+            value_X = filled_NX.sum(0) / scale_NX.sum(0)
+            ratios_RX = (drawn_RN @ filled_NX) / (drawn_RN @ scale_NX)
         low_X, high_X = np.full_like(value_X, np.nan), np.full_like(value_X, np.nan)
-        some_X = counts_X > 0
-        if some_X.any():
-            low_X[some_X], high_X[some_X] = np.nanquantile(means_RX[:, some_X], [0.025, 0.975], axis=0)
+        known_X = ~np.isnan(value_X)
+        if known_X.any():
+            low_X[known_X], high_X[known_X] = np.nanquantile(ratios_RX[:, known_X], [0.025, 0.975], axis=0)
         shape = samples.shape[1:]
         arrays = (array.reshape(shape) for array in (value_X, low_X, high_X, counts_X))
         return cls(name, {key: list(labels) for key, labels in axes.items()}, *arrays)
 
     @classmethod
     def share(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Shares of ones in `samples` (N, *axes) of zeros and ones, with Wilson intervals. nan means no sample.
+        """Means of `samples` (N, *axes) with Wilson's intervals. A sample is 0 or 1, or a share between them; nan means no
+        sample.
 
         Raises ValueError if the shape does not fit the axes.
         """
         samples = np.asarray(samples, dtype=float)
         _check(axes, samples.shape[1:])
-        n, hits = (~np.isnan(samples)).sum(0), np.nansum(samples, axis=0)
+        there = ~np.isnan(samples)
+        n = there.sum(0)
         value, low, high = (np.full(n.shape, np.nan) for _ in range(3))
         for place in np.ndindex(n.shape):
             if n[place]:
-                value[place], low[place], high[place], _ = wilson(int(hits[place]), int(n[place]))
+                at = (slice(None), *place)
+                value[place], low[place], high[place], _ = mean_share(samples[at][there[at]])
         return cls(name, {key: list(labels) for key, labels in axes.items()}, value, low, high, n)
 
     def at(self, **labels: Any) -> "Measured":

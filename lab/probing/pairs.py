@@ -35,6 +35,11 @@ class Pairs(NamedTuple):
         """Some of the pairs."""
         return Pairs(self.base[rows], self.source[rows], self.column)
 
+    def where(self, chosen_N: np.ndarray) -> "Pairs":
+        """The pairs for which `chosen_N` is true."""
+        base, source = ([side[row] for row in np.flatnonzero(chosen_N)] for side in (self.base, self.source))
+        return Pairs(base, source, self.column)
+
     @property
     def target(self) -> np.ndarray:
         """Digit `column` of the base's sum with the source's carry, (N,)."""

@@ -23,6 +23,23 @@ def test_means_are_over_the_samples_that_are_there():
     np.testing.assert_equal(found.high, [[4.0, 4.0, NAN], [4.0, 4.0, 4.0]])
 
 
+def test_a_ratio_of_means_has_no_interval_if_samples_are_in_proportion_to_their_scale():
+    scale = np.array([1.0, 2.0, 6.0])
+    found = Measured.ratio("effect", {"k": [0, 1]}, np.stack([scale / 2, [1.0, NAN, 3.0]], 1), scale)
+    np.testing.assert_allclose([found.value, found.low, found.high], [[0.5, 4 / 7], [0.5, 0.5], [0.5, 1.0]])
+    assert found.n.tolist() == [3, 2]
+
+
+def test_a_ratio_covers_the_truth_as_often_as_it_says():
+    """Numerator and denominator that vary together; the interval of the numerator alone would be twice as wide."""
+    draw, covered = np.random.default_rng(0), 0
+    for _ in range(200):
+        scale = draw.normal(4, 1, 40)
+        found = Measured.ratio("x", {}, 0.8 * scale + draw.normal(0, 0.4, 40), scale)
+        covered += found.low <= 0.8 <= found.high
+    assert 0.89 <= covered / 200 <= 0.985
+
+
 def test_shares_have_wilsons_interval():
     found = Measured.share("accuracy", AXES, SAMPLES)
     np.testing.assert_equal(found.value, [[1.0, 0.5, NAN], [0.5, 1.0, 1.0]])

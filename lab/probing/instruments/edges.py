@@ -151,14 +151,16 @@ def faithfulness(
         found.append(torch.stack([run.margin(circuit, off) for circuit in every], 1).cpu())
     margin_BC = torch.cat(found).numpy()
     kept_BC, empty_B = margin_BC[:, :-1], margin_BC[:, -1]
-    shares_BC = (kept_BC - empty_B[:, None]) / (contrast.clean_B - empty_B).mean()
-    of_pairs_BC = shares_BC.reshape(2, -1, len(circuits)).mean(0)  # a pair is one sample, in both directions
-    return Measured.mean("faithfulness", {"circuit": list(range(len(circuits)))}, of_pairs_BC)
+    # a pair is one sample, in both directions
+    left_NC = (kept_BC - empty_B[:, None]).reshape(2, -1, len(circuits)).sum(0)
+    whole_N = (contrast.clean_B - empty_B).reshape(2, -1).sum(0)
+    return Measured.ratio("faithfulness", {"circuit": list(range(len(circuits)))}, left_NC, whole_N)
 
 
 def _means_by_layout(subject: Subject, sums: Sums, batch_size: int) -> dict[str, torch.Tensor]:
     """For each sum, the mean activations (B, T, ...) over the sums whose answers have their digits at the same tokens.
-    Over all sums, the mean would mix the tokens of different digits."""
+    Over all sums, the mean would mix the tokens of different digits. A layout that few of these sums have gets a mean
+    of few sums."""
     layouts_BK, of_B = sums.answer_at_BK.unique(dim=0, return_inverse=True)
     groups = [sums.part(torch.nonzero(of_B == place)[:, 0].tolist()) for place in range(len(layouts_BK))]
     mean = [means(subject, group, _names(subject), batch_size) for group in groups]

@@ -50,6 +50,9 @@ class Contents(NamedTuple):
 
     explained: Measured
     """The share of the coordinate's variance that each of `READINGS` explains; axes (head, column, reading)."""
+    lead: Measured
+    """By how much the best of the readings (without "digit sum", which contains a line) is better than the second best;
+    axes (head, column)."""
     steps: Measured
     """The mean coordinate by a_{k-1} + b_{k-1} and the carry into column k - 1; axes (head, column, carry, sum)."""
     directions: dict[tuple[Component, int], Subspace]
@@ -70,7 +73,7 @@ def contents(
     learned, tested = (outputs(subject, heads, columns, sums, batch_size) for sums in (train, test))
     directions: dict[tuple[Component, int], Subspace] = {}
     shape = (len(heads), len(columns))
-    explained = np.full((3, *shape, len(READINGS)), np.nan)
+    explained, lead = np.full((3, *shape, len(READINGS)), np.nan), np.full((3, *shape), np.nan)
     steps = np.full((len(test), *shape, 2, len(_SUMS)), np.nan)
     for i, head in enumerate(heads):
         for j, k in enumerate(columns):
@@ -79,7 +82,7 @@ def contents(
             directions[head, k] = direction = Subspace.of(difference_of_means(z_NZ, carry_N), z_NZ, carry_N)
             there_N = _there(test, k)
             coordinate_N = _scaled(direction, tested[head, k]).numpy()
-            explained[:, i, j] = _explained(coordinate_N[there_N], test, there_N, k)
+            explained[:, i, j], lead[:, i, j] = _explained(coordinate_N[there_N], test, there_N, k)
             sums_N = (test.columns.a + test.columns.b)[:, k - 1]
             rows_N = np.flatnonzero(there_N)
             steps[rows_N, i, j, test.columns.carry[rows_N, k - 1], sums_N[rows_N]] = coordinate_N[rows_N]
@@ -89,6 +92,7 @@ def contents(
     by_sum = {**axes, "carry": [0, 1], "sum": list(_SUMS)}
     return Contents(
         Measured(name, {**axes, "reading": list(READINGS)}, *explained, n=counts),
+        Measured("by how much the best reading leads", axes, *lead, n=counts[..., 0]),
         Measured.mean("mean carry coordinate of a head", by_sum, steps),
         directions,
     )
@@ -151,8 +155,9 @@ def _scaled(direction: Subspace, z_NZ: torch.Tensor) -> torch.Tensor:
     return (along_N - direction.mean_0_R) / (direction.mean_1_R - direction.mean_0_R)
 
 
-def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column: int) -> np.ndarray:
-    """Value, low and high (3, readings); intervals by bootstrap over the sums."""
+def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column: int) -> tuple[np.ndarray, np.ndarray]:
+    """Value, low and high of the readings' shares (3, readings), and of the difference of the best two, (3,); intervals
+    by bootstrap over the sums."""
     digits = sums.columns
     a_N, b_N = digits.a[there_N, column - 1], digits.b[there_N, column - 1]
     groups = {
@@ -167,7 +172,15 @@ def _explained(coordinate_N: np.ndarray, sums: Sums, there_N: np.ndarray, column
     shares_RX = np.array([
         [_share(coordinate_N[rows], groups[name][rows], name == "straight line") for name in READINGS] for rows in drawn
     ])  # fmt: skip
-    return np.stack([shares_RX[0], *np.quantile(shares_RX[1:], [0.025, 0.975], axis=0)])
+    rivals = [place for place, name in enumerate(READINGS) if name != "digit sum"]
+    second, first = sorted(rivals, key=lambda place: shares_RX[0, place])[-2:]
+    lead_R = shares_RX[:, first] - shares_RX[:, second]
+    return _with_interval(shares_RX), _with_interval(lead_R)
+
+
+def _with_interval(resampled_RX: np.ndarray) -> np.ndarray:
+    """Value, low and high (3, ...), if the first row is the value and the others are resamples."""
+    return np.stack([resampled_RX[0], *np.quantile(resampled_RX[1:], [0.025, 0.975], axis=0)])
 
 
 def _share(values_N: np.ndarray, group_N: np.ndarray, line: bool) -> float:

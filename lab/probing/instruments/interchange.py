@@ -18,9 +18,9 @@ Subspaces:
                             their targets (Geiger et al. 2023, arXiv 2303.02536)
 
 Controls: exchange `nothing` (how often the model is right), the `whole` stream (should swap the answers), or `random`
-subspaces (20, each for a twentieth of the pairs); for each of them the `placebo`, a change of the same size in a random
-direction; and all of this on a model of the same shape that has learned nothing (`untrained`). But even a rate above
-all controls does not make a direction the carry: see `illusion`.
+subspaces (20, each for a twentieth of the pairs); and for each of them the `placebo`, a change of the same size in a
+random direction. `untrained` gives a model of the same shape that has learned nothing, on which a caller can repeat all
+of this. But even a rate above all controls does not make a direction the carry: see `illusion`.
 
 Shapes: N pairs, D width of the model, R rank, V words of the vocabulary, T tokens.
 """
@@ -36,7 +36,7 @@ from transformers import PreTrainedModel
 
 from lab.errors import ModelError, TaskError
 from lab.probing import bridge as bridges
-from lab.probing.bridge import Subject
+from lab.probing.bridge import Hook, Subject
 from lab.probing.instruments import probes
 from lab.probing.instruments.subspaces import Subspace, difference_of_means, probe_direction, random_basis
 from lab.probing.interventions import SITES, Change, Site, put, residual, take
@@ -296,7 +296,8 @@ def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> 
         here_ND = take(stream_NTD, at_N1)[:, 0]
         return put(stream_NTD, at_N1, (here_ND + change(here_ND.float()).to(here_ND.dtype))[:, None])
 
-    return take(subject.logits(base, residual(place.layer, place.site, changed)), at_N1)[:, 0]
+    only_query: Hook = ("unembed.hook_in", lambda stream, hook: take(stream, at_N1))
+    return subject.logits(base, [*residual(place.layer, place.site, changed), only_query])[:, 0]
 
 
 def streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:

@@ -33,8 +33,8 @@ from lab.probing.measured import Measured
 from lab.probing.positions import Sums, batches
 
 DIGITS = ("right", "of another sum")
-_TOLERANCE = 1e-3
-"""How far the components' sum may be from the logits, as a share of the largest logit."""
+_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 2e-2, torch.float16: 5e-3}
+"""How far the components' sum may be from the logits, as a share of the largest logit, by the type of the weights."""
 
 
 class Lens(NamedTuple):
@@ -163,7 +163,7 @@ def _check_sum(
 ) -> None:
     expected_BKX = _contrast(subject, logits_BKV).gather(-1, token_BKX)
     gap_BKX = (sum_BKX - expected_BKX).abs()[there_BK.to(sum_BKX.device)]
-    if float(gap_BKX.max()) > _TOLERANCE * float(logits_BKV.abs().max()):
+    if float(gap_BKX.max()) > _TOLERANCE[logits_BKV.dtype] * float(logits_BKV.abs().max()):
         raise ModelError(
             f"{subject.name}: what its components write sums to logits that are off by {float(gap_BKX.max()):.3g}; "
             "adapters should be merged, and there should be nothing but heads and MLPs of plain weights"

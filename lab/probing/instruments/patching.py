@@ -30,6 +30,8 @@ from lab.probing.positions import batches
 
 BATCH = 512
 """Rows per forward pass."""
+STRONGEST = "effect of the strongest heads"
+"""The name of effects of heads that were chosen on other pairs; the strongest comes first."""
 
 
 class Patch(NamedTuple):

@@ -10,11 +10,11 @@ source's changes what a later receiver reads by exactly the difference of the tw
     3. go on     the base's run with this query, key, value or output; everything after it is computed again
 
 A receiver is the query, key or value input of a head, an MLP, or the logits. In grouped-query attention the heads of a
-group share keys and values, so k and v receivers are groups; each head has its own queries. No setting of the bridge
-changes, and weights are never read, so adapters and quantized weights do not matter.
+group share keys and values, so k and v receivers are groups ("L20H6-8.v"); each head has its own queries. No setting of
+the bridge changes, and weights are never read, so adapters and quantized weights do not matter.
 
-The control is another head of the sender's layer, drawn from the heads that the caller knows to be outside of the
-circuit, or from those that are not senders. A head of the circuit would not be a control.
+The control is another head of the sender's layer, drawn from those that are not senders, whatever their effect; or from
+heads that the caller knows to be outside of the circuit.
 
 Shapes: B pairs (each in both directions), C copies of the base's run, T tokens, D width of the model, H heads, Z width
 of a head.
@@ -48,12 +48,17 @@ class Receiver(NamedTuple):
     input: Input
     layer: int
     head: int = 0
-    """The head for q; for k and v the key-value head, which serves several heads in grouped-query attention."""
+    """The head for q; for k and v the key-value head."""
+    serves: int = 1
+    """How many heads share this key-value head (grouped-query attention)."""
 
     def __str__(self) -> str:
         if self.input == "logits":
             return "logits"
-        return f"L{self.layer} mlp" if self.input == "mlp" else f"L{self.layer}H{self.head}.{self.input}"
+        if self.input == "mlp":
+            return f"L{self.layer} mlp"
+        first, last = self.head * self.serves, (self.head + 1) * self.serves - 1
+        return f"L{self.layer}H{first}{f'-{last}' * (last > first)}.{self.input}"
 
     def is_after(self, sender: Component) -> bool:
         """Whether it reads what the sender writes. MLPs read the heads of their own layer; everything reads the
@@ -78,7 +83,10 @@ def receivers(subject: Subject) -> list[Receiver]:
     """All receivers of a subject."""
     groups, layers = _groups(subject), range(subject.layers)
     heads: dict[Input, int] = {"q": subject.heads, "k": groups, "v": groups, "mlp": 1}
-    found = [Receiver(name, layer, head) for layer in layers for name in heads for head in range(heads[name])]
+    serves = {name: subject.heads // groups if name in ("k", "v") else 1 for name in heads}
+    found = [
+        Receiver(name, layer, head, serves[name]) for layer in layers for name in heads for head in range(heads[name])
+    ]
     return [*found, Receiver("logits", subject.layers - 1)]
 
 
@@ -96,11 +104,11 @@ def patch_paths(
         into: receivers.
         outside: heads from which controls are drawn; all heads that are not senders if not given.
 
-    Raises the same errors as `Contrast`, and ModelError for senders and receivers that the subject does not have, for a
-    subject that cannot add, and if no layer of a sender has a head for a control.
+    Raises the same errors as `Contrast.able`, and ModelError for senders and receivers that the subject does not have,
+    for MLPs that do not come after the attention of their layer, and if no layer of a sender has a head for a control.
     """
-    contrast = Contrast.able(subject, pairs, BATCH)
     _check(subject, senders, into)
+    contrast = Contrast.able(subject, pairs, BATCH)
     stand_ins = _others(subject, senders, outside)
     distinct = sorted({*senders, *stand_ins})
     changed = margins(contrast, distinct, into)
@@ -211,6 +219,12 @@ def _check(subject: Subject, senders: Sequence[Component], into: Sequence[Receiv
         raise ModelError(
             f"{subject.name} has no receiver {unknown[0]}: it has {subject.layers} layers, {subject.heads} heads with "
             f"queries of their own and {_groups(subject)} with keys and values of their own"
+        )
+    points = subject.bridge.hook_dict
+    if any(one.input == "mlp" and f"blocks.{one.layer}.hook_resid_mid" not in points for one in into):
+        raise ModelError(
+            f"{subject.name}: its MLPs read the same stream as the heads of their layer (parallel blocks); paths into "
+            "MLPs need blocks whose MLP comes after their attention"
         )
 
 

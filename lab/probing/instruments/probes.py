@@ -33,7 +33,7 @@ from torch.nn.functional import cross_entropy
 from lab.errors import TaskError
 from lab.probing.bridge import Subject
 from lab.probing.interventions import SITES, Site, read_at
-from lab.probing.measured import Measured
+from lab.probing.measured import Measured, nanmean
 from lab.probing.positions import Sums
 
 TARGETS = ("carry in", "carry out", "tricase", "sum")
@@ -44,7 +44,9 @@ _TEST = 0.25
 class Probed(NamedTuple):
     """The shares of held-out sums whose target is read right; nan if a target has only one value, as c_0 has.
 
-    Probes of the stream have the axes (layer, site, column, target), those of the data (column, target).
+    Probes of the stream have the axes (layer, site, column, target), those of the data (column, target). If the label
+    or the test depends on the digit pair, sums with the same pair are right or wrong together. So `random_labels` and
+    both fields with held-out pairs are means over digit pairs of a pair's share of right sums, and n counts pairs.
     """
 
     accuracy: Measured
@@ -99,18 +101,28 @@ def probe(
                     found[name][rows_N, :, j, t] = hit_GN.T
     axes = {"column": list(columns), "target": list(TARGETS)}
     all_axes = {"layer": list(layers), "site": list(sites), **axes}
-    shape = (len(sums), len(layers), len(sites), len(columns), len(TARGETS))
-    return Probed(
-        *(
+    measured = []
+    for name, hits_BGKT in found.items():
+        hits = _means_of_pairs(hits_BGKT, pair_BK[:, list(columns)]) if name in _OF_PAIRS else hits_BGKT
+        shape = (len(hits), len(layers), len(sites), len(columns), len(TARGETS))
+        measured.append(
             Measured.share(name, axes, hits[:, 0])
             if name in _OF_DATA
             else Measured.share(name, all_axes, hits.reshape(shape))
-            for name, hits in found.items()
         )
-    )
+    return Probed(*measured)
 
 
 _OF_DATA = ("majority", "operands", "operands_held_out_pairs")
+_OF_PAIRS = ("random_labels", "held_out_pairs", "operands_held_out_pairs")
+
+
+def _means_of_pairs(hits_BGKT: np.ndarray, pair_BK: np.ndarray) -> np.ndarray:
+    """The mean over the sums of each digit pair, (100, G, K, T); nan if none of them was tested."""
+    is_pair_PBK = pair_BK == np.arange(100)[:, None, None]
+    return np.stack([
+        nanmean(np.where(is_pair_BK[:, None, :, None], hits_BGKT, np.nan), axis=0) for is_pair_BK in is_pair_PBK
+    ])  # fmt: skip
 
 
 def _probed(

@@ -39,9 +39,10 @@ class Subspace(NamedTuple):
 
     def write(self, stream_BQD: torch.Tensor, carry_BQ: torch.Tensor) -> torch.Tensor:
         """The streams with their part in the subspace replaced by the mean for a carry, 0 or 1."""
-        basis_DR, mean_0_R, mean_1_R = (tensor.to(stream_BQD) for tensor in self)
+        exact_BQD = stream_BQD.float()
+        basis_DR, mean_0_R, mean_1_R = (tensor.to(exact_BQD) for tensor in self)
         mean_BQR = torch.where(carry_BQ.to(stream_BQD.device)[..., None] > 0, mean_1_R, mean_0_R)
-        return stream_BQD + (mean_BQR - stream_BQD @ basis_DR) @ basis_DR.T
+        return (exact_BQD + (mean_BQR - exact_BQD @ basis_DR) @ basis_DR.T).to(stream_BQD.dtype)
 
 
 def check_basis(basis_DR: torch.Tensor, width: int) -> None:

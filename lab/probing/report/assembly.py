@@ -91,23 +91,23 @@ def _paths(found: Found) -> dict[tuple[Component, Component | None], float]:
         return {}
     measured = found["path_patching"][0]
     names = measured.axes["receiver"]
-    heads = {input: len({name for name in names if name.endswith(f".{input}")}) for input in "qkv"}
-    effects = stronger_way(measured.value)
+    effects, alone = stronger_way(measured.value), _effects(found)
     known: dict[tuple[Component, Component | None], float] = {}
     for row, sender in enumerate(measured.axes["sender"]):
         for column, receiver in enumerate(names):
             if abs(effects[row, column]) >= _EFFECT:
-                for end in _receiving(receiver, heads):
+                for end in _receiving(receiver, alone):
                     pair = Component.named(sender), end
                     known[pair] = max(known.get(pair, 0.0), float(effects[row, column]), key=abs)
     return known
 
 
-def _receiving(name: str, heads: Mapping[str, int]) -> list[Component | None]:
-    """The heads that a receiver belongs to: several if they share keys and values. None stands for the logits."""
+def _receiving(name: str, alone: Mapping[Component, float]) -> Sequence[Component | None]:
+    """The parts that a receiver belongs to; None stands for the logits. Of heads that share keys and values, those that
+    have an effect `alone`, or all of them if none has."""
     if name == "logits":
         return [None]
-    part, _, input = name.partition(".")
-    one = Component.named(part)
-    shared = heads["q"] // heads[input] if input in ("k", "v") and heads[input] else 1
-    return [one._replace(head=one.head * shared + n) for n in range(shared)] if input else [one]
+    first, _, last = name.partition(".")[0].partition("-")
+    one = Component.named(first)
+    heads = [one._replace(head=head) for head in range(one.head, int(last or one.head) + 1)]
+    return [head for head in heads if head in alone] or heads

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from lab.probing.components import Component
 from lab.probing.instruments import illusion
 from lab.probing.instruments.alignment import Alignment, aligned_heads
+from lab.probing.instruments.patching import STRONGEST
 from lab.probing.measured import Measured, either_way, stronger_way
 
 _NAMED = 4
@@ -139,25 +141,21 @@ _MENDS = ("no leak", "alignment", "carry", "both")
 
 
 def _patching(measured: Sequence[Measured]) -> list[str]:
-    """The head that brings most of the carry about, in each direction, compared with the median head. It is chosen on
-    the pairs on which its effect is measured."""
+    """What the strongest head brings about in each direction of the carry, compared with the median head. It was chosen
+    on other pairs."""
     effect = measured[0].at(place="everywhere")
-    found: dict[str, list[str]] = {}
-    none = []
+    name = next(one for one in measured if one.name == STRONGEST).axes["head"][0]
+    head = Component.named(name)
+    found, none = [], []
     for way in effect.axes["carry"]:
         one = effect.at(carry=way)
-        if np.isnan(one.value).all():
-            none.append(f"The subject's answer does not change with the carry {way}, so no patch could bring it about.")
-            continue
-        layer, head = np.unravel_index(int(np.nanargmax(one.value)), one.value.shape)
-        value, low, high = (100 * array[layer, head] for array in one[2:5])
-        if value < 100 * _BRINGS or low <= 0:
-            none.append(f"No head alone clearly brings a tenth of the carry about {way}.")
+        value, low, high = (100 * array[head.layer, head.head] for array in one[2:5])
+        if not (value >= 100 * _BRINGS and low > 0):
+            none.append(f"{name}, the strongest head on other pairs, does not clearly bring the carry about {way}.")
             continue
         middle = _percent(np.nanmedian(np.abs(one.value)))
-        told = f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}"
-        found.setdefault(f"L{layer}H{head}", []).append(told)
-    return [f"{head} brings the carry about: {'; '.join(ways)}." for head, ways in found.items()] + none
+        found.append(f"{value:.0f} % ({low:.0f}-{high:.0f}) from {way}, the median head {middle}")
+    return [f"{name} brings the carry about: {'; '.join(found)}."] * bool(found) + none
 
 
 def _illusion(measured: Sequence[Measured]) -> list[str]:
@@ -185,7 +183,7 @@ def _edges(measured: Sequence[Measured]) -> list[str]:
 
 def _head_contents(measured: Sequence[Measured]) -> list[str]:
     """What explains most of each head's coordinate, and how much the direction alone does."""
-    explained, _, effect = measured
+    explained, _, effect, lead = measured
     found = []
     for head in explained.axes["head"]:
         for column in explained.axes["column"]:
@@ -200,8 +198,12 @@ def _head_contents(measured: Sequence[Measured]) -> list[str]:
                 for part in ("its carry direction", "all of it")
             )
             told = ", ".join(f"{name} {_percent(share)}" for name, share in named.items())
-            clear = named[most] >= _HALF
-            follows = f"follows {_THE.get(most, most)} best" if clear else "follows neither the carry nor the digits"
+            first, second = (_THE.get(name, name) for name in sorted(named, key=lambda name: -named[name])[:2])
+            follows = f"follows {first} best"
+            if not float(lead.at(head=head, column=column).low) > 0:
+                follows = f"follows {first} or {second}, which these sums do not tell apart"
+            if not named[most] >= _HALF:
+                follows = "follows neither the carry nor the digits"
             found.append(
                 f"What {head} writes for column {column} {follows} ({told}); this direction alone brings "
                 f"{_percent(alone)} of the carry about, the whole head {_percent(whole)} (in the stronger direction)."

@@ -1,12 +1,14 @@
 """Patching on adders whose circuit is known, and against TransformerLens' own sweeps of a model drawn at random."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from transformer_lens import patching as stock
 
 from lab.errors import ModelError, TaskError
-from lab.probing.benchmark.known import DIGITS
+from lab.probing.benchmark.known import DIGITS, PAD
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, PLACES, Contrast, Runs
@@ -168,11 +170,31 @@ def test_what_a_pair_does_not_have_is_no_sample():
         patch_heads(adder, Pairs([(99, 12)], [(10, 11)], 1))
 
 
-def test_a_subject_that_tells_nothing_apart_is_refused_before_the_sweep():
+def test_pairs_that_the_subject_gets_wrong_do_not_count():
+    adder = native_adder()
+    right = carry_only(3, 0, 3, seed=0)
+    wrong = {right.base[0], right.source[1]}
+    write = adder.writer.write
+
+    def misread(a, b):
+        """Some sums are asked with another digit, so their answer is wrong."""
+        other = write(a + (-10 if a >= 110 else 10) * ((a, b) in wrong), b)
+        return write(a, b)._replace(ids=[*other.ids[: other.equals_at + 1], *write(a, b).ids[other.equals_at + 1 :]])
+
+    adder.writer = SimpleNamespace(write=misread, words=adder.writer.words, digit_ids=adder.writer.digit_ids, pad=PAD)
+    with pytest.raises(ModelError, match=r"in 33 % of pairs, and at least 50 % are needed"):
+        Contrast.able(adder, right, 64)
+    wrong.remove(right.source[1])
+    kept = Contrast.able(adder, right, 64)
+    assert list(kept.base.numbers) == [*right.base[1:], *right.source[1:]]
+    assert (kept.clean_B > kept.corrupt_B).all()
+
+
+def test_a_subject_that_cannot_add_is_refused_before_the_sweep():
     adder = native_adder()
     with torch.no_grad():
         adder.bridge.unembed.original_component.weight.zero_()
-    message = r"^native adder: the carry into column 1 does not change its answer \(logits, 0 to 1: 0 \(0 to 0\)"
+    message = r"^native adder: it writes digit 1 of both sums in 0 % of pairs, and at least 50 % are needed"
     for instrument in (patch_heads, screen):
         with pytest.raises(ModelError, match=message):
             instrument(adder, BY_HAND)

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 from transformer_lens import patching as stock
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from lab.errors import ModelError
+from lab.probing.benchmark.known import END, PAD, WORDS, FieldSums
+from lab.probing.bridge import bridge
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, Contrast
 from lab.probing.instruments.patching import Patch
@@ -99,7 +102,7 @@ def test_if_only_the_logits_come_after_patching_the_path_is_patching_the_compone
 def test_under_grouped_query_attention_keys_and_values_are_those_of_groups():
     subject = random_model(2)
     names = [str(receiver) for receiver in receivers(subject)]
-    assert names[:6] == ["L0H0.q", "L0H1.q", "L0H2.q", "L0H3.q", "L0H0.k", "L0H1.k"]
+    assert names[:6] == ["L0H0.q", "L0H1.q", "L0H2.q", "L0H3.q", "L0H0-1.k", "L0H2-3.k"]
     with pytest.raises(
         ModelError, match=r"^random has no receiver L1H2\.v: .* 4 heads with queries .* and 2 with keys"
     ):
@@ -108,6 +111,20 @@ def test_under_grouped_query_attention_keys_and_values_are_those_of_groups():
     into = [Receiver(name, 1, head) for name in ("k", "v") for head in (0, 1)]
     found = margins(contrast, [Component("head", 0, 1)], into)
     assert (np.abs(found[:, 0] - contrast.corrupt_B[:, None]).max(0) > 1e-4).all()
+
+
+def test_paths_into_mlps_beside_the_heads_of_their_layer_are_refused():
+    """A change of the stream between heads and MLP would not reach the MLP of a parallel block, so every path into it
+    would measure as 0."""
+    torch.manual_seed(0)
+    config = GPTNeoXConfig(
+        vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        use_parallel_residual=True, max_position_embeddings=64, architectures=["GPTNeoXForCausalLM"],
+        attn_implementation="eager", pad_token_id=PAD, eos_token_id=END,
+    )  # fmt: skip
+    subject = bridge("parallel", GPTNeoXForCausalLM(config).eval(), FieldSums())
+    with pytest.raises(ModelError, match=r"^parallel: its MLPs read the same stream as the heads of their layer"):
+        patch_paths(subject, carry_only(4, 1, 2, seed=0), [Component("head", 0, 0)], [Receiver("mlp", 1)])
 
 
 def test_senders_that_send_nothing_of_their_own_are_refused(adder):

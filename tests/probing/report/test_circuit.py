@@ -79,14 +79,15 @@ def test_without_an_instrument_that_names_parts_there_is_no_circuit():
 
 
 def test_keys_and_values_that_heads_share_are_told_to_all_heads_of_the_group():
-    receivers = ["L0H0.q", "L0H1.q", "L1H0.q", "L1H1.q", "L0H0.k", "L1H0.k", "logits"]
+    receivers = ["L0H0.q", "L0H1.q", "L1H0.q", "L1H1.q", "L0H0-1.k", "L1H0-1.k", "logits"]
     effect = np.zeros((1, 1, 1, len(receivers)))
-    effect[..., receivers.index("L1H0.k")] = 0.9
+    effect[..., receivers.index("L1H0-1.k")] = 0.9
     axes = {"carry": ["0 to 1"], "sender": ["L0H1"], "receiver": receivers}
-    assert told(circuit({"path_patching": [Measured.mean("effect of a path", axes, effect)]})) == {
-        ("L0H1", "L1H0"),
-        ("L0H1", "L1H1"),
-    }
+    paths = Measured.mean("effect of a path", axes, effect)
+    assert told(circuit({"path_patching": [paths]})) == {("L0H1", "L1H0"), ("L0H1", "L1H1")}
+    alone = {"carry": ["0 to 1"], "layer": [0, 1], "head": [0, 1], "place": ["everywhere"]}
+    heads = Measured.mean("effect of a head", alone, np.array([[0, 0.9], [0, 0.9]])[None, None, ..., None])
+    assert told(circuit({"path_patching": [paths], "patching": [heads]})) == {("L0H1", "L1H1")}
 
 
 @pytest.mark.slow

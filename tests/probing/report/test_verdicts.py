@@ -11,11 +11,27 @@ def exact(name: str, axes: dict[str, list], value: np.ndarray) -> Measured:
     return Measured(name, axes, value, value, value, np.full(value.shape, 10))
 
 
-def test_the_head_that_brings_the_carry_about_is_named_even_if_another_works_against_it_more():
-    effects = np.array([[0.2, -0.6], [0.0, 0.4]])
-    axes = {"place": ["everywhere"], "carry": ["from 0 to 1"], "layer": [0, 1], "head": [0, 1]}
-    (sentence,) = verdicts("patching", [exact("effect", axes, effects[None, None])])
+def test_the_head_that_other_pairs_chose_is_named_even_if_these_pairs_would_choose_another():
+    effects = np.array([[0.2, -0.6], [0.5, 0.4]])
+    axes = {"place": ["everywhere"], "carry": ["0 to 1"], "layer": [0, 1], "head": [0, 1]}
+    chosen = exact("effect of the strongest heads", {"head": ["L1H1", "L1H0"]}, np.zeros(2))
+    (sentence,) = verdicts("patching", [exact("effect", axes, effects[None, None]), chosen])
     assert sentence.startswith("L1H1 brings the carry about: 40 % (40-40)")
+    chosen = exact("effect of the strongest heads", {"head": ["L0H1"]}, np.zeros(1))
+    (sentence,) = verdicts("patching", [exact("effect", axes, effects[None, None]), chosen])
+    assert sentence == "L0H1, the strongest head on other pairs, does not clearly bring the carry about 0 to 1."
+
+
+def test_readings_that_the_sums_do_not_tell_apart_are_both_named():
+    axes = {"head": ["L1H1"], "column": [2]}
+    shares = np.array([[[0.6, 0.7, 0.9, 0.1, 0.2]]])
+    readings = ["carry", "straight line", "digit sum", "a's digit", "b's digit"]
+    explained = exact("explained", {**axes, "reading": readings}, shares)
+    effect = exact("effect", {**axes, "part": ["all of it", "its carry direction"]}, np.array([[[0.5, 0.4]]]))
+    for low, said in ((-0.01, "follows a straight line or the carry, which"), (0.01, "follows a straight line best")):
+        lead = Measured("lead", axes, *(np.array([[x]]) for x in (0.1, low, 0.2)), np.array([[10]]))
+        (sentence,) = verdicts("head_contents", [explained, explained, effect, lead])
+        assert said in sentence
 
 
 def test_edges_that_are_too_few_at_every_share_are_said_to_be_too_few():
