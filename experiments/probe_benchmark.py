@@ -3,8 +3,9 @@
     python experiments/probe_benchmark.py [output=checkpoints] [publish=true]
 
 Runs configs/probe_benchmark.yaml, or goes on with it: adders that were written by hand and adders that were trained,
-whose circuits are known (lab/probing/benchmark). Leaves a table in results/ beside the runs, or in experiments/results/
-with publish=true: means over adders, with 95 % intervals by bootstrap over adders. The figure shows every adder.
+whose circuits are known (lab/probing/benchmark). Leaves two tables in results/ beside the runs, or in
+experiments/results/ with publish=true: means over adders, with 95 % intervals by bootstrap over adders. The figure
+shows every adder.
 """
 
 # %%
@@ -23,14 +24,17 @@ from lab.errors import exit_cleanly
 from lab.numbers.statistics import bootstrap_mean
 from lab.probe import main as probe
 
-KINDS = ("smooth, by hand", "sharp, by hand", "trained")
+KINDS = ("smooth", "sharp", "bump", "trained")
+"""Adders written by hand with smooth switches, with sharp ones, with a part that only seems to matter; and trained
+ones."""
 SHARP = ("sharp", "backup", "superposed", "leaning", "four layers")
 """Words in the names of adders whose switches are steps, so that no gradient passes through them."""
-MEASURES = (
-    "false alarms", "CPR", "CMD", "|cos|", "|cos| mended", "best random", "illusion unseen", "truth denied",
-    "claimed before",
-)  # fmt: skip
-"""Measures that are averaged over all adders; AUROC, misses and rates of interchange are averaged for each kind."""
+PARTS = ("AUROC", "missed", "false alarms", "CPR", "CMD")
+DIRECTIONS = ("rate", "|cos|", "illusion unseen", "truth denied", "claimed before")
+"""Measures of the instruments that find parts, and of those that find the carry's direction. Each is averaged over the
+adders of each kind."""
+OF_ALL = ("|cos| mended", "rate mended", "best random")
+"""Measures of directions that are averaged over all adders."""
 
 results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
 given = exit_cleanly(own)(arguments, "output")
@@ -42,8 +46,8 @@ scores = list(csv.DictReader((folder / "scores.csv").open()))
 # %% Means over adders.
 def kind(adder: str) -> str:
     if adder.startswith("trained"):
-        return KINDS[2]
-    return KINDS[1] if any(word in adder for word in SHARP) else KINDS[0]
+        return "trained"
+    return "bump" if "bump" in adder else "sharp" if any(word in adder for word in SHARP) else "smooth"
 
 
 def values(instrument: str, measure: str, kinds: Iterable[str] = KINDS) -> list[float]:
@@ -58,33 +62,33 @@ def mean(found: list[float]) -> Entry:
 
 instruments = list(dict.fromkeys(row["instrument"] for row in scores))
 adders = {name: [row["adder"] for row in scores if kind(row["adder"]) == name] for name in KINDS}
-apart = [(measure, name) for measure in ("AUROC", "missed", "rate") for name in KINDS if adders[name]]
-rows = [
-    (
-        one,
-        *(mean(values(one, measure, [name])) for measure, name in apart),
-        *(mean(values(one, key)) for key in MEASURES),
-    )
-    for one in instruments
-]
 count = ", ".join(f"{len(set(names))} {name}" for name, names in adders.items() if names)
-columns = ("instrument", *(f"{measure}, {name}" for measure, name in apart), *MEASURES)
-results.show(
-    Table(f"Instruments on adders whose circuits are known ({count}; 95 %)", columns, rows, 1), "probe_benchmark"
-)
+for table, measures, of_all in (("probe_benchmark", PARTS, ()), ("probe_benchmark_directions", DIRECTIONS, OF_ALL)):
+    apart = [(measure, name) for measure in measures for name in KINDS if adders[name]]
+    some = [one for one in instruments if one.endswith("(direction)") == (measures == DIRECTIONS)]
+    rows = [
+        (
+            one,
+            *(mean(values(one, measure, [name])) for measure, name in apart),
+            *(mean(values(one, key)) for key in of_all),
+        )
+        for one in some
+    ]
+    columns = ("instrument", *(f"{measure}, {name}" for measure, name in apart), *of_all)
+    results.show(Table(f"Instruments on adders whose circuits are known ({count}; 95 %)", columns, rows, 1), table)
 
 # %% Every adder: AUROC of nodes and edges, and |cos| of directions.
 shown = [(one, key) for one in instruments for key in ("AUROC", "|cos|") if values(one, key)]
-with figures.figure_at(results.file("probe_benchmark.png"), figsize=(6.4, 0.32 * len(shown) + 1.2)) as figure:
+with figures.figure_at(results.file("probe_benchmark.png"), figsize=(6.4, 0.36 * len(shown) + 1.2)) as figure:
     axes = figure.subplots()
     for color, name in zip(figures.COLORS, KINDS, strict=False):
         for place, (one, key) in enumerate(shown):
             found = values(one, key, [name])
-            shift = 0.22 * (KINDS.index(name) - 1)
+            shift = 0.2 * (KINDS.index(name) - 1.5)
             axes.plot(found, [place + shift] * len(found), "o", ms=3.5, alpha=0.6, color=color,
                       label=name if place == 0 else None)  # fmt: skip
     axes.set_yticks(range(len(shown)), [f"{one}: {key}" for one, key in shown])
     axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(-0.03, 1.03))
     axes.set_title("What each instrument finds of a known circuit; a point is an adder")
     axes.grid(axis="x", color="#eeeeee")
-    figure.legend(loc="outside lower center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=4)

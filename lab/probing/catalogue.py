@@ -1,7 +1,7 @@
 """Every instrument by name, as `lab.probe` runs it on a model with the sums of a config."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from lab.probing.instruments import (
     surgery,
 )
 from lab.probing.instruments.alignment import Aligned
+from lab.probing.instruments.subspaces import Subspace
 from lab.probing.measured import Measured, either_way
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
@@ -42,6 +43,7 @@ _EDGE_PAIRS = 16
 _OPENED = 3
 """Number of heads whose contents are read."""
 _FEW_LAYERS = 6
+_MENDED = ", mended"
 
 
 class Session:
@@ -135,7 +137,8 @@ class Session:
 
     @cached_property
     def evidence(self) -> dict[tuple[interchange.Place, str], illusion.Evidence]:
-        """Evidence on each kind of learned subspace, at the place where it exchanges the carry best."""
+        """Evidence on each kind of learned subspace, at the place where it exchanges the carry best, and on what is
+        left of it without the part that nothing reads ("das, mended")."""
         rates, subspaces = self.interchanged
         asked = self.config.sums
         test = cross_digit(asked.trained, self.column, asked.pairs, self.seed + 2)  # the place was chosen on others
@@ -145,10 +148,13 @@ class Session:
             place = max(places, key=lambda place: float(_target_rate(rates, place, name)))
             wrote = illusion.read_writes(self.subject, self.few_pairs, place)
             others = {other: subspaces[place, other].basis_DR for other in interchange.LEARNED if other != name}
-            found[place, name] = illusion.examine(
-                self.subject, name, subspaces[place, name].basis_DR, place, test, wrote, compared=others,
+            examine = partial(
+                illusion.examine, self.subject, place=place, test=test, wrote=wrote, compared=others,
                 batch_size=self.batch_size,
             )  # fmt: skip
+            found[place, name] = examine(name=name, basis_DR=subspaces[place, name].basis_DR)
+            if found[place, name].mended_DR.shape[1]:
+                found[place, name + _MENDED] = examine(name=name + _MENDED, basis_DR=found[place, name].mended_DR)
         return found
 
     @cached_property
@@ -160,8 +166,16 @@ class Session:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}
         except ModelError:
             found = {key: (False, float(_target_rate(rates, *key))) for key in subspaces}
-        key = max(found, key=lambda key: found[key])
-        return surgery.CarrySite(key[0].layer, key[0].site, subspaces[key])
+        place, name = max(found, key=lambda key: found[key])
+        return surgery.CarrySite(place.layer, place.site, subspaces.get((place, name)) or self._mended(place, name))
+
+    def _mended(self, place: interchange.Place, name: str) -> Subspace:
+        asked = self.config.sums
+        train, _ = interchange.pairs_for(asked.trained, self.column, asked.pairs, asked.pairs, self.seed)
+        sums = self.subject.sums([*train.base, *train.source])
+        stream_ND = interchange.streams(self.subject, sums, place, self.batch_size)
+        basis_DR = self.evidence[place, name.removesuffix(_MENDED)].mended_DR
+        return Subspace.of(basis_DR.to(stream_ND), stream_ND, sums.columns.carry[:, self.column])
 
     @property
     def facts(self) -> list[str]:

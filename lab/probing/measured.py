@@ -69,8 +69,8 @@ class Measured(Labelled):
 
     @classmethod
     def share(cls, name: str, axes: Axes, samples: np.ndarray) -> "Measured":
-        """Means of `samples` (N, *axes) with Wilson's intervals. A sample is 0 or 1, or a share between them; nan means no
-        sample.
+        """Means of `samples` (N, *axes) with Wilson's intervals. A sample is 0 or 1, or a share between them; nan means
+        no sample.
 
         Raises ValueError if the shape does not fit the axes.
         """

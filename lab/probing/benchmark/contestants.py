@@ -34,7 +34,7 @@ from lab.probing.instruments import (
 )
 from lab.probing.instruments.interchange import Place
 from lab.probing.interventions import SITES
-from lab.probing.measured import either_way
+from lab.probing.measured import either_way, nanmean
 from lab.probing.pairs import Pairs, carry_only, cross_digit
 from lab.probing.positions import Sums
 
@@ -46,6 +46,7 @@ _CLAIMED = 0.05
 those of ablation are losses of right digits."""
 _TRUE = 0.9
 """A direction with at least this |cos| to the truth is the carry."""
+_MENDED = ", mended"
 _IDLE = "idle carry"
 """The direction along which some adders write the carry a second time, for nothing."""
 
@@ -94,14 +95,16 @@ class Trial:
         values, is_in = zip(*((scores[one], one in circuit) for one in self.adder.components), strict=True)
         return parts(np.array(values), np.array(is_in))
 
-    def edges(self, scores_UR: np.ndarray) -> Scores:
+    def edges(self, scores_WUR: np.ndarray) -> Scores:
         """How well scores find the circuit's edges between heads, MLPs and the logits. Edges from the embedding do not
-        count, because the true ones are not known; only CPR and CMD are those of all edges."""
-        graph, true = self.graph, self.adder.known.edges
+        count, because the true ones are not known; only CPR and CMD are those of all edges. `scores_WUR`: the scores
+        in each direction of the carry."""
+        graph, true, scores_UR = self.graph, self.adder.known.edges, either_way(scores_WUR)
         some_UR = graph.is_edge_UR & (np.arange(len(graph.senders)) > 0)[:, None]
         is_in_UR = np.array([[(str(one), str(other)) in true for other in graph.receivers] for one in graph.senders])
-        curve = edges.curve(self.adder, self.unseen, scores_UR, ablations=("resample",))
-        areas = {"CPR": curve.cpr["resample"], "CMD": curve.cmd["resample"]}
+        by_size = edges.curve(self.adder, self.unseen, scores_UR, ablations=("resample",))
+        by_sign = edges.curve(self.adder, self.unseen, nanmean(scores_WUR, 0), ablations=("resample",), signed=True)
+        areas = {"CPR": by_sign.cpr["resample"], "CMD": by_size.cmd["resample"]}
         return {**parts(scores_UR[some_UR], is_in_UR[some_UR]), **areas}
 
     @cached_property
@@ -177,7 +180,17 @@ def _path_patching(trial: Trial) -> Scores:
     contrast = Contrast(trial.adder, trial.minimal)
     changed = path_patching.margins(contrast, graph.senders, graph.receivers)
     effect = contrast.effects("effect of a path", graph.names(), changed).effect
-    return trial.edges(either_way(effect.value))
+    return trial.edges(effect.value)
+
+
+def _random_nodes(trial: Trial) -> Scores:
+    drawn = np.random.default_rng(trial.seed).random(len(trial.adder.components))
+    return trial.nodes(dict(zip(trial.adder.components, drawn, strict=True)))
+
+
+def _random_edges(trial: Trial) -> Scores:
+    drawn_WUR = np.random.default_rng(trial.seed).normal(size=(2, *trial.graph.is_edge_UR.shape))
+    return trial.edges(np.where(trial.graph.is_edge_UR, drawn_WUR, np.nan))
 
 
 def _aligned(trial: Trial) -> Scores:
@@ -223,23 +236,32 @@ def _direction(name: str, trial: Trial) -> Scores:
 
 
 def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
-    adder, train = trial.adder, trial.train
-    truth = {"truth": adder.known.carry_D[:, None]} if isinstance(adder.known, Known) else {}
-    if name == "truth":
-        basis_DR = truth["truth"]
-    elif name == "idle" and isinstance(adder.known, Known):
-        idle_D = adder.known.directions[_IDLE]
-        basis_DR = truth["truth"] + 2 * (idle_D / idle_D.norm())[:, None]
-        basis_DR = basis_DR / basis_DR.norm()
-    elif name == "das":
-        basis_DR = interchange.das(adder, train, place, steps=trial.das_steps)
-    else:
-        known = [adder.sums(side) for side in (train.base, train.source)]
-        stream_ND = torch.cat([interchange.streams(adder, sums, place, 128) for sums in known])
-        carry_N = np.concatenate([sums.columns.carry[:, _COLUMN] for sums in known])
-        basis_DR = interchange.basis(name, stream_ND, carry_N)
-    wrote = illusion.read_writes(adder, trial.minimal, place)
-    return illusion.examine(adder, name, basis_DR, place, trial.test, wrote, compared=truth, batch_size=128)
+    learned = name.removesuffix(_MENDED)
+    basis_DR, wrote = _basis(trial, learned, place), illusion.read_writes(trial.adder, trial.minimal, place)
+    known = trial.adder.known
+    truth = {"truth": known.carry_D[:, None]} if isinstance(known, Known) else {}
+    examine = partial(
+        illusion.examine, trial.adder, name, place=place, test=trial.test, wrote=wrote, compared=truth, batch_size=128
+    )
+    found = examine(basis_DR=basis_DR)
+    return examine(basis_DR=found.mended_DR) if learned != name and found.mended_DR.shape[1] else found
+
+
+def _basis(trial: Trial, name: str, place: Place) -> torch.Tensor:
+    """The direction of a contestant at a place, (D, 1)."""
+    adder, train, known = trial.adder, trial.train, trial.adder.known
+    if isinstance(known, Known) and name == "truth":
+        return known.carry_D[:, None]
+    if isinstance(known, Known) and name == "idle":
+        idle_D = known.directions[_IDLE]
+        mixed_D = known.carry_D + 2 * idle_D / idle_D.norm()
+        return (mixed_D / mixed_D.norm())[:, None]
+    if name == "das":
+        return interchange.das(adder, train, place, steps=trial.das_steps)
+    asked = [adder.sums(side) for side in (train.base, train.source)]
+    stream_ND = torch.cat([interchange.streams(adder, sums, place, 128) for sums in asked])
+    carry_N = np.concatenate([sums.columns.carry[:, _COLUMN] for sums in asked])
+    return interchange.basis(name, stream_ND, carry_N)
 
 
 CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
@@ -249,15 +271,21 @@ CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {
     "EAP-IG (nodes)": _node_sums,
     "mean ablation (nodes)": partial(_ablation, "mean"),
     "resample ablation (nodes)": partial(_ablation, "resample"),
+    "random scores (nodes)": _random_nodes,
     "path patching (edges)": _path_patching,
-    "EAP (edges)": lambda trial: trial.edges(either_way(edges.attribute(trial.adder, trial.minimal).value)),
-    "EAP-IG (edges)": lambda trial: trial.edges(either_way(trial.eap_ig)),
+    "EAP (edges)": lambda trial: trial.edges(edges.attribute(trial.adder, trial.minimal).value),
+    "EAP-IG (edges)": lambda trial: trial.edges(trial.eap_ig),
+    "random scores (edges)": _random_edges,
     "alignment (heads)": _aligned,
     "difference of means (direction)": partial(_direction, "difference of means"),
     "probe (direction)": partial(_direction, "probe"),
     "DAS (direction)": partial(_direction, "das"),
+    "difference of means, mended (direction)": partial(_direction, "difference of means, mended"),
+    "DAS, mended (direction)": partial(_direction, "das, mended"),
     "the carry and an idle copy (direction)": partial(_direction, "idle"),
     "the truth (direction)": partial(_direction, "truth"),
 }
-"""Contestants by the name that tables show. Two directions are made by hand: "the truth" is the best that a direction
-could score; the other one is mostly a copy of the carry that nothing reads, in the adders that have one."""
+"""Contestants by the name that tables show. Random scores are what an instrument must beat. A mended direction is what
+is left of a learned one without the part that nothing reads. Two directions are made by hand: "the truth" is the best
+that a direction could score; the other one is mostly a copy of the carry that nothing reads, in the adders that have
+one."""

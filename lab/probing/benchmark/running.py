@@ -1,5 +1,7 @@
 """Runs every contestant on every adder, and makes tables of the scores."""
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -8,19 +10,18 @@ import numpy as np
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.errors import LabError, TaskError
 from lab.numbers.statistics import bootstrap_mean
+from lab.probing.benchmark import families
 from lab.probing.benchmark.contestants import CONTESTANTS, Scores, Trial
-from lab.probing.benchmark.families import attention_carry, llama, ones_first, trained
 from lab.probing.benchmark.known import Adder
 from lab.probing.config import BenchmarkConfig
 from lab.runs import Run
 
 ADDERS: Mapping[str, Callable[[int], Adder[Any]]] = {
-    **attention_carry.ADDERS,
-    **ones_first.ADDERS,
-    **llama.ADDERS,
-    **trained.ADDERS,
+    name: make
+    for module in sorted(file.name for file in pkgutil.iter_modules(families.__path__))
+    for name, make in importlib.import_module(f"{families.__name__}.{module}").ADDERS.items()
 }
-"""For each name, a function that makes the adder from a seed."""
+"""For each name, a function that makes the adder from a seed; those of every file in lab/probing/benchmark/families."""
 _TITLES = {
     "nodes": "Which heads and MLPs: means over adders",
     "edges": "Which edges: means over adders",

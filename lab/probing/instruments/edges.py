@@ -63,9 +63,11 @@ class Graph:
     def names(self) -> dict[str, list[str]]:
         return {"sender": list(map(str, self.senders)), "receiver": list(map(str, self.receivers))}
 
-    def largest(self, scores_UR: np.ndarray, count: int) -> np.ndarray:
-        """The edges with the largest absolute scores, (U, R), booleans; of equal scores, the first ones."""
-        size_UR = np.where(self.is_edge_UR, np.abs(np.nan_to_num(scores_UR)), -1.0)
+    def largest(self, scores_UR: np.ndarray, count: int, signed: bool = False) -> np.ndarray:
+        """The edges with the largest absolute scores, or the largest scores if `signed`, (U, R), booleans; of equal
+        scores, the first ones."""
+        known_UR = np.nan_to_num(scores_UR)
+        size_UR = np.where(self.is_edge_UR, known_UR if signed else np.abs(known_UR), -np.inf)
         chosen = np.zeros(size_UR.size, dtype=bool)
         chosen[np.argsort(-size_UR, axis=None, kind="stable")[:count]] = True
         return chosen.reshape(size_UR.shape) & self.is_edge_UR
@@ -97,9 +99,10 @@ class Curve(NamedTuple):
     """Axes ablation, share of edges. The share of the margin that is left: 1 for the whole model, 0 without edges."""
     cpr: dict[str, float]
     """Circuit performance ratio, by ablation: the area under faithfulness. Higher is better. MIB ranks edges by signed
-    scores here; this curve ranks them by size, as its CMD does."""
+    scores for this area."""
     cmd: dict[str, float]
-    """Circuit-model distance: the area between faithfulness and 1. Lower is better."""
+    """Circuit-model distance: the area between faithfulness and 1. Lower is better. MIB ranks edges by the size of
+    their scores for this area."""
 
 
 def curve(
@@ -108,10 +111,12 @@ def curve(
     scores_UR: np.ndarray,
     sizes: Sequence[float] = SIZES,
     ablations: Sequence[Ablation] = ABLATIONS,
+    signed: bool = False,
 ) -> Curve:
-    """The faithfulness of the edges with the largest scores, for each share of all edges."""
+    """The faithfulness of the edges with the largest scores, for each share of all edges. `signed`: whether negative
+    scores are the smallest; if not, the size of a score counts."""
     graph = Graph(subject)
-    circuits = [graph.largest(scores_UR, round(size * graph.count)) for size in sizes]
+    circuits = [graph.largest(scores_UR, round(size * graph.count), signed) for size in sizes]
     left = {ablation: faithfulness(subject, pairs, circuits, ablation) for ablation in ablations}
     arrays = map(np.stack, zip(*(one.arrays for one in left.values()), strict=True))
     axes: dict[str, list[Any]] = {"ablation": list(left), "share of edges": list(sizes)}

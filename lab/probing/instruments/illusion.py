@@ -11,9 +11,10 @@ what components wrote (`writes`), so we can tell which components the value v . 
     written   the squared share of v within what the other components write differently if the carry differs. The rest
               is dormant: it is the same in sums with the carry and without it, and only the patch moves it. In wide
               models with many pairs nothing is dormant, and the test says little
-    computed  the share written by components that do more than copy. A component copies if a sum of functions of single
-              digits (a_k, b_k, a_{k-1}, b_{k-1}, or s_{k-1} alone) explains nine tenths of what it writes along v, in
-              sums drawn uniformly. Before the carry is computed, there is nothing else
+    below     how much v . stream changes with the carry into k - 1, as a share of its change with the carry into k, by
+              regression on both in sums drawn uniformly. It is 0 for the carry. It is about -.1 for a weighted sum of
+              digits that is not a carry yet, because a_{k-1} + b_{k-1} - s_{k-1} = 10 c_k - c_{k-1}, and because among
+              sums with the same c_k, those with c_{k-1} have lower digits
     gradient  the squared share of v within the span of the margin's gradients at the place. It is small for an illusion
               if weights are smooth, but behind a ReLU that is off it is small for the truth too. So it is only
               reported, and is not a test
@@ -25,7 +26,7 @@ The tests reject; they do not prove. A direction that is the carry and, for the 
 the same component writes and nothing reads, passes all of them.
 
 Shapes: N pairs or sums, B pairs in both directions, D width, R dimensions of the subspace, U components, S points of a
-path, X columns of a regression.
+path, X vectors.
 """
 
 from collections.abc import Sequence
@@ -47,16 +48,16 @@ from lab.probing.instruments.subspaces import check_basis
 from lab.probing.interventions import put, residual, take
 from lab.probing.measured import Measured, either_way
 from lab.probing.pairs import Pairs
-from lab.probing.positions import batches
 
 MOST = 0.5
-"""A smaller rate is no exchange of the carry, and a larger share that is unread or copied is a doubt."""
+"""A smaller rate is no exchange of the carry, and a larger share that is unread is a doubt."""
 LEAST_WRITTEN = 0.4
 """A smaller share of the subspace within what components write counts as dormant."""
-COPIED = 0.9
-"""A component of whose writes this share of the variance is a sum of functions of single digits copies them."""
-_SUMS = 300
-"""Uniform sums on which copies are told."""
+BELOW = 0.05
+"""The interval of `below` must lie within this distance from 0."""
+_SUMS = 1000
+"""Uniform sums in which the carry is told from sums of digits."""
+_RESAMPLES = 300
 NOTHING = 0.1
 """A write with a smaller effect, as a share of that of the whole carry, counts as not read."""
 _ENERGY = 0.999
@@ -74,11 +75,10 @@ class Writes(NamedTuple):
     """Axes carry, component: the effect of exchanging the component's write at the place."""
     unread: tuple[Component, ...]
     """Components whose writes have no effect even together."""
-    ordinary_UND: torch.Tensor
-    """What each component writes for uniform sums."""
-    digits_NX: tuple[np.ndarray, ...]
-    """The digits of these sums, as indicators: those of the operands in columns k and k-1, and the answer's digit of
-    k-1."""
+    ordinary_ND: torch.Tensor
+    """The stream at the place for uniform sums."""
+    carries_N2: np.ndarray
+    """The carries of these sums into columns k and k-1."""
     difference_UBD: torch.Tensor
     """What each component wrote for the source, minus what it wrote for the base."""
     gradient_XD: torch.Tensor
@@ -100,7 +100,7 @@ def _percent(share: float) -> str:
 
 class Claim(NamedTuple):
     """The claim that a subspace is the carry, and the evidence on it. All figures are shares (see the module's
-    docstring); `unread` and `computed` may lie beyond 0 and 1, because what components write may cancel."""
+    docstring); `unread` may lie beyond 0 and 1, because what components write may cancel."""
 
     text: str
     """Which subspace, and where."""
@@ -113,7 +113,10 @@ class Claim(NamedTuple):
     """The best rate of 20 random subspaces with as many dimensions."""
     unread: float
     written: float
-    computed: float
+    below: float
+    below_low: float
+    below_high: float
+    """`below` with its 95 % interval, by bootstrap over sums."""
     gradient: float
     mended_rate: float
 
@@ -136,8 +139,11 @@ class Claim(NamedTuple):
         elif self.written < LEAST_WRITTEN:
             dormant = _percent(1 - self.written)
             found.append(f"{dormant} of it is dormant, the same with the carry and without it: an illusion")
-        if self.computed < MOST:
-            found.append(f"{_percent(1 - self.computed)} of it are copied digits: the carry is not computed yet")
+        if not -BELOW <= self.below_low <= self.below_high <= BELOW:
+            found.append(
+                f"it moves by {self.below:.2f} ({self.below_low:.2f} to {self.below_high:.2f}) of that with the carry "
+                "below: about 0 would be the carry, -0.1 a sum of digits"
+            )
         if self.mended_rate <= self.best_random:
             found.append("without what is not read, it does no better than random subspaces")
         return found
@@ -209,7 +215,7 @@ def examine(
         float(drawn.at(direction="both", outcome="target").value.max()),
         _share(basis_DR, wrote, wrote.unread),
         _inside(basis_DR, read_DX),
-        _share(basis_DR, wrote, computing(basis_DR, wrote)),
+        *below(basis_DR, wrote),
         _inside(basis_DR, span(wrote.gradient_XD)),
         _rates(subject, test, place, mended_DR, batch_size)["target"],
     )
@@ -238,13 +244,11 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
     does_nothing = either_way(together.value) < NOTHING
     # add up writes, the weakest first, until their sum has an effect; a longer sum without one would be an accident
     count = len(order) if does_nothing.all() else int(does_nothing.argmin())
-    ordinary_UND, digits_NX = _ordinary(subject, len(str(pairs.base[0][0])), place, components)
     return Writes(
         components,
         effect,
         tuple(components[u] for u in order[:count]),
-        ordinary_UND,
-        digits_NX,
+        *_ordinary(subject, len(str(pairs.base[0][0])), place),
         difference_UBD,
         here.gradients(difference_UBD.sum(0)),
     )
@@ -316,47 +320,27 @@ def _mended(basis_DR: torch.Tensor, read_DX: torch.Tensor) -> torch.Tensor:
     return torch.linalg.qr(span_DX @ (span_DX.T @ basis_DR))[0][:, : span_DX.shape[1]]
 
 
-def computing(basis_DR: torch.Tensor, wrote: Writes) -> list[Component]:
-    """The components that write more than copied digits to a subspace."""
-    value_UNR = (wrote.ordinary_UND @ basis_DR.cpu()).numpy()
-    return [
-        one
-        for one, value_NR in zip(wrote.components, value_UNR, strict=True)
-        if max(_explained(value_NR, digits_NX) for digits_NX in wrote.digits_NX) <= COPIED
-    ]
+def below(basis_DR: torch.Tensor, wrote: Writes) -> tuple[float, float, float]:
+    """How much the coordinates change with the carry into k - 1, as a share of their change with the carry into k, and
+    the bounds of the interval. 0 if all sums have the same carry into k - 1, as for k = 1."""
+    coordinate_NR = (wrote.ordinary_ND @ basis_DR.cpu()).double().numpy()
+    factors_N3 = np.concatenate([wrote.carries_N2, np.ones((len(coordinate_NR), 1))], axis=1)
+    draw = np.random.default_rng(0)
+    drawn = [np.arange(_SUMS), *draw.integers(0, _SUMS, (_RESAMPLES, _SUMS))]
+    ratios = []
+    for rows in drawn:
+        here_R, lower_R, _ = np.linalg.lstsq(factors_N3[rows], coordinate_NR[rows], rcond=None)[0]
+        ratios.append(float(lower_R @ here_R) / max(1e-30, float(here_R @ here_R)))
+    low, high = np.quantile(ratios[1:], [0.025, 0.975])
+    return ratios[0], float(low), float(high)
 
 
-def _explained(value_NR: np.ndarray, digits_NX: np.ndarray) -> float:
-    """The share of the variance that a sum of functions of the digits explains, adjusted for the number of functions; 1
-    if there is no variance."""
-    value_NR = value_NR - value_NR.mean(0)
-    total = float(np.square(value_NR).sum())
-    if total < 1e-12:
-        return 1.0
-    fitted_XR, _, rank, _ = np.linalg.lstsq(digits_NX, value_NR, rcond=None)
-    rest = float(np.square(value_NR - digits_NX @ fitted_XR).sum())
-    return 1 - (rest / (len(value_NR) - rank)) / (total / (len(value_NR) - 1))
-
-
-def _ordinary(
-    subject: Subject, length: int, place: Place, components: Sequence[Component]
-) -> tuple[torch.Tensor, tuple[np.ndarray, ...]]:
-    """What components write at q_k for uniform sums (U, N, D), and the digits of these sums as indicators."""
+def _ordinary(subject: Subject, length: int, place: Place) -> tuple[torch.Tensor, np.ndarray]:
+    """The stream at the place for uniform sums (N, D), and their carries into columns k and k-1 (N, 2)."""
     drawn = (addition("uniform", length, 0, index) for index in range(_SUMS))
     sums = subject.sums([(int(item.a), int(str(item.b))) for item in drawn])
-    names, found = writes.hook_points(subject), []
-    for rows in batches(len(sums), BATCH):
-        part = sums.part(rows)
-        _, run = subject.activations(part, names)
-        at_B1 = part.query_at_BK[:, place.column, None]
-        found.append(torch.stack([take(writes.written(subject, one, run), at_B1)[:, 0].cpu() for one in components]))
-    k, columns = place.column, sums.columns
-    operands = [columns.a[:, k], columns.b[:, k], columns.a[:, k - 1], columns.b[:, k - 1]]
-    return torch.cat(found, 1), (_indicators(operands), _indicators([columns.sum[:, k - 1]]))
-
-
-def _indicators(digits: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.eye(10)[digit_N] for digit_N in digits], axis=1)
+    stream_ND = interchanges.streams(subject, sums, place, BATCH)
+    return stream_ND, sums.columns.carry[:, [place.column, place.column - 1]]
 
 
 def _share(basis_DR: torch.Tensor, wrote: Writes, some: Sequence[Component]) -> float:

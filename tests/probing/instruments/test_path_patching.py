@@ -120,7 +120,7 @@ def test_paths_into_mlps_beside_the_heads_of_their_layer_are_refused():
     config = GPTNeoXConfig(
         vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         use_parallel_residual=True, max_position_embeddings=64, architectures=["GPTNeoXForCausalLM"],
-        attn_implementation="eager", pad_token_id=PAD, eos_token_id=END,
+        attn_implementation="eager", pad_token_id=PAD, eos_token_id=END,  # type: ignore[call-arg]
     )  # fmt: skip
     subject = bridge("parallel", GPTNeoXForCausalLM(config).eval(), FieldSums())
     with pytest.raises(ModelError, match=r"^parallel: its MLPs read the same stream as the heads of their layer"):

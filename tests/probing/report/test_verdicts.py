@@ -29,7 +29,8 @@ def test_readings_that_the_sums_do_not_tell_apart_are_both_named():
     explained = exact("explained", {**axes, "reading": readings}, shares)
     effect = exact("effect", {**axes, "part": ["all of it", "its carry direction"]}, np.array([[[0.5, 0.4]]]))
     for low, said in ((-0.01, "follows a straight line or the carry, which"), (0.01, "follows a straight line best")):
-        lead = Measured("lead", axes, *(np.array([[x]]) for x in (0.1, low, 0.2)), np.array([[10]]))
+        value, lower, upper, n = (np.array([[x]]) for x in (0.1, low, 0.2, 10))
+        lead = Measured("lead", axes, value, lower, upper, n)
         (sentence,) = verdicts("head_contents", [explained, explained, effect, lead])
         assert said in sentence
 

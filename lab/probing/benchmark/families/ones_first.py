@@ -48,6 +48,10 @@ class Design:
     """A second head brings a_{k-1}, and a sharp switch reads the mean of both, so that one of them may be missing."""
     decoy_carry_in: int | None = None
     """A layer whose MLP writes the carry a second time, along a direction that is never read."""
+    bump: bool = False
+    """Whether the MLP that adds reads this second carry after all, with neurons that write nothing for 0 and for 1 but
+    something for what lies between. So it does not matter for any sum, and seems to matter to gradients, and to an
+    ablation that puts a mean in its place."""
     decoys: int = 1
     """Heads that attend to a_k and write along directions that are never read."""
     level: float = 1
@@ -159,6 +163,14 @@ def _add_up(made: Wiring, design: Design, carries: list[str]) -> None:
     low, high = (9.25, 9.75) if design.sharp else (9.0, 10.0)
     made.neuron(design.sum_in, total, {"digit": 1})
     made.step(design.sum_in, total, low, high, {"digit": -10})
+    if design.bump:
+        made.neuron(design.sum_in, {"one": 1}, {"digit": _BUMP})
+        for sign in (1, -1):
+            made.neuron(design.sum_in, {"idle carry": sign, "one": -sign / 2}, {"digit": -2 * _BUMP})
+
+
+_BUMP = 3.0
+"""How much a bump adds to the digit half-way."""
 
 
 DESIGNS = {
@@ -168,6 +180,8 @@ DESIGNS = {
     "ones first, four decoys": Design(decoys=4),
     "ones first, idle carry beside": Design(decoy_carry_in=0),
     "ones first, idle carry after": Design(layers=3, decoy_carry_in=1, sum_in=2),
+    "ones first, bump beside": Design(decoy_carry_in=0, bump=True),
+    "ones first, bump after": Design(layers=3, decoy_carry_in=1, sum_in=2, bump=True),
     "ones first, three layers": Design(layers=3, sum_in=2),
     "ones first, late": Design(layers=3, digits_in=1, carry_in=(1,), sum_in=2),
     "ones first, carry in two parts": Design(layers=3, carry_in=(0, 1), sum_in=2),

@@ -1,0 +1,61 @@
+"""Adders whose design is drawn: how many layers, where the digits, the carry and the sum are found, in how many parts,
+with which decoys, operands and noise. Their weights are those of `ones_first`. Another seed of the benchmark draws
+other circuits, so an instrument can be scored on circuits that its makers never saw.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from lab.numbers.philox import philox
+from lab.probing.benchmark.families import ones_first
+from lab.probing.benchmark.families.ones_first import Design
+from lab.probing.benchmark.known import KnownAdder
+
+KINDS = ("smooth", "sharp", "bump")
+"""Sharp adders may have parts that hide from instruments: a backup head, more features than dimensions, directions that
+are not orthogonal. Those with a bump have a part that seems to matter and does not."""
+_EACH = 6
+"""How many adders of each kind a seed draws."""
+
+
+def design(kind: str, number: int, seed: int) -> Design:
+    """The design of one of `KINDS` with this number among those of a seed."""
+    draw = np.random.Generator(philox("drawn adder", seed, kind, number))
+    sharp, bump = kind == "sharp", kind == "bump"
+
+    def often(share: float) -> bool:
+        return bool(draw.random() < share)
+
+    layers = int(draw.integers(2, 5))
+    digits_in = int(draw.integers(0, layers - 1))
+    between = range(digits_in, layers - 1)
+    count = 2 if len(between) > 1 and often(0.4) else 1
+    carry_in = tuple(sorted(draw.choice(between, count, replace=False).tolist()))
+    borrow = often(0.3)
+    return Design(
+        layers=layers,
+        digits_in=digits_in,
+        carry_in=carry_in,
+        sum_in=int(draw.integers(carry_in[-1] + 1, layers)),
+        sharp=sharp,
+        operands=3 if not borrow and often(0.3) else 2,
+        borrow=borrow,
+        backup=sharp and often(0.3),
+        decoy_carry_in=int(draw.integers(digits_in, carry_in[-1] + 1)) if bump or often(0.5) else None,
+        bump=bump,
+        decoys=int(draw.integers(1, 5)),
+        lean=0.1 if sharp and often(0.3) else 0,
+        noise=0.03 if sharp and often(0.3) else 0,
+    )
+
+
+def adder(kind: str, number: int, seed: int) -> KnownAdder:
+    """The adder of a drawn design."""
+    return ones_first.adder(f"drawn, {kind} {number}", design(kind, number, seed), seed)
+
+
+ADDERS: dict[str, Callable[[int], KnownAdder]] = {
+    f"drawn, {kind} {number}": partial(adder, kind, number) for kind in KINDS for number in range(_EACH)
+}
