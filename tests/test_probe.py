@@ -77,7 +77,7 @@ def test_every_instrument_runs_on_a_model_that_cannot_add_or_says_that_it_cannot
     assert kept >= {"competence", *named} - refused
     said = (tmp_path / "probe_scratch" / "verdicts.md").read_text()
     for name in named - kept:
-        assert re.search(rf"^- {name}: .*(does not change its answer|cannot add)", said, re.MULTILINE)
+        assert re.search(rf"^- {name}: .*in 0 % of pairs, and at least 50 % are needed", said, re.MULTILINE)
     found = [line for line in capsys.readouterr().out.splitlines() if not line.endswith("...")]
     place = next(index for index, line in enumerate(found) if line.startswith("run directory: "))
     assert 1 <= place <= 5
