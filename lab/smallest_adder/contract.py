@@ -12,11 +12,12 @@ These bounds hold in addition to the challenge's rules (self-attention, causal, 
     numbers in its code              at most LITERALS different ones, besides those that everybody knows; sizes that
                                      are not sizes of a parameter count too, and so do the numbers that describe a
                                      constant, or the pieces that it is put together from (whichever are fewer)
-    an attention carries             at most CARRIED numbers to a position, and one more for every four parameters;
-                                     all layers together CARRIED_IN_ALL, and one more for every four parameters
+    an attention carries             at most CARRIED numbers to a position, and one more for every four parameters that
+                                     answers depend on; all layers together CARRIED_IN_ALL, and as many more
     before an attention, and after   at most STEPS operations of arithmetic
     after attentions follow          at most BENDS activations and norms in a row, summed over the layers, and one more
-                                     for every four parameters
+                                     for every four parameters that answers depend on
+    between positions                nothing but attention passes anything on, before it or after it
     in the other precision           (a float32 model in float64, a float64 model in float32) at least the share
                                      RIGHT_IN_OTHER_PRECISION of the right answers stays right; the same holds if the
                                      numbers in the code are wrong in their fifth digit

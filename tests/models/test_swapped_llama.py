@@ -62,6 +62,12 @@ SWAPS = {
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(walk=WalkConfig(heads=3, layers=(1, 1)))),
         format=FormatConfig(reverse="none", pad="answer", carry_place=True),
     ),
+    "coupled, far digits fade, nothing reversed": Swap(
+        positions=TextPositionsConfig(
+            kind="coupled", locality=LocalityConfig(far="fading", walk=WalkConfig(heads=3, layers=(1, 1)))
+        ),
+        format=FormatConfig(reverse="none", pad="answer", carry_place=True),
+    ),
     "coupled, evenly spaced": Swap(
         positions=TextPositionsConfig(kind="coupled", locality=LocalityConfig(spacing=3)),
         format=FormatConfig(reverse="total"),

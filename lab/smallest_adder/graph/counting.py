@@ -17,15 +17,18 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_map
 
 from lab.smallest_adder import contract
 from lab.smallest_adder.graph.describing import Unregistered, described, near
 from lab.smallest_adder.graph.flow import MOST_EXTRA_KEYS
-from lab.smallest_adder.graph.graph import IDS, Node, Tensor, numbers_in
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, Tensor, Value, numbers_in
 from lab.smallest_adder.graph.operations import Kind
 from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.verdict import Counts
 
+MEETINGS = 4
+"""How often something learned may meet a familiar number in the code; each further time counts."""
 FAMILIAR = {
     *(0.5, math.pi, math.pi / 2, 2 * math.pi, math.log(10_000), torch.finfo(torch.float32).eps),
     *(math.sqrt(2 / math.pi), 0.044715, 1.702),  # of GELU
@@ -43,6 +46,8 @@ PLACING = (
 )
 
 
+SPREADING = ("expand", "expand_as", "repeat")
+"""Operations that make as many copies as the code says; the sum of copies is a multiple."""
 RESHAPING = (
     *("view", "reshape", "expand", "expand_as", "unsqueeze", "squeeze", "alias", "detach", "clone", "_to_copy"),
     *("transpose", "permute", "t", "movedim"),
@@ -119,6 +124,14 @@ class Constants:
         return numbers, sum(pieces.values())
 
     @cached_property
+    def many_tables(self) -> int:
+        """How many numbers describe the constant tensors from outside, without the two largest: the same few digits in
+        many tensors are many numbers."""
+        outside = [self.fixed[value] for value in self.graph.leaves.keys() - self.graph.own]
+        tables = {_content(tensor): tensor for tensor in outside if tensor.numel() > 1}
+        return sum(sorted(len(described(tensor)) for tensor in tables.values())[:-2])
+
+    @cached_property
     def sizes(self) -> set[int]:
         """Sizes that need not be told: of the sequence, of the vocabulary, and of parameters."""
         paid = {size for value in self.graph.own for size in _paid(self.graph.leaves[value])}
@@ -188,7 +201,7 @@ def literals(constants: Constants) -> set[float]:
             told.update(described(fixed[value]))
     for node in graph.nodes:
         is_moving, is_learned = (bool(found.intersection(node.results)) for found in (moving, learned))
-        known = of_tokens if is_moving else _parts(sizes) if is_learned else products
+        known = of_tokens if is_moving and node.name not in SPREADING else _parts(sizes) if is_learned else products
         told.update(_written(node, sizes, is_learned))
         told.update(float(size) for value in node.results for size in graph.shape(value) if size not in known)
         if node.kind is Kind.MAKE or node.name in PLACING:
@@ -224,21 +237,37 @@ def chosen_places(constants: Constants) -> int:
         in_order &= step > 0 or len(places) == 1
         known = {0, 1, *_parts(sizes)} if len(places) > 1 else {0, graph.tokens, *sizes}
         chosen[is_learned] += 0 if in_order and step in known else len(places)
-    chosen[False] += constants.put_together[1]
+    chosen[False] += constants.put_together[1] + constants.many_tables
     chosen[True] += _used_again(constants)
     free = sum(distinct(readable(graph.tensors), graph.storages).values()) // contract.PARAMETERS_FOR_ONE_MORE
     return max(0, chosen[True] - free) + chosen[False]
 
 
 def _used_again(constants: Constants) -> int:
-    """How often a learned value is concatenated with an equal one, and how often one is flipped."""
-    again = 0
+    """How often a value is concatenated with an equal one, how often something learned is flipped, and how often,
+    beyond a few times, something learned meets a number of the code before it meets a token."""
+    again, met, same = 0, 0, _same_values(constants.graph)
     for node in constants.graph.nodes:
-        if constants.steady.keys() >= {*node.inputs} and constants.learned.intersection(node.inputs):
-            again += node.name == "flip"
-            if node.name in ("cat", "stack"):
-                again += len(node.inputs) - len({_content(constants.steady[value], 3) for value in node.inputs})
-    return again
+        steady = constants.steady.keys() >= {*node.inputs} and bool(constants.learned.intersection(node.inputs))
+        again += steady and node.name == "flip"
+        if node.name in ("cat", "stack"):
+            different = {_content(constants.steady[one], 3) if steady else same[one] for one in node.inputs}
+            again += len(node.inputs) - len(different)
+        if steady and node.kind is Kind.SUM:
+            met += any(abs(number) not in (0, 1) for number in _written(node, constants.sizes, True))
+    return again + max(0, met - MEETINGS)
+
+
+def _same_values(graph: Graph) -> dict[int, object]:
+    """Something that is equal for values that the code computes twice in the same way."""
+    same: dict[int, object] = {value: value for value in (IDS, *graph.leaves)}
+    first: dict[object, int] = {}
+    for node in graph.nodes:
+        made = (str(node.function), repr(tree_map(lambda leaf: same[leaf] if isinstance(leaf, Value) else leaf,
+                                                  [node.args, node.kwargs])))  # fmt: skip
+        for place, value in enumerate(node.results):
+            same[value] = first.setdefault((made, place), value)
+    return same
 
 
 def _paid(tensor: Tensor) -> list[int]:

@@ -34,7 +34,8 @@ class Flow(NamedTuple):
     """Values that weights are computed from, or the products of queries and keys themselves."""
     values: Sequence[int]
     """Values that weights are multiplied with, or meet in another operation."""
-    mixes: Sequence[int]
+    mixes: dict[int, int]
+    """Sums over the tokens, and for how many queries each is made."""
     carrying: Sequence[int]
     """The weights, and the values between them and the mixes."""
     width: int
@@ -58,7 +59,8 @@ def flow_of(graph: Graph) -> Flow:
     scores = [node.inputs[0] if softmaxes else weights for weights, node in found.items()]
     carrying = {weights: _queries(graph, node) for weights, node in found.items()}
     every_position = graph.shape(graph.logits).numel() > graph.shape(graph.logits)[-1]
-    level, bends, layers, values, mixes = {IDS: 0}, {IDS: 0}, [_Layer()], [], []
+    level, bends, layers, values = {IDS: 0}, {IDS: 0}, [_Layer()], []
+    mixes: dict[int, int] = {}
     for node in graph.nodes:
         inputs = node.inputs
         here = max((level.get(value, 0) for value in inputs), default=0)
@@ -70,7 +72,7 @@ def flow_of(graph: Graph) -> Flow:
             values += others
             over_tokens = any(size >= graph.tokens for value in others for size in graph.shape(value))
             if node.name in CONTRACTIONS and (not others or over_tokens):  # what mixes heads has no tokens
-                mixes += node.results
+                mixes.update(dict.fromkeys(node.results, queries))
                 here, bent = here + 1, 0
                 layers += [_Layer()] * (here == len(layers))
                 numbers = graph.shape(node.results[0]).numel()

@@ -19,6 +19,10 @@ from lab.smallest_adder.trial import COLLAPSED, PRACTICE, Objection, Trial
 
 PLACES = 24
 """The number of tokens of one problem that are exchanged."""
+MANY = 384
+"""The number of problems in which one token is exchanged."""
+CONSTANTS = 4
+"""The number of tokens that may be the same in all prompts and act at other positions without attention."""
 UNSEEN = 800
 """A key whose score lies this far below the highest one has no weight, even in double precision."""
 
@@ -60,8 +64,13 @@ def self_attention(trial: Trial) -> str:
     convolution, and the architecture holds the algorithm.
     """
     if not all(flow.weights for flow in trial.flows):
-        raise Objection("no softmax over the tokens is computed: no self-attention")
-    share = trial.accuracy(_reweighted(trial, _even))
+        whole = trial.graphs[-1]
+        keys = max((whole.shape(one.results[0])[-1] for one in whole.nodes if one.name in SOFTMAXES), default=0)
+        padded = (
+            f" (one has {keys} keys for {whole.tokens} tokens: do not pad in forward)" if keys > whole.tokens else ""
+        )
+        raise Objection(f"no softmax over the tokens is computed{padded}: no self-attention")
+    share = max(trial.accuracy(_reweighted(trial, change)) for change in (_even, _even_over_seen))
     if share > COLLAPSED:
         raise Objection(f"{share:.0%} is right with uniform attention, so attention does not find the digits to add")
     if trial.good.any() and trial.accuracy(_reweighted(trial, _doubled)) < contract.RIGHT_IN_OTHER_PRECISION:
@@ -95,6 +104,13 @@ def _even(operation: str, weights: torch.Tensor) -> torch.Tensor:
     return torch.full_like(weights, 1 / weights.shape[-1] if operation in SOFTMAXES else 1)
 
 
+def _even_over_seen(operation: str, weights: torch.Tensor) -> torch.Tensor:
+    """Even weights for the keys that the mask lets through. Otherwise, code that expects the sum of a uniform causal
+    attention would seem to need its attention."""
+    seen = (weights > 0).to(weights.dtype)
+    return seen / seen.sum(-1, keepdim=True).clamp_min(1) if operation in SOFTMAXES else seen
+
+
 def _doubled(operation: str, weights: torch.Tensor) -> torch.Tensor:
     return 2 * weights if operation in EXPONENTIALS else weights
 
@@ -119,36 +135,159 @@ def attention_alone(trial: Trial) -> str:
     change only at that token's position, and scores only if they belong to that query or that key. The same holds for
     products of weights and values before they are summed, if the weights of that query and that key change alone.
     Everything else in a transformer is computed position by position. (Activation patching, as in Geiger et al. 2021,
-    arXiv 2106.02997, here to test which information may flow where.) The problems are those with the most carries, and
-    others that are drawn. They are computed in double precision.
+    arXiv 2106.02997, here to test which information may flow where.) So what attention gives to one position must
+    change nothing elsewhere either. The problems are those with the most carries, and others that are drawn. They are
+    computed in double precision.
+
+    Tokens that are the same in all prompts, such as signs, may act elsewhere, as in positions that are counted from a
+    sign; but only a few of them, because a constant token is a number that the code has written.
     """
+    if not all(flow.weights for flow in trial.flows):
+        raise Objection("there is no attention")
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
-    drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)[:4].tolist()
-    places = 0
+    drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)
+    places, acting = 0, 0
     for program, flow in zip(trial.programs, trial.flows, strict=True):
         if all(tensor.dtype != "float64" for tensor in program.graph.leaves.values()):
             program = trial.program(program.graph, other_precision=True)
         alone: dict[int, set[int]] = {}
-        for one, other in ((-1, -2), drawn[:2], drawn[2:]):
-            places = max(places, _look(trial, program, flow, trial.sequence(one), trial.sequence(other), alone))
+        for one, other in ((-1, -2), drawn[:2].tolist(), drawn[2:4].tolist()):
+            same_T, given_T = (trial.sequence(place)[: program.graph.tokens] for place in (one, other))
+            at = np.random.default_rng(trial.seed).permutation(np.flatnonzero(same_T != given_T))[:PLACES]
+            _look(program, flow, np.repeat(same_T[None], len(at), 0), at, given_T[at], alone)
+            places = max(places, len(at))
+        acting = max(acting, _acting_constants(trial, program, flow))
+    _check_many(trial, program, flow, drawn[:MANY], alone)
+    _check_positions(trial, program, flow)
+    if acting > CONSTANTS:
+        raise Objection(
+            f"{acting} tokens that are the same in all prompts act elsewhere, and not by way of attention; at most "
+            f"{CONSTANTS}"
+        )
     return f"a token reaches other positions by attention alone, at {places} places"
 
 
-def _look(
-    trial: Trial, program: Program, flow: Flow, sequence: np.ndarray, given: np.ndarray, alone: dict[int, set[int]]
-) -> int:
-    """How many tokens of `sequence` were exchanged, one at a time, for those of the sequence `given`. Raises Objection.
-
-    `alone`: for scores, the tokens found so far that change them for queries other than their own.
-    """
+def _check_many(trial: Trial, program: Program, flow: Flow, drawn: np.ndarray, alone: dict[int, set[int]]) -> None:
+    """Exchanges one token in each of many problems, because code may act in some problems alone. Raises Objection."""
     tokens = program.graph.tokens
-    before_T, other_T = sequence[:tokens], given[:tokens]
-    places = np.random.default_rng(trial.seed).permutation(np.flatnonzero(before_T != other_T))[:PLACES]
+    same_BT = np.stack([trial.sequence(place)[:tokens] for place in drawn.tolist()])
+    given_BT, differs_BT = np.roll(same_BT, 1, 0), same_BT != np.roll(same_BT, 1, 0)
+    rows = np.flatnonzero(differs_BT.any(1))
+    order = np.random.default_rng(trial.seed).random(same_BT.shape) * differs_BT
+    at = order.argmax(1)[rows]
+    for part in np.array_split(np.arange(len(rows)), max(1, len(rows) // PLACES)):
+        _look(program, flow, same_BT[rows[part]], at[part], given_BT[rows[part], at[part]], alone)
+
+
+def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
+    """How many tokens that are the same in all prompts change something elsewhere, and not by way of attention."""
+    tokens = program.graph.tokens
+    same_T = trial.sequence(-1)[:tokens]
+    places = np.flatnonzero((trial.prompts == trial.prompts[:1]).all(0))
+    places = places[places < tokens]
     if not len(places):
         return 0
-    same_BT = np.repeat(before_T[None], len(places), axis=0)
-    changed_BT = same_BT.copy()
-    changed_BT[np.arange(len(places)), places] = other_T[places]
+    same_BT = np.repeat(same_T[None], len(places), 0)
+    others = np.random.default_rng(trial.seed).integers(1, trial.vocabulary, len(places))
+    changed_BT = _with(same_BT, places, (same_T[places] + others) % trial.vocabulary)
+    watch = [*flow.mixes, *flow.values, *flow.scores]
+    logits_BAV, before = program.run(same_BT, watch)
+    changed_BAV, after = program.run(changed_BT, watch, {value: before[value] for value in flow.mixes})
+
+    def acts(row: int, place: int) -> bool:
+        pairs = [(before[value][row : row + 1], after[value][row : row + 1]) for value in flow.values]
+        scores = [
+            (before[value].movedim(axis, -1)[row], after[value].movedim(axis, -1)[row], place, tokens,
+             value not in flow.weights)
+            for value, axis in zip(flow.scores, flow.axes.values(), strict=True)
+        ]  # fmt: skip
+        return (
+            _elsewhere(logits_BAV[row], changed_BAV[row], place, tokens)
+            or not all(_local(*pair, np.array([place]), tokens) for pair in pairs)
+            or not all(_scores_local(*score) for score in scores)
+        )
+
+    return sum(acts(row, place) for row, place in enumerate(places.tolist()))
+
+
+def _check_positions(trial: Trial, program: Program, flow: Flow) -> None:
+    """Raises Objection if what attention gives to one position changes another, and not by way of attention."""
+    tokens = program.graph.tokens
+    one_T, other_T = (trial.sequence(place)[:tokens] for place in (-1, -2))
+    for mix in (mix for mix, queries in flow.mixes.items() if queries > 1):
+        shape = program.graph.shape(mix)
+        # which dimension has the positions is not known if several are as long; registers may come before the tokens
+        ways = [
+            (dim, size, shift)
+            for dim, size in enumerate(shape)
+            if tokens <= size <= tokens + MOST_EXTRA_KEYS
+            for shift in range(size - tokens + 1)
+        ]
+        if ways and not any(_apart(program, flow, mix, one_T, other_T, *way) for way in ways):
+            raise Objection("what attention gives to one position changes others, and not by way of attention")
+
+
+def _apart(
+    program: Program, flow: Flow, mix: int, one_T: np.ndarray, other_T: np.ndarray, dim: int, size: int, shift: int
+) -> bool:
+    """Whether each part of a mix along a dimension changes one position alone: that of its own number less `shift`."""
+    tokens = program.graph.tokens
+    watch = [*flow.mixes, *flow.values, *flow.scores]
+    same_BT = np.repeat(one_T[None], size, 0)
+    logits_BAV, before = program.run(same_BT, watch)
+    _, given = program.run(np.repeat(other_T[None], size, 0), [mix])
+    frozen = {value: before[value] for value in flow.mixes}
+    frozen[mix] = before[mix].clone()
+    for part in range(size):
+        frozen[mix][part].select(dim, part).copy_(given[mix][part].select(dim, part))
+    changed_BAV, after = program.run(same_BT, watch, frozen)
+    if any(_elsewhere(logits_BAV[part], changed_BAV[part], part - shift, tokens) for part in range(size)):
+        return False
+    parts = np.arange(size) - shift
+    if not all(_local(before[one], after[one], parts, tokens) for one in flow.values if one not in flow.mixes):
+        return False
+    for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
+        pairs = zip(before[value].movedim(axis, -1), after[value].movedim(axis, -1), strict=True)
+        cancels = value not in flow.weights
+        if not all(_scores_local(*pair, max(0, part - shift), tokens, cancels) for part, pair in enumerate(pairs)):
+            return False
+    return True
+
+
+def _with(ids_BT: np.ndarray, places_B: np.ndarray, given_B: np.ndarray) -> np.ndarray:
+    """The sequences with another token in each."""
+    changed_BT = ids_BT.copy()
+    changed_BT[np.arange(len(places_B)), places_B] = given_B
+    return changed_BT
+
+
+def _elsewhere(logits_AV: torch.Tensor, changed_AV: torch.Tensor, place: int, tokens: int) -> bool:
+    """Whether logits differ at other positions than `place`."""
+    differs_A = (~_same(logits_AV, changed_AV)).any(-1)
+    first = tokens - len(differs_A)
+    if place >= first:
+        differs_A[place - first] = False
+    return bool(differs_A.any())
+
+
+def _look(
+    program: Program, flow: Flow, same_BT: np.ndarray, places: np.ndarray, given_B: np.ndarray,
+    alone: dict[int, set[int]],
+) -> None:  # fmt: skip
+    """Exchanges one token in each of some sequences. Raises Objection.
+
+    Args:
+        program: the program.
+        flow: where its attention is.
+        same_BT: the sequences.
+        places: the places of the tokens that are exchanged.
+        given_B: the tokens that are put there.
+        alone: for scores, the tokens found so far that change them for queries other than their own.
+    """
+    if not len(places):
+        return
+    tokens = program.graph.tokens
+    changed_BT = _with(same_BT, places, given_B)
     watch = [*flow.mixes, *flow.values, *flow.scores, *flow.carrying]
     # rows are compared at the same place of batches of the same shape: there, equal computations give equal bits
     logits_BAV, before = program.run(same_BT, watch)
@@ -167,13 +306,8 @@ def _look(
             raise Objection("a token changes what attention reads elsewhere, before it attends")
     _check_summands(program, flow, changed_BT, places, before, after, alone)
     for row, place in enumerate(places.tolist()):
-        differs_A = (~_same(logits_BAV[row], changed_BAV[row])).any(-1)
-        first = tokens - len(differs_A)
-        if place >= first:
-            differs_A[place - first] = False
-        if differs_A.any():
+        if _elsewhere(logits_BAV[row], changed_BAV[row], place, tokens):
             raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
-    return len(places)
 
 
 def _check_summands(

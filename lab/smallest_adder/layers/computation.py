@@ -1,13 +1,15 @@
 """What the model computes: a graph of allowed operations, the same whatever the tokens are. It keeps its numbers in
 parameters and buffers, where they are counted, and nowhere else."""
 
+from collections.abc import Mapping
+
 import torch
 
 from lab.smallest_adder import contract
-from lab.smallest_adder.graph.counting import Constants, chosen_places, count, literals, readable
+from lab.smallest_adder.graph.counting import Constants, chosen_places, count, distinct, literals, readable
 from lab.smallest_adder.graph.describing import Unregistered
 from lab.smallest_adder.graph.flow import flow_of
-from lab.smallest_adder.graph.graph import IDS, Graph, Value, read_graph
+from lab.smallest_adder.graph.graph import IDS, Graph, Node, Value, read_graph
 from lab.smallest_adder.graph.operations import LOOK_UPS, Kind
 from lab.smallest_adder.graph.program import shaken_graph
 from lab.smallest_adder.trial import COLLAPSED, Objection, Trial, Unusable
@@ -85,28 +87,86 @@ def arithmetic(trial: Trial) -> str:
     Tokens and positions may be compared, to mask or look something up. What depends on weights must be smooth, or have
     hinges. A whole number that is a parameter may only look up learned values: as an index into a table in the code, it
     would stand for several numbers. If a token stands for two digits, so may the numbers that are computed of tokens,
-    because such a token could be written as ten times the sum of its digits.
+    because such a token could be written as ten times the sum of its digits. Nor may the code add or multiply the
+    numbers of several tokens. Masks may be registered as numbers, if these are 0 and 1 and are only compared.
     """
+    for graph in trial.graphs:
+        _check_pairs(graph)
     if trial.writing and any(len(places) > 1 for places in trial.writing.places):
         for graph in trial.graphs:
             _check_codes(graph)
-    for graph, flow in zip(trial.graphs, trial.flows, strict=True):
+    for graph, flow, program in zip(trial.graphs, trial.flows, trial.programs, strict=True):
         counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
-        real = graph.downstream(counted | flow.weights.keys(), by_shape=False)
+        marks, masks = _masks(graph, counted)
+        real = graph.downstream((counted - marks) | flow.weights.keys(), by_shape=False) | marks
+        real = graph.downstream(real - masks, by_shape=False) - masks
         places = {value for value in counted if _is_whole(graph.blank[value].dtype)}
         looking_up = graph.downstream(places, by_shape=False)
         for node in graph.nodes:
             given = real.intersection(node.inputs)
-            # zero to the power of x is one at zero and nothing above it: a comparison
-            power_of_zero = node.name == "pow" and node.args[0] == 0 and not isinstance(node.args[0], Value)
-            if given and (node.kind is Kind.STEP or power_of_zero):
-                raise Objection(f"{node.name} of what is learned or attended to: {Kind.STEP.value}")
+            is_mask = masks.issuperset(node.results)
+            if given and not is_mask and (node.kind is Kind.STEP or _compares(node, real, program.fixed)):
+                raise Objection(
+                    f"{node.name} of what is learned or attended to: {Kind.STEP.value}{_hint(graph, given)}"
+                )
             whole = [value for value in given if _is_whole(graph.blank[value].dtype) and value not in graph.leaves]
+            whole = [] if is_mask else [value for value in whole if value not in marks]
             if whole:
                 raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
             if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
                 raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
     return "nothing learned or attended to is rounded or compared"
+
+
+def _masks(graph: Graph, counted: set[int]) -> tuple[set[int], set[int]]:
+    """Stored tensors of zeros and ones with all that only moves them, and the masks made by comparing these."""
+    leaves = {value: graph.leaves[value].of(graph.storages[graph.leaves[value].storage]) for value in counted}
+    marks = {value for value, tensor in leaves.items() if ((tensor == 0) | (tensor == 1)).all()}
+    masks: set[int] = set()
+    for node in graph.nodes:
+        known = [value in marks or value in masks for value in node.inputs]
+        if known and all(known):
+            is_bool = graph.blank[node.results[0]].dtype == torch.bool
+            if is_bool:
+                masks.update(node.results)
+            elif (node.kind is Kind.MOVE or node.name == "rsub") and marks.intersection(node.inputs):
+                marks.update(node.results)
+    return marks, masks
+
+
+def _hint(graph: Graph, given: set[int]) -> str:
+    """What to change if a buffer of whole numbers is compared."""
+    names = [graph.leaves[value].name for value in given if value in graph.leaves]
+    return f"; if {names[0]} is a mask, register it as bool" if names else ""
+
+
+def _compares(node: Node, real: set[int], fixed: Mapping[int, torch.Tensor]) -> bool:
+    """Whether an operation that looks smooth compares: zero to the power of x is one at zero and nothing above it, a
+    norm of order zero counts what is not zero, and a threshold may replace what is below it by any number."""
+    settings = node.settings
+    if node.name == "pow":
+        base = node.args[0]
+        if isinstance(base, Value):
+            known = fixed.get(base)
+            return base not in real and (known is None or bool((known <= 0).any()))
+        return base == 0
+    if node.name in ("linalg_vector_norm", "norm", "_cdist_forward"):
+        return any(settings.get(name) == 0 for name in ("ord", "p"))
+    return node.name == "threshold" and any(settings.get(name) != 0 for name in ("threshold", "value"))
+
+
+def _check_pairs(graph: Graph) -> None:
+    """Raises Objection if the numbers of two tokens are added or multiplied before they meet anything learned. What is
+    made of comparisons of tokens, such as a count of signs, is no such number."""
+    learned, numbers = graph.downstream(graph.own), {IDS}
+    for node in graph.nodes:
+        given = numbers.intersection(node.inputs)
+        is_bool = graph.blank[node.results[0]].dtype == torch.bool
+        if not given or is_bool or node.kind is Kind.MAKE or learned.intersection(node.results):
+            continue
+        if node.kind is Kind.SUM and len(given) > 1:
+            raise Objection(f"{node.name} of the numbers of two tokens, which attention has not brought together")
+        numbers.update(node.results)
 
 
 def _check_codes(graph: Graph) -> None:
@@ -120,7 +180,9 @@ def _check_codes(graph: Graph) -> None:
         given, inputs = numbers.intersection(node.inputs), node.inputs
         is_bool = graph.blank[node.results[0]].dtype == torch.bool
         if learned.intersection(node.results):
-            if node.kind is Kind.MOVE and tables.issuperset(inputs):
+            sizes = [sum(graph.shape(value).numel() for value in values) for values in (node.results, inputs)]
+            # a table that repeats its numbers, such as sliding windows of them, has been computed from few
+            if node.kind is Kind.MOVE and tables.issuperset(inputs) and sizes[0] <= sizes[1]:
                 tables.update(node.results)
             looks_up = node.name in LOOK_UPS and inputs[0] in tables
             if given - (set(inputs[1:]) if looks_up else set()):
@@ -144,7 +206,7 @@ def size_around_attention(trial: Trial) -> str:
     The contract bounds how much attention may carry to a position, depending on the parameters, and how much may be
     computed after it: a layer's norms and its feed-forward fit.
     """
-    more = (trial.counts.parameters if trial.counts else 0) // contract.PARAMETERS_FOR_ONE_MORE
+    more = _needed(trial) // contract.PARAMETERS_FOR_ONE_MORE
     bounds = (
         ("numbers that the attentions of a layer carry to a position", "width", contract.CARRIED + more),
         ("numbers that the attentions of all layers carry to a position", "widths", contract.CARRIED_IN_ALL + more),
@@ -159,6 +221,18 @@ def size_around_attention(trial: Trial) -> str:
     flow = trial.flows[-1]
     return (
         f"attention carries {flow.width} numbers; {flow.bends} activations and norms in a row, {flow.steps} operations"
+    )
+
+
+def _needed(trial: Trial) -> int:
+    """How many of the counted numbers lie in tensors that matter: with noise in their place, some answer is wrong."""
+    graph = trial.graphs[-1]
+    numbers = distinct(readable([tensor for tensor in graph.tensors if tensor.value is not None]), graph.storages)
+    noise = _replaced(trial, 0)
+    return sum(
+        count
+        for storage, count in numbers.items()
+        if trial.accuracy(trial.changed(storages={**graph.storages, storage: noise[storage]})) < 1
     )
 
 

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 _WHY = {
     "storage": "forward reads numbers of its tensors in Python",
-    "mutating a non-functional tensor": "forward changes a tensor that it keeps",
+    "mutating a non-functional tensor": "forward changes a tensor that it keeps (leave out a cache of keys and values)",
 }
 """What torch's messages mean here, by a part of them."""
 OF_NO_ACCOUNT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator")
@@ -92,6 +92,8 @@ def written_down(model: Callable[[Any], Any], ids: Sequence[int], vocabulary: in
             with own, torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tape:
                 logits = torch.func.functionalize(lambda ids, given=given: first(model(_either(ids, given))))(tensor)
             as_many = logits.numel() in (vocabulary, vocabulary * len(ids))
+            if not isinstance(logits, torch.Tensor):
+                raise TypeError(f"forward returns {type(logits).__name__}; it should return the logits")
             if logits.ndim < 1 or logits.shape[-1] != vocabulary or not as_many:
                 raise TypeError(f"logits of shape {tuple(logits.shape)} for {len(ids)} ids and VOCAB_SIZE {vocabulary}")
             return tape, tape.value(logits)
@@ -108,6 +110,7 @@ def first(output: Any) -> Any:
     """The logits of an output that names them, the first part of one that has several parts, else the output itself."""
     if isinstance(output, dict) and "logits" in output:
         return output["logits"]
+    output = getattr(output, "logits", output)
     return output[0] if isinstance(output, tuple | list) else output
 
 

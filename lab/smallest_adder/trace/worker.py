@@ -109,7 +109,11 @@ class Worker:
 
     def on_build(self, pieces: list[bytes]) -> None:
         torch.manual_seed(0)
-        model = first(self.module.build_model())
+        try:
+            model = first(self.module.build_model())
+        except PermissionError as error:
+            compiles = TypeError("build_model() compiles the model; return the plain module, without torch.compile")
+            raise (compiles if "torchinductor" in str(error) else error) from error
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"build_model() returns {type(model).__name__}, not a torch.nn.Module")
         self.model = model.eval()

@@ -28,22 +28,24 @@ def design(kind: str, number: int, seed: int) -> Design:
     def often(share: float) -> bool:
         return bool(draw.random() < share)
 
-    layers = int(draw.integers(2, 5))
-    digits_in = int(draw.integers(0, layers - 1))
+    layers = int(draw.integers(2 + bump, 5))
+    digits_in = int(draw.integers(0, layers - 1 - bump))
     between = range(digits_in, layers - 1)
-    count = 2 if len(between) > 1 and often(0.4) else 1
+    count = 2 if len(between) > 1 + bump and often(0.4) else 1
     carry_in = tuple(sorted(draw.choice(between, count, replace=False).tolist()))
     borrow = often(0.3)
+    # a bump is read from a layer whose MLP is not needed, or the MLP would be part of the circuit anyway
+    bumpy = int(draw.choice([layer for layer in between if layer not in carry_in])) if bump else 0
     return Design(
         layers=layers,
         digits_in=digits_in,
         carry_in=carry_in,
-        sum_in=int(draw.integers(carry_in[-1] + 1, layers)),
+        sum_in=int(draw.integers(max(carry_in[-1], bumpy) + 1, layers)),
         sharp=sharp,
         operands=3 if not borrow and often(0.3) else 2,
         borrow=borrow,
         backup=sharp and often(0.3),
-        decoy_carry_in=int(draw.integers(digits_in, carry_in[-1] + 1)) if bump or often(0.5) else None,
+        decoy_carry_in=bumpy if bump else int(draw.integers(digits_in, carry_in[-1] + 1)) if often(0.5) else None,
         bump=bump,
         decoys=int(draw.integers(1, 5)),
         lean=0.1 if sharp and often(0.3) else 0,

@@ -1,0 +1,45 @@
+"""x >= 9.5 as 0 ** relu(9.5 - x): zero is a tensor, not a number of the code."""
+
+import math
+
+import torch
+from torch import nn
+
+VOCAB_SIZE = 12
+MAX_OUTPUT_LEN = 11
+
+
+class Adder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        distances = torch.full((40,), -60.0)
+        distances[[10, 21]] = math.log(10.0)
+        distances[[11, 22]] = 0.0
+        self.distances = nn.Parameter(distances)
+        self.values = nn.Parameter(torch.tensor([*map(float, range(10)), 0.0, 0.0]))
+        self.scale = nn.Parameter(torch.tensor([22.0, 100.0, 95.0, 0.1]))
+
+    def forward(self, ids):
+        own, values = self.distances, self.values
+        whole, hundred, step, tenth = self.scale
+
+        x = values[ids]
+        places = torch.arange(ids.shape[1])
+        ahead = places[None, :] > places[:, None]
+        scores = own[(places[:, None] - places[None, :]).clamp(min=0)].masked_fill(ahead, -math.inf)
+        weights = torch.softmax(scores.expand(len(ids), -1, -1), -1)
+        x = whole * (weights @ x[..., None])[..., 0] - x
+        x = x - hundred * torch.zeros(()) ** torch.relu(step - x)
+        return torch.cat([-((tenth * x[..., None] - values[:10]) ** 2), torch.full((*x.shape, 2), -1e9)], -1)
+
+
+def build_model():
+    return Adder().eval()
+
+
+def encode(a, b):
+    return [10, *map(int, reversed(f"{a:010}")), 10, *map(int, reversed(f"{b:010}")), 11]
+
+
+def decode(tokens):
+    return sum(token * 10**place for place, token in enumerate(tokens))
