@@ -147,24 +147,29 @@ def attention_alone(trial: Trial) -> str:
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
     drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)
     places, acting = 0, 0
-    for program, flow in zip(trial.programs, trial.flows, strict=True):
-        if all(tensor.dtype != "float64" for tensor in program.graph.leaves.values()):
-            program = trial.program(program.graph, other_precision=True)
-        alone: dict[int, set[int]] = {}
+    alone: dict[int, set[int]] = {}
+    programs = [_in_double_precision(trial, program) for program in trial.programs]
+    for program, flow in zip(programs, trial.flows, strict=True):
+        alone = {}
         for one, other in ((-1, -2), drawn[:2].tolist(), drawn[2:4].tolist()):
             same_T, given_T = (trial.sequence(place)[: program.graph.tokens] for place in (one, other))
             at = np.random.default_rng(trial.seed).permutation(np.flatnonzero(same_T != given_T))[:PLACES]
             _look(program, flow, np.repeat(same_T[None], len(at), 0), at, given_T[at], alone)
             places = max(places, len(at))
         acting = max(acting, _acting_constants(trial, program, flow))
-    _check_many(trial, program, flow, drawn[:MANY], alone)
-    _check_positions(trial, program, flow)
+    _check_many(trial, programs[-1], trial.flows[-1], drawn[:MANY], alone)
+    _check_positions(trial, programs[-1], trial.flows[-1])
     if acting > CONSTANTS:
         raise Objection(
             f"{acting} tokens that are the same in all prompts act elsewhere, and not by way of attention; at most "
             f"{CONSTANTS}"
         )
     return f"a token reaches other positions by attention alone, at {places} places"
+
+
+def _in_double_precision(trial: Trial, program: Program) -> Program:
+    is_single = all(tensor.dtype != "float64" for tensor in program.graph.leaves.values())
+    return trial.program(program.graph, other_precision=True) if is_single else program
 
 
 def _check_many(trial: Trial, program: Program, flow: Flow, drawn: np.ndarray, alone: dict[int, set[int]]) -> None:
