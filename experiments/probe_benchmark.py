@@ -89,6 +89,6 @@ with figures.figure_at(results.file("probe_benchmark.png"), figsize=(6.4, 0.36 *
                       label=name if place == 0 else None)  # fmt: skip
     axes.set_yticks(range(len(shown)), [f"{one}: {key}" for one, key in shown])
     axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(-0.03, 1.03))
-    axes.set_title("What each instrument finds of a known circuit; a point is an adder")
+    figure.suptitle("What each instrument finds of a known circuit; a point is an adder", fontsize="medium")
     axes.grid(axis="x", color="#eeeeee")
     figure.legend(loc="outside lower center", ncols=4)
