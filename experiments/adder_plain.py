@@ -3,9 +3,10 @@
     python experiments/adder_plain.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
 Each size has a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>. Finished runs are
-left as they are, and the table shows all that have ended. The seed and the step with the best validation are kept, and
-tested on the public test. A group has learned if 99.9 % of it is right. Gradients come from adder_plain.c, compiled by
-`cc`, which computes the same as the lab's model, several times as fast (a test compares them).
+left as they are. The table shows those of the given seeds that have ended, of all sizes. The seed and the step with the
+best validation are kept, and tested on the public test. A group has learned if 99.9 % of it is right. Gradients come
+from adder_plain.c, compiled by `cc`, which computes the same as the lab's model, several times as fast (a test compares
+them).
 """
 
 import ctypes
@@ -18,7 +19,7 @@ from statistics import median
 
 import numpy as np
 import torch
-from shared.arguments import own_and_others, some_of
+from shared.arguments import own_and_others, some_of, whole_numbers
 from shared.learned_by_size import learned_by_size
 from shared.publishing import take_results
 
@@ -121,31 +122,31 @@ def compiled(sizes: dict[str, int]) -> ctypes.CDLL:
 def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, overrides = own_and_others(arguments, "seeds", "only")
-    seeds = [int(seed) for seed in given.get("seeds", "0,1,2").split(",")]
+    seeds = whole_numbers(given, "seeds", "0,1,2")
     labels = some_of(LADDER, given.get("only"))
     for seed in seeds:
         for label in labels:
             trained(label, seed, overrides)
     outputs = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
+    output = Path(outputs[-1] if outputs else "checkpoints")
     rows, points = [], {}
     for label in LADDER:
-        ended = sorted(Path(outputs[-1] if outputs else "checkpoints").glob(f"{name(label, '*')}/summary.json"))
-        if not ended:
+        runs = [Run(output / name(label, seed)) for seed in seeds]
+        found = [run.read_json("summary") for run in runs if (run.path / "summary.json").is_file()]
+        if not found:
             continue
-        runs = [Run(path.parent) for path in ended]
-        found = [run.read_json("summary") for run in runs]
         shares = [summary["exact_match"]["value"] for summary in found]
         learned = wilson(sum(share >= LEARNED for share in shares), len(shares))
         points[label] = (found[0]["parameters"], learned)
         figures_of = [f"{100 * share:.2f}" for share in (min(shares), median(shares), max(shares))]
-        rows.append((label, str(found[0]["parameters"]), str(len(runs)), percent(learned), *figures_of))
+        rows.append((label, str(found[0]["parameters"]), str(len(found)), percent(learned), *figures_of))
     columns = ("model", "parameters", "groups", "learned", "worst, % right", "median", "best")
     title = "Plain blocks: groups of seeds that learn to add two 10-digit integers (99.9 % right)"
     results.show(Table(title, columns, rows, 1), "adder_plain")
     learned_by_size(points, title, results.file("adder_plain.png"))
 
 
-def name(label: str, seed: int | str) -> str:
+def name(label: str, seed: int) -> str:
     return f"adder_plain_{label.replace(', ', '-').replace(' ', '-')}_{seed}"
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from shared.arguments import own_and_others, some_of
+from shared.arguments import own_and_others, some_of, whole_numbers
 from shared.learned_by_size import learned_by_size
 from shared.publishing import Results, take_results
 
@@ -46,7 +46,7 @@ LADDER: dict[str, tuple[str, ...]] = {
 def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, overrides = own_and_others(arguments, "seeds", "only")
-    seeds = [int(seed) for seed in given.get("seeds", "0,1,2").split(",")]
+    seeds = whole_numbers(given, "seeds", "0,1,2")
     labels = some_of(LADDER, given.get("only"))
     outputs = [part.removeprefix("output=") for part in overrides if part.startswith("output=")]
     output = Path(outputs[-1] if outputs else "checkpoints")

@@ -6,7 +6,8 @@
 Tunes SmolLM2-135M by the config: 51,200 problems of all tasks, in the ranges S and M, once for each seed. Then it asks
 the untouched and the tuned models the same test problems of all four ranges, `problems` for each task and range. Other
 arguments go to `lab.finetune`. Each part is a run directory of its own; with parts=5, each model is asked in five runs
-of different tasks. If the script is killed, start it again: it goes on, and does not repeat finished parts.
+of different tasks. Runs and results are named after `table`: give another one with other settings. If the script is
+killed, start it again: it goes on, and does not repeat finished parts.
 
 Shows exact match by kind of task and range before and after, over all seeds. For the first seed, it also shows how many
 of the tasks gained beyond chance (McNemar's exact test, adjusted for all tasks and ranges by Holm's method). The digits
@@ -21,6 +22,7 @@ from pathlib import Path
 from shared.arguments import own_and_others, whole_number
 from shared.nupa_runs import asked_in_parts, by_range, by_seed, heat_map, nupa, over_seeds, samples
 from shared.publishing import take_results
+from shared.training import trained
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.published import PUBLISHED, Published
@@ -30,7 +32,6 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
-from lab.finetune import finetune
 from lab.numbers.tasks import TASKS
 from lab.progress import quiet_libraries
 
@@ -45,19 +46,17 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
-    problems, parts = given.get("problems", "50"), whole_number(given, "parts", 1)
+    problems, parts = str(whole_number(given, "problems", 50)), whole_number(given, "parts", 1)
     output, table = Path(given.get("output", "checkpoints")), given.get("table", "all_tasks")
     configs = {
-        seed: tuning(Path(given.get("config", CONFIG)), seed, output, changes)
+        seed: tuning(Path(given.get("config", CONFIG)), f"{table}_{seed}", seed, output, changes)
         for seed in given.get("seeds", "0").split(",")
     }
     after = {}
     for seed, config in configs.items():
-        if config.run_status() != "finished":
-            finetune(config)
-        after[seed] = asked_in_parts(f"all_tasks_tuned_{seed}", str(config.path), problems, output, parts)
+        after[seed] = asked_in_parts(f"{table}_tuned_{seed}", str(trained(config)), problems, output, parts)
     untouched = next(iter(configs.values())).model.name
-    before = asked_in_parts("all_tasks_untouched", untouched, problems, output, parts)
+    before = asked_in_parts(f"{table}_untouched", untouched, problems, output, parts)
     first = next(iter(after.values()))
     rows = tables.changes(samples(*before), samples(*first))
     tuned = {f"seed {seed}": nupa(*runs) for seed, runs in after.items()}
@@ -74,9 +73,8 @@ def main(arguments: Sequence[str]) -> None:
     heat_map({"before": nupa(*before), "after": nupa(*first)}, of_first, results.file(f"{table}.png"))
 
 
-def tuning(config: Path, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
+def tuning(config: Path, name: str, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     """The job, with one problem for each task and range in its own tests, because both models are asked later."""
-    name = f"all_tasks_{seed}"
     own = [
         f"name={name}",
         f"seed={seed}",

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shared.answered import answered
-from shared.arguments import own_and_others, some_of
+from shared.arguments import counts, own_and_others, some_of, true_or_false
 from shared.curves import curves
 from shared.publishing import take_results
+from shared.training import trained
 
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
@@ -24,7 +25,6 @@ from lab.drawing.tables import Shown, Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import STRATA
 from lab.numbers.statistics import Estimate, seeds_proportion
-from lab.pretrain import pretrain
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
@@ -45,10 +45,9 @@ def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given, keys = own_and_others(rest, "seeds", "only", "digits", "name", "train")
     seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
-    parts = (part.split("x") for part in given.get("digits", "10x100,50x100,100x100").split(","))
-    asked = {int(length): int(count) for length, count in parts}
+    asked = counts(given, "digits", "10x100,50x100,100x100")
     configs = {way: [configured(way, seed, keys) for seed in seeds] for way in ways}
-    if given.get("train") == "false":
+    if not true_or_false(given, "train", True):
         configs = {way: [one for one in seeds if one.run_status() == "finished"] for way, seeds in configs.items()}
     found = {way: measured([trained(one) for one in seeds], asked) for way, seeds in configs.items() if seeds}
     columns = ("model", "seeds", "sums", *(f"{length} digits" for length in asked))
@@ -72,13 +71,6 @@ def configured(way: str, seed: str, keys: Sequence[str]) -> PretrainConfig:
     name, *changes = WAYS[way]
     changes += [*keys, f"name={way.replace(' ', '_')}_{seed}", f"seed={seed}", "resume=true"]
     return load(PretrainConfig, ROOT / "configs" / f"{name}.yaml", changes)
-
-
-def trained(config: PretrainConfig) -> Path:
-    """The directory of a run; trains it unless it is finished."""
-    if config.run_status() != "finished":
-        pretrain(config)
-    return config.path
 
 
 def measured(folders: Sequence[Path], asked: Mapping[int, int]) -> Found:

@@ -14,6 +14,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from shared.arguments import own
 from shared.publishing import take_results
 
 from lab.drawing.figures import COLORS, STYLE, line_with_band, plain
@@ -73,7 +74,8 @@ def draw(found: Curves, path: Path) -> None:
 
 @exit_cleanly
 def main() -> None:
-    results, _ = take_results(sys.argv[1:], Path(__file__).parent / "results")
+    results, rest = take_results(sys.argv[1:], Path(__file__).parent / "results")
+    own(rest, "output")
     for file in sorted(results.folder.glob("*.md")):
         if found := curves(file.read_text(encoding="utf-8")):
             draw(found, results.file(f"{file.stem}_column.svg"))

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import take_results
 from shared.shapes import SHAPES, Shape, lora_operations
 from shared.vocabularies import load_vocabulary
@@ -144,7 +144,7 @@ def table(config: FinetuneConfig, steps: int) -> str:
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    steps = int(own(rest, "steps").get("steps", 25))
+    steps = whole_number(own(rest, "steps"), "steps", 25)
     config = load(FinetuneConfig, ROOT / "configs" / "llama_lora.yaml")
     written = table(config, steps)
     print(written)

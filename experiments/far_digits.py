@@ -28,7 +28,7 @@ from shared.one_pass import share_right
 from shared.publishing import take_results
 
 from lab.drawing import figures
-from lab.drawing.tables import Shown, Table
+from lab.drawing.tables import Table, percent
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
 from lab.numbers.statistics import Estimate, seeds_proportion
@@ -69,14 +69,7 @@ def main(arguments: Sequence[str]) -> None:
         setting: {length: seeds_proportion([seed[length] for seed in seeds], sums) for length in lengths}
         for setting, seeds in found.items()
     }
-    rows = [
-        (
-            setting,
-            str(len(found[setting])),
-            *(Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) for estimate in curve.values()),
-        )
-        for setting, curve in curves.items()
-    ]
+    rows = [(setting, str(len(found[setting])), *map(percent, curve.values())) for setting, curve in curves.items()]
     title = f"Sums, trained on 1-{TRAINED} digits: exact match (%), n={sums} a length and seed"
     results.show(Table(title, ("model", "seeds", *map(str, lengths)), rows, 1), "far_digits")
     draw(curves, results.file("far_digits.png"))

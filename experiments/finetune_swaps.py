@@ -1,10 +1,10 @@
 """Table 18 of the Number Cookbook with our model, and with changes that do not disturb it when training begins.
 
-    python experiments/finetune_swaps.py [seeds=[0]] [only=[FT, NoPE]] [table=finetune_swaps] [publish=true]
-                                         [config=../smollm2_swaps_gpu.yaml] [key=value ...]
+    python experiments/finetune_swaps.py [table=finetune_swaps] [publish=true] [key=value ...]
 
-Runs the sweep configs/sweeps/finetune_swaps.yaml (finished runs are not run again), then shows each row by task and
-range: exact match and digit match, digit match against FT (means of the difference over seeds), and the paper's figure.
+Runs the sweep configs/sweeps/finetune_swaps.yaml (finished runs are not run again); keys change the sweep, such as
+seeds=[0] or only="[FT, NoPE]". Then shows each row by task and range: exact match and digit match, digit match against
+FT (means over the seeds that both have, on the same problems; each seed has its own), and the paper's figure.
 The paper's model reads three digits a token and is tuned on one ("1d"); SmolLM2 reads one and is tuned on two ("2d").
 A second table has all ranges together, and a figure shows exact match by range; both with the paper's plainly tuned
 Llama-3.1-8B.
@@ -23,12 +23,12 @@ from typing import Any, TypeAlias
 
 from shared.arguments import own_and_others
 from shared.publishing import take_results
-from shared.showing import difference
+from shared.showing import difference, looks
 
 from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
-from lab.errors import exit_cleanly
+from lab.errors import RunError, exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.runs import Run
 from lab.sweep import main as sweep
@@ -37,8 +37,9 @@ from lab.sweeping.config import SweepConfig
 HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "sweeps" / "finetune_swaps.yaml"
 UNTUNED = "w/o FT"
-Rows: TypeAlias = Mapping[str, Sequence[dict[str, Any]]]
-"""For each row, the figures of its seeds by task."""
+Seeds: TypeAlias = Mapping[int, dict[str, Any]]
+"""The figures of each seed by task."""
+Rows: TypeAlias = Mapping[str, Seeds]
 AS_PUBLISHED = {
     "FT": "FT",
     UNTUNED: UNTUNED,
@@ -58,13 +59,17 @@ def main(arguments: Sequence[str]) -> None:
     given, arguments = own_and_others(arguments, "table")
     config = load(SweepConfig, CONFIG, arguments)
     sweep([str(CONFIG), *arguments])
-    names = {label: label.replace(" ", "-") for label in config.only or config.cells}
-    summaries = {
-        label: [summary(config.output / f"{config.name}_{name}_{seed}") for seed in config.seeds]
-        for label, name in names.items()
-    }
-    tuned = {label: [one["after"] for one in found if one] for label, found in summaries.items() if any(found)}
-    rows = {**tuned, UNTUNED: [one["before"] for one in summaries["FT"] if one]}
+    tuned: dict[str, dict[int, dict[str, Any]]] = {}
+    untuned: dict[int, dict[str, Any]] = {}
+    for label in config.only or config.cells:
+        for seed in config.seeds:
+            if found := summary(config.output / f"{config.name}_{label.replace(' ', '-')}_{seed}"):
+                tuned.setdefault(label, {})[seed] = found["after"]
+                if label == "FT":
+                    untuned[seed] = found["before"]
+    if not tuned:
+        raise RunError(f"{config.output}: no run of the sweep {config.name} is finished")
+    rows = {**tuned, UNTUNED: untuned} if untuned else tuned
     name = given.get("table", "finetune_swaps")
     results.show(compare(rows), name)
     results.show(totals(rows), f"{name}_totals")
@@ -81,11 +86,11 @@ def compare(rows: Rows) -> Table:
     lines: list[tuple[Entry, ...]] = []
     for task, ranges in ranges_of(rows).items():
         for span in ranges:
-            plain = [digit_match(one, task, span) for one in rows["FT"]]
+            plain = {seed: digit_match(one, task, span) for seed, one in rows.get("FT", {}).items()}
             for label, found in rows.items():
                 exact = exact_match(found, task, span)
-                digits = [digit_match(one, task, span) for one in found]
-                gained = [mine - its for mine, its in zip(digits, plain, strict=False)]
+                digits = {seed: digit_match(one, task, span) for seed, one in found.items()}
+                gained = [mine - plain[seed] for seed, mine in digits.items() if seed in plain]
                 lines.append(
                     (
                         task,
@@ -93,8 +98,8 @@ def compare(rows: Rows) -> Table:
                         label,
                         str(len(found)),
                         percent(exact),
-                        percent(student_mean(digits, 0, 1)),
-                        difference(gained) if label != "FT" else NOT_MEASURED,
+                        percent(student_mean(list(digits.values()), 0, 1)),
+                        difference(gained) if gained and label != "FT" else NOT_MEASURED,
                         published().get((AS_PUBLISHED.get(label, ""), task, span), NOT_MEASURED),
                     )
                 )
@@ -116,14 +121,14 @@ def totals(rows: Rows) -> Table:
 
 def ranges_of(rows: Rows) -> dict[str, list[str]]:
     """The ranges of each task."""
-    return {task: list(part["ranges"]) for task, part in next(iter(rows.values()))[0].items()}
+    return {task: list(part["ranges"]) for task, part in next(iter(next(iter(rows.values())).values())).items()}
 
 
-def exact_match(summaries: Sequence[dict[str, Any]], task: str, *ranges: str) -> Estimate:
-    """The mean over seeds and ranges, which have equally many problems."""
-    found = [[one[task]["ranges"][span]["strict"]["exact_match"] for span in ranges] for one in summaries]
+def exact_match(summaries: Seeds, task: str, *ranges: str) -> Estimate:
+    """The mean over seeds and ranges, which have equally many problems. Each seed has problems of its own."""
+    found = [[one[task]["ranges"][span]["strict"]["exact_match"] for span in ranges] for one in summaries.values()]
     shares = [mean(one["value"] for one in of_seed) for of_seed in found]
-    return seeds_proportion(shares, sum(one["n"] for one in found[0]))
+    return seeds_proportion(shares, sum(one["n"] for one in found[0]), same_problems=False)
 
 
 def digit_match(summary: dict[str, Any], task: str, span: str) -> float:
@@ -134,10 +139,11 @@ def draw(rows: Rows, path: Path) -> None:
     """Exact match by range, a panel for each task."""
     tasks = ranges_of(rows)
     with figures.figure_at(path, (2.1 * len(tasks) + 0.6, 3.3)) as figure:
-        for axes, (task, ranges) in zip(figure.subplots(1, len(tasks), sharey=True), tasks.items(), strict=True):
-            for color, (label, found) in zip(figures.COLORS, rows.items(), strict=False):
+        panels = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
+        for axes, (task, ranges) in zip(panels, tasks.items(), strict=True):
+            for look, (label, found) in zip(looks(), rows.items(), strict=False):
                 points = {place: exact_match(found, task, span) for place, span in enumerate(ranges)}
-                figures.line_with_band(axes, points, color=color, label=label)
+                figures.line_with_band(axes, points, label=label, **look)
             if theirs := plainly_tuned(task, ranges):
                 axes.plot([one / 100 for one in theirs], "k--", lw=1, label="Llama-3.1-8B, FT (paper)")
             axes.set(title=task, ylim=(-0.03, 1.03), xlabel="range of digits")

@@ -17,6 +17,7 @@ model and are not repeated; measure=false neither trains nor asks, and shows wha
 over seeds and problems) by stratum and by wording; leaves tables and a figure.
 """
 
+import hashlib
 import math
 import sys
 import time
@@ -26,9 +27,11 @@ from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
-from shared.arguments import own_and_others, whole_number, whole_numbers
+from shared.arguments import counts, one_of, own_and_others, some_of, true_or_false, whole_number, whole_numbers
 from shared.kept import Kept
 from shared.publishing import Results, take_results
+from shared.showing import looks
+from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
@@ -36,7 +39,6 @@ from lab.config.schema import ModelConfig
 from lab.drawing import figures
 from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
 from lab.errors import ConfigError, exit_cleanly
-from lab.finetune import finetune
 from lab.inference.engine import Request
 from lab.inference.local import LocalEngine
 from lab.models import loading
@@ -91,6 +93,7 @@ AS_WRITTEN = {
 or there are none; there is no graft ("plain"). "In prose", there are twice as many sums, 25,600; they are asked in many
 wordings, half of them after a passage of text, and ordinary text is mixed into the training. If numbers are "evenly
 spaced", attention to digits does not depend on how many words stand between them. "More sums" are 49,920.
+If "far digits fade", nothing is hidden: each head learns a slope by which far digits count less.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 "In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
 half of the sums are asked in NUPA's words. "Varied" is like "mended", but a third of the sums are asked in NUPA's
@@ -162,14 +165,12 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *OWN)
-    rows = given.get("rows", "graft;plain").split(";")
-    if unknown := [row for row in rows if row not in ROWS]:
-        raise ConfigError(f"rows={unknown[0]}: should be some of {'; '.join(ROWS)}")
+    rows = some_of(ROWS, given.get("rows", "graft;plain"), "rows", ";")
     seeds, output = whole_numbers(given, "seeds", "0"), Path(given.get("output", "checkpoints"))
-    lengths = asked_lengths(given.get("digits", DIGITS), whole_number(given, "problems", 96))
-    asked_for = given.get("measure", "true") == "true"
-    read = given.get("perplexity", str(asked_for).lower()) == "true"
-    words = given.get("words", "held_out")
+    lengths = counts(given, "digits", DIGITS, whole_number(given, "problems", 96))
+    asked_for = true_or_false(given, "measure", True)
+    read = true_or_false(given, "perplexity", asked_for)
+    words = one_of(WORDS, given, "words", "held_out")
     in_test = InTest(*(whole_number(given, key, usual) for key, usual in AS_TRAINED._asdict().items()))
     together = whole_number(given, "together", TOGETHER)
     measured: dict[str, list[Measured]] = {}
@@ -191,26 +192,10 @@ def main(arguments: Sequence[str]) -> None:
         raise ConfigError(f"measure=false: nothing of this is known in {output}")
 
 
-def asked_lengths(digits: str, problems: int) -> dict[int, int]:
-    """How many sums are asked at each length. Raises ConfigError if `digits` is not like DIGITS."""
-    try:
-        parts = [f"{part}x{problems}" if "x" not in part else part for part in digits.split(",")]
-        return {int(length): int(count) for length, count in (part.split("x") for part in parts)}
-    except ValueError:
-        raise ConfigError(f"digits={digits}: should be lengths, such as digits={DIGITS}") from None
-
-
 def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     name = f"{row.replace(', ', '-').replace(' ', '-')}_{seed}"
     changes = [*ROWS[row], *changes, f"name={name}", f"output={output}", f"seed={seed}", "resume=true"]
     return load(FinetuneConfig, CONFIG.with_stem("smollm2_graft_as_written") if row in AS_WRITTEN else CONFIG, changes)
-
-
-def trained(config: FinetuneConfig) -> Path:
-    """The run's directory, once it is finished."""
-    if config.run_status() != "finished":
-        finetune(config)
-    return config.path
 
 
 class Measured:
@@ -258,8 +243,9 @@ class Measured:
         return self.kept.known[" ".join(min(more, key=lambda part: int(part[2])))] if more else None
 
     def _name(self, length: int, stratum: str, problems: int) -> str:
-        words = "" if self.words == "held_out" else f" {self.words}"
-        return f"{length} {stratum} {problems}{words}{self.in_test}"
+        templates = WORDS[self.words]  # measurements in words that have been changed since do not count
+        changed = f"-{hashlib.sha256(repr(templates).encode()).hexdigest()[:8]}" if templates else ""
+        return f"{length} {stratum} {problems} {self.words}{changed}{self.in_test}"
 
     def knows(self, length: int, problems: int) -> bool:
         """Whether this length is measured in every stratum."""
@@ -401,8 +387,8 @@ def draw(curves: Mapping[str, Mapping[int, Estimate]], path: Path) -> None:
         axes = figure.subplots()
         axes.axvspan(1, trained, color="0.92", lw=0)
         axes.text(trained / 2.8, 0.5, "trained", ha="center", color="0.4")
-        for color, (row, points) in zip(figures.COLORS, curves.items(), strict=False):
-            figures.line_with_band(axes, points, color=color, label=row)
+        for look, (row, points) in zip(looks(), curves.items(), strict=False):
+            figures.line_with_band(axes, points, label=row, **look)
         axes.set(xscale="log", xlim=(1, 1.2 * max(map(max, curves.values()))), ylim=(-0.03, 1.03))
         places = [1, *sorted({length for points in curves.values() for length in points})]
         axes.set_xticks(places, labels=map(str, places), minor=False)

@@ -18,16 +18,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own_and_others
+from shared.arguments import own_and_others, some_of, whole_number
 from shared.nupa_runs import asked, by_kind, by_range, heat_map, nupa, samples
 from shared.publishing import Results, take_results
+from shared.training import trained
 
 from lab.benchmarks.nupa import tables
 from lab.benchmarks.results import Sample
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.errors import exit_cleanly
-from lab.finetune import finetune
 from lab.numbers.tasks import EASY, HARD, TASKS, Difficulty
 from lab.progress import quiet_libraries
 from lab.runs import Run
@@ -38,6 +38,7 @@ PLAIN = ["positions={kind: original}", "format={reverse: none, pad: none}"]
 TITLE = "SmolLM2-135M tuned on 16,000 problems of 53 tasks, ranges S and M"
 BOUNDS = ((16, HARD), (40, EASY))
 """All far digits together weigh at most as much as this many: twice the longest training lengths, 8 and 20 digits."""
+ROWS = ("graft", "plain", "unbounded")
 NAMES = ("seed", "problems", "rows", "output")
 
 
@@ -46,22 +47,19 @@ def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
-    seed, problems, output = (
-        given.get("seed", "0"),
-        given.get("problems", "20"),
-        Path(given.get("output", "checkpoints")),
-    )
+    seed, problems = whole_number(given, "seed", 0), str(whole_number(given, "problems", 20))
+    output = Path(given.get("output", "checkpoints"))
     runs: dict[str, list[Run]] = {}
-    for row in given.get("rows", "graft,plain").split(","):
-        config = configured(row, seed, output, changes)
-        if config.run_status() != "finished":
-            finetune(config)
-        name, model = f"{config.name}_asked", str(config.path)
+    for row in some_of(ROWS, given.get("rows", "graft,plain"), "rows", ","):
+        model = trained(configured(row, seed, output, changes))
+        name = f"{model.name}_asked"
         bounds = BOUNDS if row == "graft" else ()
         runs[row] = [
-            asked(f"{name}_{bound}", model, problems, output, [f"engine.far_at_most={bound}", tasks_of(difficulty)])
+            asked(
+                f"{name}_{bound}", str(model), problems, output, [f"engine.far_at_most={bound}", tasks_of(difficulty)]
+            )
             for bound, difficulty in bounds
-        ] or [asked(name, model, problems, output)]
+        ] or [asked(name, str(model), problems, output)]
     show(runs, results)
 
 
@@ -74,7 +72,7 @@ def of(difficulty: Difficulty, answers: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in answers if TASKS[sample.task].difficulty is difficulty]
 
 
-def configured(row: str, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
+def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> FinetuneConfig:
     name, own = (f"graft_all_plain_{seed}", PLAIN) if row == "plain" else (f"graft_all_{seed}", [])
     changes = [*own, *changes, f"name={name}", f"seed={seed}", f"output={output}", "resume=true"]
     return load(FinetuneConfig, CONFIG, changes)

@@ -15,13 +15,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own, whole_number
-from shared.kept import Kept
+from shared.arguments import own_and_listed, whole_number
+from shared.kept import Kept, identified
 from shared.publishing import take_results
 from shared.sum_reader import SumReader
 
 from lab.drawing.tables import Entry, Table
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import exit_cleanly
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
 from lab.progress import quiet_libraries
@@ -37,24 +37,22 @@ PLACES = {"places 0-3": range(4), "places 4 and higher": range(4, 10**6)}
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    names, rest = [one for one in rest if "=" not in one], [one for one in rest if "=" in one]
-    given = own(rest, "digits", "problems", "seed", "spacing", "table", "output")
-    if len(names) != 1:
-        raise ConfigError("give models that add numbers as written, with commas between them")
+    keys = ("digits", "problems", "seed", "spacing", "table", "output")
+    given, names = own_and_listed(rest, "models that add numbers as written", *keys)
     digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 24)
     seed = whole_number(given, "seed", 0)
     spacing = whole_number(given, "spacing", 0) if "spacing" in given else None
     spaced = "" if spacing is None else f" spacing {spacing}"
     kept = Kept(Path(given.get("output", "checkpoints")) / "graft_example.json")
     lines: list[tuple[Entry, ...]] = []
-    for name in names[0].split(","):
-        reader = SumReader(name)
+    for name in names:
+        reader, model = SumReader(name), identified(name)
         reader.spacing = spacing
         for label, example in EXAMPLES.items():
             places_of_sums: list[list[int]] = []
             for stratum in STRATA:
                 items = [addition(stratum, digits, seed, index) for index in range(problems)]
-                key = f"{name} {label} {stratum} {digits}x{problems} {seed}{spaced}"
+                key = f"{model} {label} {stratum} {digits}x{problems} {seed}{spaced}"
                 places_of_sums += kept.once(key, lambda: [wrong(reader, item, example) for item in items], str)  # noqa: B023
             right = f"{sum(not places for places in places_of_sums)} of {len(places_of_sums)}"
             at = [sum(place in places for of_sum in places_of_sums for place in of_sum) for places in PLACES.values()]

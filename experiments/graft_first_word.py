@@ -16,13 +16,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.arguments import own, whole_number
-from shared.kept import Kept
+from shared.arguments import own_and_listed, whole_number
+from shared.kept import Kept, identified
 from shared.publishing import take_results
 from shared.sum_reader import SumReader
 
 from lab.drawing.tables import Entry, Shown, Table
-from lab.errors import ConfigError, exit_cleanly
+from lab.errors import exit_cleanly
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.statistics import seeds_proportion
 from lab.progress import quiet_libraries
@@ -43,21 +43,19 @@ QUESTIONS = {"begins with a number": WITH_A_NUMBER, "begins with a word": WITH_A
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    names, rest = [one for one in rest if "=" not in one], [one for one in rest if "=" in one]
-    given = own(rest, "digits", "problems", "seed", "table", "output")
-    if len(names) != 1:
-        raise ConfigError("give models that were tuned by experiments/graft.py, with commas between them")
+    keys = ("digits", "problems", "seed", "table", "output")
+    given, names = own_and_listed(rest, "models that were tuned by experiments/graft.py", *keys)
     digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 12)
     seed = whole_number(given, "seed", 0)
     kept = Kept(Path(given.get("output", "checkpoints")) / "graft_first_word.json")
     right: dict[tuple[str, str], list[list[int]]] = {}
-    for name in names[0].split(","):
-        reader = SumReader(name)
+    for name in names:
+        reader, model = SumReader(name), identified(name)
         for question, wordings in QUESTIONS.items():
             for label, beginning in BEGINNINGS.items():
                 of_model = []
                 for wording in wordings:
-                    key = f"{name} {label} {wording} {digits}x{problems} {seed}"
+                    key = f"{model} {label} {wording} {digits}x{problems} {seed}"
                     asked = beginning + wording
                     of_model += kept.once(key, lambda: read(reader, asked, digits, problems, seed), sum)  # noqa: B023
                 right.setdefault((question, label), []).append(of_model)

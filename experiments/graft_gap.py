@@ -14,18 +14,19 @@ Measurements are kept in the output folder. Leaves a table and a figure.
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 
-from shared.arguments import own, whole_number, whole_numbers
-from shared.kept import Kept
+from shared.arguments import own_and_listed, whole_number, whole_numbers
+from shared.kept import Kept, identified
 from shared.publishing import Results, take_results
 from shared.sum_reader import SumReader
 
 from lab.drawing import figures
-from lab.drawing.tables import Entry, Shown, Table
+from lab.drawing.tables import Entry, Table, percent
 from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.additions import STRATA, addition
 from lab.numbers.sampling import Problem
-from lab.numbers.statistics import Estimate, wilson
+from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
 from lab.text.documentation import HELD_OUT, documentation
 from lab.text.templates import worded
@@ -43,24 +44,22 @@ PLACES = ("between", "before")
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    names, rest = [one for one in rest if "=" not in one], [one for one in rest if "=" in one]
-    given = own(rest, "spacings", "gaps", "digits", "problems", "seed", "table", "output")
-    if len(names) != 1:
-        raise ConfigError("give models that were tuned on sums in prose, with commas between them")
+    keys = ("spacings", "gaps", "digits", "problems", "seed", "table", "output")
+    given, names = own_and_listed(rest, "models that were tuned on sums in prose", *keys)
     spacings, gaps = whole_numbers(given, "spacings", "0,3"), whole_numbers(given, "gaps", "2,5,10,20,40,80")
     digits, problems = whole_number(given, "digits", 60), whole_number(given, "problems", 6)
     seed = whole_number(given, "seed", 0)
     items = [addition(stratum, digits, seed, index) for stratum in STRATA for index in range(problems)]
     kept = Kept(Path(given.get("output", "checkpoints")) / "graft_gap.json")
-    found: dict[tuple[int, str, int], list[bool]] = {}
-    for name in names[0].split(","):
-        reader = SumReader(name)
+    found: dict[tuple[int, str, int], list[list[bool]]] = {}
+    for name in names:
+        reader, model = SumReader(name), identified(name)
         for spacing in spacings:
             for place in PLACES:
                 for gap in gaps:
-                    key = f"{name} spacing {spacing}, {gap} words {place}, {digits}x{problems} {seed}"
+                    key = f"{model} spacing {spacing}, {gap} words {place}, {digits}x{problems} {seed}"
                     answers = kept.once(key, lambda: right(reader, items, place, gap, spacing), sum)  # noqa: B023
-                    found.setdefault((spacing, place, gap), []).extend(answers)
+                    found.setdefault((spacing, place, gap), []).append(answers)
     show(found, f"{digits} digits", results, given.get("table", "graft_gap"))
 
 
@@ -79,8 +78,12 @@ def other_words(count: int) -> str:
     return " ".join([*words[:count], ""])
 
 
-def show(found: Mapping[tuple[int, str, int], Sequence[bool]], what: str, results: Results, name: str) -> None:
-    shares = {case: wilson(sum(right), len(right)) for case, right in found.items()}
+def show(
+    found: Mapping[tuple[int, str, int], Sequence[Sequence[bool]]], what: str, results: Results, name: str
+) -> None:
+    """A table and a figure. `found`: for each case, which sums each model got right, the same sums for all."""
+    shares = {case: seeds_proportion([mean(one) for one in of_models], len(of_models[0]))
+              for case, of_models in found.items()}  # fmt: skip
     lines: list[tuple[Entry, ...]] = []
     curves: dict[str, dict[int, Estimate]] = {}
     for spacing in dict.fromkeys(spacing for spacing, _, _ in shares):
@@ -88,10 +91,11 @@ def show(found: Mapping[tuple[int, str, int], Sequence[bool]], what: str, result
             label = f"{'as in the text' if not spacing else f'evenly spaced ({spacing})'}, words {place}"
             points = {gap: share for (at, where, gap), share in shares.items() if (at, where) == (spacing, place)}
             curves[label] = points
-            lines.append((label, *(Shown(share, "{:.0f} ({:.0f}-{:.0f})", 100) for share in points.values())))
+            lines.append((label, *map(percent, points.values())))
     gaps = list(dict.fromkeys(gap for _, _, gap in shares))
-    count = len(next(iter(found.values())))
-    title = f"Sums of {what} with other words between the numbers or before them: right sums (%, 95 %), n={count} each"
+    models = next(iter(found.values()))
+    asked = f"{len(models)} models, n={len(models[0])} each"
+    title = f"Sums of {what} with other words between the numbers or before them: right sums (%, 95 %), {asked}"
     results.show(Table(title, ("numbers", *(f"{gap} words" for gap in gaps)), lines, 1), name)
     with figures.figure_at(results.file(f"{name}.png"), (6.4, 3.4)) as figure:
         axes = figure.subplots()

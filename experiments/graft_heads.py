@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from shared.arguments import own_and_others, whole_number
+from shared.arguments import own_and_listed, whole_number
 from shared.heads import random_groups, strongest
 from shared.kept import Kept
 from shared.publishing import Results, take_results
@@ -66,11 +66,11 @@ HERE = "q_k"
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, runs = own_and_others(rest, "pairs", "long", "long_pairs", "output")
+    given, runs = own_and_listed(rest, "runs of experiments/graft.py", "pairs", "long", "long_pairs", "output")
     count, fewer = whole_number(given, "pairs", 48), whole_number(given, "long_pairs", 24)
     digits = whole_number(given, "long", 40)
     found: dict[str, dict[str, Any]] = {}
-    folders = [Path(run) for part in runs for run in part.split(",")]
+    folders = [Path(run) for run in runs]
     show_biases(np.stack([biases(run) for run in folders]), results)
     for run in folders:
         found[run.name] = measured(run, {SHORT: (1, count), digits: (digits // 2, fewer)})
@@ -180,11 +180,15 @@ def show(found: dict[str, dict[str, Any]], results: Results) -> None:
     for run, known in found.items():
         for name in known[f"test {SHORT}"]:
             seen = [known[f"looks {SHORT}"].get(name), known["looks before tuning"].get(name)]
-            cells = [shown(smaller(known[f"test {length}"][name])) for length in lengths]
+            surer = larger if name == "controls" else smaller  # what speaks against the heads
+            cells = [shown(surer(known[f"test {length}"][name])) for length in lengths]
             lines.append((run, name, *cells, *(looked(look, part) for look in seen for part in ("k-1", "k"))))
         able = [percent(wilson(*known[f"right {length}"])) for length in lengths]
         lines.append((run, "sums that are right", *able, *[""] * 4))
-    title = "The share of a carry that heads bring to the token that writes a digit, % (95 %), the smaller of both ways"
+    title = (
+        "The share of a carry that heads bring to the token that writes a digit, % (95 %), "
+        "the smaller of both ways, of controls the larger"
+    )
     looks = (f"{when}attention to place {part}" for when in ("", "before tuning: ") for part in ("k-1", "k"))
     results.show(
         Table(title, ("run", "heads", *(f"{length} digits" for length in lengths), *looks), lines, 2), "graft_heads"
@@ -256,6 +260,11 @@ def alike(bias_RLHP: np.ndarray) -> str:
 
 def smaller(ways: Sequence[Sequence[float]]) -> Estimate:
     value, low, high, n = min(ways, key=lambda one: one[0])
+    return Estimate(value, low, high, int(n))
+
+
+def larger(ways: Sequence[Sequence[float]]) -> Estimate:
+    value, low, high, n = max(ways, key=lambda one: one[0])
     return Estimate(value, low, high, int(n))
 
 

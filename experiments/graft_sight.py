@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared.arguments import own
 from shared.publishing import take_results
 
 from lab.drawing.figures import COLORS, figure_at
@@ -28,7 +29,8 @@ PLACES = ("ones", "tens", "hundreds", "thousands")
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
-    results, _ = take_results(arguments, Path(__file__).parent / "results")
+    results, rest = take_results(arguments, Path(__file__).parent / "results")
+    own(rest)
     draw(results.file("graft_sight.png"))
 
 
@@ -55,7 +57,7 @@ def draw(path: Path) -> None:
 def sight(words: Sequence[str]) -> list[bool]:
     """For each token, whether the last one sees it."""
     spots = row_spots(words, 1, ordinary=True)
-    return (hide(pairs(spots, WINDOW), spots, "last")[0] != HIDDEN).tolist()
+    return (hide(pairs(spots, WINDOW), spots, "last")[0, 0] != HIDDEN).tolist()
 
 
 if __name__ == "__main__":

@@ -1,28 +1,29 @@
 """One pretrained model tuned on ten tasks of NUPA with numbers of at most eight digits: how long may numbers be?
 
-    python experiments/graft_tasks.py [seeds=0] [rows=graft,plain] [lengths=4,8,16,20,50,100] [problems=32]
+    python experiments/graft_tasks.py [seeds=0] [rows=graft] [lengths=4,8,16,20,50,100] [problems=32]
                                       [output=checkpoints] [together=8000] [publish=true] [key=value ...]
 
-Trains configs/smollm2_graft_tasks.yaml, and the same config without the graft on equally many samples (plain), one seed
-after the other. Then asks each tuned model test problems of every task and length in NUPA's words, also of the hard
-strata, greedily, by the lab's own engine. The first numbers of a batch have at most `together` digits in all (a GPU has
-room for ten times as many). Other arguments go to `lab.finetune`.
-Measurements are kept beside each model and are not repeated. Shows exact match (95 % over seeds and problems) and
-well-learned digits: the longest length up to which at least 90 % of digits are right at every tested length. Beside
-them are those of the paper's Llama-3.1-8B, tuned on 51,200 samples of all tasks with numbers of up to 8 or 20 digits
-(Table 8).
+Trains configs/smollm2_graft_tasks.yaml, one seed after the other; with rows=graft,plain, also the same config without
+the graft, on equally many samples. Then asks each tuned model test problems of every task and length in NUPA's words,
+also of the hard strata, greedily, by the lab's own engine. The first numbers of a batch have at most `together` digits
+in all (a GPU has room for ten times as many). Other arguments go to `lab.finetune`. Measurements are kept beside each
+model and are not repeated. Shows exact match (95 % over seeds and problems) and well-learned digits: the longest length
+up to which at least 90 % of digits are right at every tested length. Beside them are those of the paper's Llama-3.1-8B,
+tuned on 51,200 samples of all tasks with numbers of up to 8 or 20 digits (Table 8).
 """
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import NamedTuple
 
-from shared.arguments import own_and_others, whole_number, whole_numbers
+from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
 from shared.heat_map import heat_map
+from shared.kept import Kept
 from shared.publishing import Results, take_results
 from shared.streams import STREAMS
+from shared.training import trained
 
 import lab
 from lab.benchmarks.nupa.published import PUBLISHED
@@ -30,9 +31,8 @@ from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.config.schema import chosen
 from lab.drawing import figures
-from lab.drawing.tables import Shown, Table
+from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
-from lab.finetune import finetune
 from lab.numbers.additions import STRATA
 from lab.numbers.sampling import Problem
 from lab.numbers.statistics import Estimate, seeds_proportion
@@ -65,23 +65,22 @@ def main(arguments: Sequence[str]) -> None:
     problems, output = whole_number(given, "problems", 32), given.get("output", "checkpoints")
     together = whole_number(given, "together", 8_000)
     found: dict[str, list[dict[str, dict[int, Answers]]]] = {}
-    for seed in given.get("seeds", "0").split(","):
-        for row in given.get("rows", "graft").split(","):
+    rows = some_of(ROWS, given.get("rows", "graft"), "rows", ",")
+    for seed in whole_numbers(given, "seeds", "0"):
+        for row in rows:
             config = configured(row, seed, output, changes)
-            if config.run_status() != "finished":
-                finetune(config)
             tasks = [task.key for task in chosen(config.data.tasks)]
-            found.setdefault(row, []).append(answered(config.path, tasks, lengths, problems, together))
+            found.setdefault(row, []).append(answered(trained(config), tasks, lengths, problems, together))
             show(row, found[row], lengths, problems, results)
 
 
-def configured(row: str, seed: str, output: str, changes: Sequence[str]) -> FinetuneConfig:
+def configured(row: str, seed: int, output: str, changes: Sequence[str]) -> FinetuneConfig:
     name = f"graft_tasks_{seed}" if row == "graft" else f"graft_tasks_{row}_{seed}"
     changes = [*ROWS[row], *changes, f"name={name}", f"seed={seed}", f"output={output}", "resume=true"]
     return load(FinetuneConfig, CONFIG, changes)
 
 
-def rows(tasks: Sequence[str]) -> list[str]:
+def rows_of(tasks: Sequence[str]) -> list[str]:
     """The tasks as NUPA draws them, and the hard strata of those that have strata (lab/numbers/additions.py)."""
     hard = [f"{task}, {stratum}" for task in tasks if task in STREAMS for stratum in STRATA if stratum != "uniform"]
     return [*tasks, *hard]
@@ -98,17 +97,13 @@ def answered(
     run: Path, tasks: Sequence[str], lengths: Sequence[int], problems: int, together: int
 ) -> dict[str, dict[int, Answers]]:
     """The answers of every row by length. Those that are not known yet are asked."""
-    file = run / "graft_tasks.json"
-    known: dict[str, Answers] = {}
-    if file.is_file():
-        known = {name: Answers(*answers) for name, answers in json.loads(file.read_text()).items()}
+    kept, names = Kept(run / "graft_tasks.json"), rows_of(tasks)
     for length in lengths:
-        names = {f"{row} {length} {problems}": row for row in rows(tasks)}
-        missing = {name: row for name, row in names.items() if name not in known}
+        missing = {name: row for row in names if (name := f"{row} {length} {problems}") not in kept.known}
         if missing:
-            known |= asked(run, missing, length, problems, max(1, together // length))
-            file.write_text(json.dumps(known))
-    return {row: {length: known[f"{row} {length} {problems}"] for length in lengths} for row in rows(tasks)}
+            for name, answers in asked(run, missing, length, problems, max(1, together // length)).items():
+                kept.keep(name, answers, lambda answers: f"{mean(answers.exact):.3f}")
+    return {row: {length: Answers(*kept.known[f"{row} {length} {problems}"]) for length in lengths} for row in names}
 
 
 def asked(run: Path, missing: Mapping[str, str], length: int, problems: int, batch_size: int) -> dict[str, Answers]:
@@ -120,7 +115,6 @@ def asked(run: Path, missing: Mapping[str, str], length: int, problems: int, bat
         readings = [next(samples).reading for _ in part]
         exact = [float(reading.exact_match) for reading in readings]
         answers[name] = Answers(exact, [reading.digit_match or 0.0 for reading in readings])
-        print(run.name, name, f"{sum(exact) / len(exact):.3f}", flush=True)
     return answers
 
 
@@ -156,13 +150,7 @@ def show(
         for task in found[0]
     }
     lines = [
-        (
-            task,
-            *(Shown(estimate, "{:.0f} ({:.0f}-{:.0f})", 100) for estimate in points.values()),
-            str(learned[task]),
-            published(task),
-        )
-        for task, points in curves.items()
+        (task, *map(percent, points.values()), str(learned[task]), published(task)) for task, points in curves.items()
     ]
     what = f"SmolLM2-135M tuned on ten tasks, 1-{TRAINED} digits{'' if row == 'graft' else ', without the graft'}"
     title = f"{what}: exact match (%, 95 %), {len(found)} seeds, n={problems}"

@@ -23,13 +23,14 @@ Leaves two tables and a figure.
 
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from shared.arguments import own_and_others, whole_number
-from shared.kept import Kept
+from shared.arguments import counts, one_of, own_and_listed, whole_number
+from shared.kept import Kept, identified
 from shared.publishing import Results, take_results
 
 from lab.config.schema import ModelConfig
@@ -75,41 +76,34 @@ class Row(NamedTuple):
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, words = own_and_others(rest, "digits", "edit", "layers", "seed", "wording", "table", "output")
-    if len(words) != 1:
-        raise ConfigError("give models that walk, with commas between them; see the first lines of the script")
-    seed, wording = whole_number(given, "seed", 1), given.get("wording")
-    template = HELD_OUT[int(wording)] if wording else None
-    kept = results.folder / f"graft_walks_{seed}_{wording or 'nupa'}"
-    walkers = [Walker(name, seed, template, kept) for name in words[0].split(",")]
-    asked = [_counted(part) for part in given.get("digits", "6x12,20x12,50x12,100x12").split(",")]
-    edited, layers = _counted(given.get("edit", "100x16")), _counted(given.get("layers", "50x8"))
+    keys = ("digits", "edit", "layers", "seed", "wording", "table", "output")
+    given, names = own_and_listed(rest, "models that walk", *keys)
+    templates = {"": "", **{str(place): template for place, template in enumerate(HELD_OUT)}}
+    seed, template = whole_number(given, "seed", 1), templates[one_of(templates, given, "wording", "")]
+    kept = Kept(Path(given.get("output", "checkpoints")) / "graft_walks.json")
+    walkers = [Walker(name, seed, template, kept) for name in names]
+    asked = counts(given, "digits", "6x12,20x12,50x12,100x12")
+    edited, layers = counts(given, "edit", "100x16"), counts(given, "layers", "50x8")
     stops: dict[int, list[dict[str, Any]]] = {}
     found: dict[tuple[str, int, int], list[dict[str, int]]] = {}
     for walker in walkers:
-        for length, count in asked:
+        for length, count in asked.items():
             stops.setdefault(length, []).append(walker.stops(length, count))
-        edits = [(edit, *edited) for edit in (AS_IS, RIGHT, LOWER, NOWHERE)]
-        edits += [(edit, *layers) for edit in (AS_IS, *(f"layer {layer} nowhere" for layer in walker.layers))]
-        for edit, length, count in edits:
+        of_layers = (AS_IS, *(f"layer {layer} nowhere" for layer in walker.layers))
+        edits = chain(product((AS_IS, RIGHT, LOWER, NOWHERE), edited.items()), product(of_layers, layers.items()))
+        for edit, (length, count) in edits:
             found.setdefault((edit, length, count), []).append(walker.right(edit, length, count))
     name = given.get("table", "graft_walks")
     show_stops(stops, results, name)
     show_edits(found, results, name)
 
 
-def _counted(text: str) -> tuple[int, int]:
-    """The number of digits and of sums."""
-    length, count = map(int, text.split("x"))
-    return length, count
-
-
 class Walker:
     """A model with walking heads, and what is known about it. It is loaded when it is first needed."""
 
-    def __init__(self, name: str, seed: int, template: str | None, folder: Path) -> None:
-        self.name, self.seed, self.template = name, seed, template
-        self.kept = Kept(folder / f"{name.strip('/').replace('/', '_')}.json")
+    def __init__(self, name: str, seed: int, template: str, kept: Kept) -> None:
+        self.name, self.seed, self.template, self.kept = name, seed, template, kept
+        self.known_as = f"{identified(name)} {seed} {template or 'nupa'}"
         self._loaded: Any = None
 
     def _model(self) -> tuple[Any, Any, Any]:
@@ -143,7 +137,7 @@ class Walker:
                 for stratum in STRATA
             }
 
-        return self.kept.once(f"{edit} {length}x{count}", measure, str)
+        return self.kept.once(f"{self.known_as} {edit} {length}x{count}", measure, str)
 
     @torch.inference_mode()
     def _said(self, row: Row, hook: WalkHook) -> bool:
@@ -160,7 +154,7 @@ class Walker:
     def stops(self, length: int, count: int) -> dict[str, Any]:
         """For each layer and each group of PASSED, the mean probability of doing the right thing and how many digits
         it is the mean of; "nothing decides" is a group of its own."""
-        return self.kept.once(f"stops {length}x{count}", lambda: self._stops(length, count))
+        return self.kept.once(f"{self.known_as} stops {length}x{count}", lambda: self._stops(length, count))
 
     def _stops(self, length: int, count: int) -> dict[str, Any]:
         found: dict[tuple[int, str], list[float]] = {}

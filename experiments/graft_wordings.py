@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from shared.arguments import own, whole_number
+from shared.arguments import own, some_of, whole_number
 from shared.publishing import Results, take_results
 
 from lab.config.schema import ModelConfig
@@ -52,9 +52,8 @@ def main(arguments: Sequence[str]) -> None:
     digits, problems = whole_number(given, "digits", 100), whole_number(given, "problems", 3)
     model, tokenizer = loading.load(ModelConfig(name=run))
     sums = [addition(ASKED[index % len(ASKED)], digits, DRAWN, index) for index in range(problems)]
-    templates = list(HELD_OUT)
-    if "wordings" in given:
-        templates = [HELD_OUT[int(place)] for place in given["wordings"].split(",")]
+    known = {str(place): template for place, template in enumerate(HELD_OUT)}
+    templates = [known[place] for place in some_of(known, given.get("wordings"), "wordings", ",")]
     beginnings, endings = zip(*map(cut, templates), strict=True)
     margins = np.zeros((len(beginnings), len(endings)))
     for (row, beginning), (column, ending) in itertools.product(enumerate(beginnings), enumerate(endings)):

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.arguments import own, whole_number
+from shared.arguments import own, whole_number, whole_numbers
 from shared.publishing import take_results
 
 import lab
 from lab.drawing.tables import Table, percent, points, probability
-from lab.errors import exit_cleanly
+from lab.errors import ConfigError, exit_cleanly
 from lab.numbers.paired import Difference
 from lab.numbers.tasks import task
 
@@ -105,13 +105,16 @@ def compared(job: Job, before: dict[int, list[bool]], after: dict[int, list[bool
 def main(arguments: Sequence[str]) -> None:
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
     given = own(rest, "task", "digits", "steps", "n", "seeds", "output")
-    low, high = map(int, given.get("digits", "3,4").split(","))
+    digits = whole_numbers(given, "digits", "3,4")
+    if len(digits) != 2:
+        raise ConfigError(f"digits={given['digits']}: should be the shortest and the longest, such as digits=3,4")
+    low, high = digits
     job = Job(
         given.get("task", "max_integer"), (low, high), whole_number(given, "steps", 10), whole_number(given, "n", 60)
     )
     before = answers(MODEL, job)
     rows = []
-    for seed in map(int, given.get("seeds", "0").split(",")):
+    for seed in whole_numbers(given, "seeds", "0"):
         folder = Path(given.get("output", "checkpoints")) / f"grpo_{job.task}_{low}-{high}_{job.steps}_{seed}"
         if not (folder / "rewards.json").is_file():
             train(job, seed, folder)

@@ -20,12 +20,15 @@ publish=true.
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from shared.arguments import own_and_others, whole_number
+from shared.kept import Kept
 from shared.publishing import take_results
+from shared.training import trained
 
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
@@ -33,7 +36,6 @@ from lab.drawing import figures
 from lab.drawing.tables import Table
 from lab.errors import exit_cleanly
 from lab.numbers.additions import addition
-from lab.pretrain import pretrain
 from lab.probing.bridge import open_model
 from lab.probing.instruments.alignment import alignment
 from lab.probing.instruments.interchange import interchange_all
@@ -79,22 +81,16 @@ def main(arguments: Sequence[str]) -> None:
 
 def measured(seed: str, sums: int, changes: Sequence[str]) -> Mapping[str, Curve]:
     """The measures of a seed's training. Trains the seed if that has not been done."""
-    kept = [f"training.evaluate_every={EVERY}", "training.keep_steps=true", "evaluation.while_training=[3, 4]"]
-    config = load(PretrainConfig, CONFIG, [*kept, *changes, f"name=in_time_{seed}", f"seed={seed}", "resume=true"])
-    if config.run_status() != "finished":
-        pretrain(config)
-    run = Run(config.path)
+    own = [f"training.evaluate_every={EVERY}", "training.keep_steps=true", "evaluation.while_training=[3, 4]"]
+    config = load(PretrainConfig, CONFIG, [*own, *changes, f"name=in_time_{seed}", f"seed={seed}", "resume=true"])
+    run = Run(trained(config))
     curves: dict[str, dict[int, float]] = {name: {} for name in MEASURES}
     for row in run.read("curve"):
         curves[f"{row['length']} digits"][row["step"]] = row["exact_match"]["value"]
-    known = run.read_json("in_time") if (config.path / "in_time.json").is_file() else {}
+    kept = Kept(run.path / "in_time.json")
     for folder in sorted((config.path / "steps").iterdir()):
         step = int(folder.name)
-        if (name := f"{step} {sums}") not in known:
-            known[name] = look(folder, sums)
-            run.write_json("in_time", known)
-            print(config.name, step, known[name], flush=True)
-        curves["aligned"][step], curves["carry"][step] = known[name]
+        curves["aligned"][step], curves["carry"][step] = kept.once(f"{step} {sums}", partial(look, folder, sums), str)
     return curves
 
 

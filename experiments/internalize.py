@@ -22,7 +22,7 @@ from lab.benchmarks.results import CurvePoint
 from lab.command import read_config
 from lab.config.pretraining import PretrainConfig
 from lab.drawing.figures import figure_at
-from lab.drawing.tables import Shown, Table
+from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.pretrain import main as pretrain
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     rows = [
         (task, str(removal.stage(step - 1) * config.training.internalize.lines),
          f"{words(found[REMOVED], step, task, lengths[0]):.1f}",
-         *(Shown(share(found[way], step, task, length), "{:.0f} ({:.0f}-{:.0f})", 100)
+         *(percent(share(found[way], step, task, length))
            for way in WAYS for length in lengths))
         for task in tasks
         for step in ends
@@ -93,15 +93,15 @@ def draw(
     found: Mapping[str, Curves], tasks: Sequence[str], ends: Sequence[int], lengths: Sequence[int], path: Path
 ) -> None:
     with figure_at(path, figsize=(9, 2.9)) as figure:
-        panels = figure.subplots(1, len(tasks), sharey=True)
+        panels = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
         for axes, task in zip(panels, tasks, strict=True):
             for length in lengths:
                 across = [words(found[REMOVED], step, task, lengths[0]) for step in ends]
                 shares = [share(found[REMOVED], step, task, length) for step in ends]
-                axes.plot(across, [one.value for one in shares], "-o", ms=3.5, label=f"{length} digits")
-            last = [share(found[NEVER], ends[-1], task, length).value for length in lengths]
-            direct = words(found[NEVER], ends[-1], task, lengths[0])
-            axes.plot([direct] * len(last), last, "x", color="black", label=NEVER)
+                (line,) = axes.plot(across, [one.value for one in shares], "-o", ms=3.5, label=f"{length} digits")
+                last = share(found[NEVER], ends[-1], task, length).value
+                direct = words(found[NEVER], ends[-1], task, lengths[0])
+                axes.plot([direct], [last], "x", color=line.get_color(), label=f"{length} digits, {NEVER}")
             axes.set(title=task, xlabel=f"words at {lengths[0]} digits", ylim=(-0.03, 1.03))
         panels[0].set_ylabel("exact match")
         panels[0].legend(fontsize=7)

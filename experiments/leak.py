@@ -10,8 +10,8 @@ Prints means over the seeds (95 %) and leaves a table and a figure in results/ b
 experiments/results/ with publish=true.
 """
 
-# %%
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from shared.arguments import own, whole_number, whole_numbers
 from shared.publishing import take_results
 
 from lab.drawing.tables import Table, percent
-from lab.errors import exit_cleanly
+from lab.errors import RunError, exit_cleanly
 from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
 from lab.probing.bridge import open_model
@@ -36,56 +36,57 @@ SETTINGS = {
 TRAINED = 10
 OPERATIONS = ("vanilla", "no leak", "no leak, wrong place", "alignment", "wrong offset", "other heads")
 
-results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
-given = exit_cleanly(own)(arguments, "lengths", "sums", "output")
-folder = Path(given.get("output", "checkpoints"))
-LENGTHS = whole_numbers(given, "lengths", "10,20,50,100")
-SUMS = whole_number(given, "sums", 50)
-quiet_libraries()
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, Path(__file__).parent / "results")
+    given = own(rest, "lengths", "sums", "output")
+    folder, count = Path(given.get("output", "checkpoints")), whole_number(given, "sums", 50)
+    lengths = whole_numbers(given, "lengths", "10,20,50,100")
+    runs = {setting: sorted(folder.glob(pattern)) for setting, pattern in SETTINGS.items()}
+    if not any(runs.values()):
+        raise RunError(
+            f"{folder} has no runs of the sweeps: run python experiments/scratch_grid.py packing or locality"
+        )
+    leaks: dict[str, dict[float, Estimate]] = {}
+    exact: dict[str, dict[str, dict[float, Estimate]]] = {}
+    for setting, finished in runs.items():
+        if seeds := [measure(run, lengths, count) for run in finished]:
+            leaks[setting] = {n: student_mean([leak[n] for leak, _ in seeds], 0, 1) for n in lengths}
+            exact[setting] = {
+                name: {n: seeds_proportion([right[name][n] for _, right in seeds], count) for n in lengths}
+                for name in OPERATIONS
+            }
+    rows = []
+    for setting in leaks:
+        rows.append((setting, "attention that leaks", *(percent(leaks[setting][n]) for n in lengths)))
+        rows += [(setting, f"exact match, {name}", *map(percent, exact[setting][name].values())) for name in OPERATIONS]
+    seeds_of = ", ".join(f"{len(runs[setting])} seeds of {setting}" for setting in leaks)
+    title = f"Trained on 1-{TRAINED} digits ({seeds_of}; {count} sums a length and seed), %"
+    results.show(Table(title, ("model", "", *(f"{n} digits" for n in lengths)), rows, 2), "leak")
+    panels = {"attention that leaks": leaks, **{f"exact match: {setting}": lines for setting, lines in exact.items()}}
+    showing.panels(panels, "digits", "What fails at length, and what cures it", results.file("leak.png"))
 
 
-# %% Measure one model: the leak by length, and exact match by operation and length.
-def measure(run: Path) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
+def measure(run: Path, lengths: Sequence[int], count: int) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
+    """The leak of a model by length, and its exact match by operation and length."""
     subject = open_model(str(run))
-    drawn = {n: [addition("uniform", n, 0, i) for i in range(SUMS)] for n in {*LENGTHS, TRAINED}}
+    drawn = {n: [addition("uniform", n, 0, i) for i in range(count)] for n in {*lengths, TRAINED}}
     sums = {n: subject.sums([(int(p.a), int(str(p.b))) for p in problems]) for n, problems in drawn.items()}
     aligned = one_hot(aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]})))
-    tested: dict[int | str, object] = {n: sums[n] for n in LENGTHS}
+    tested: dict[int | str, object] = {n: sums[n] for n in lengths}
     heads = {(one.layer, one.head) for one in aligned}
     leak = destinations(subject, tested).leak  # type: ignore[arg-type]
     exact = surgery(subject, tested, aligned).exact  # type: ignore[arg-type]
     return (
         {
             n: float(np.mean([leak.at(layer=layer, head=head, length=n).value for layer, head in heads]))
-            for n in LENGTHS
+            for n in lengths
         },
-        {name: {n: float(exact.at(operation=name, length=n).value) for n in LENGTHS} for name in OPERATIONS},
+        {name: {n: float(exact.at(operation=name, length=n).value) for n in lengths} for name in OPERATIONS},
     )
 
 
-runs = {setting: sorted(folder.glob(pattern)) for setting, pattern in SETTINGS.items()}
-found = {setting: [measure(run) for run in finished] for setting, finished in runs.items() if finished}
-
-# %% Means over the seeds.
-leaks: dict[str, dict[float, Estimate]] = {}
-exact: dict[str, dict[str, dict[float, Estimate]]] = {}
-for setting, seeds in found.items():
-    leaks[setting] = {n: student_mean([leak[n] for leak, _ in seeds], 0, 1) for n in LENGTHS}
-    exact[setting] = {
-        name: {n: seeds_proportion([right[name][n] for _, right in seeds], SUMS) for n in LENGTHS}
-        for name in OPERATIONS
-    }
-
-# %% One table, one figure.
-rows = []
-for setting in found:
-    mean = [percent(leaks[setting][n]) for n in LENGTHS]
-    rows.append((setting, "attention that leaks", *mean))
-    rows += [
-        (setting, f"exact match, {name}", *(percent(exact[setting][name][n]) for n in LENGTHS)) for name in OPERATIONS
-    ]
-counts = ", ".join(f"{len(seeds)} seeds of {setting}" for setting, seeds in found.items())
-title = f"Trained on 1-{TRAINED} digits ({counts}; {SUMS} sums a length and seed), %"
-results.show(Table(title, ("model", "", *(f"{n} digits" for n in LENGTHS)), rows, 2), "leak")
-panels = {"attention that leaks": leaks, **{f"exact match: {setting}": lines for setting, lines in exact.items()}}
-showing.panels(panels, "digits", "What fails at length, and what cures it", results.file("leak.png"))
+if __name__ == "__main__":
+    main(sys.argv[1:])

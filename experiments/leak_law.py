@@ -1,6 +1,6 @@
 """Can the length at which a model fails be told from measurements at training length alone?
 
-    python experiments/leak_law.py [sums=32] [publish=true]
+    python experiments/leak_law.py [sums=32] [output=checkpoints] [publish=true]
 
 Two trained one-layer models of the zoo, right up to 10 digits, are varied without training: a slope is subtracted from
 the attention scores for each place between two digits, and the scores are multiplied by a factor. Variants that are
@@ -17,13 +17,14 @@ between those in `LENGTHS`. Predictors are measured on sums of at most ten digit
 
 The predictor is chosen on the variants of one model and tested on those of the other. Moreover, a variant is given the
 leak that it has at fifty digits while it adds ten digits, and the leak that it has at ten while it adds fifty. As a
-control, each head is also given its own mean leak at that length, the same for all queries. Leaves two tables and a
-figure in results/ beside the runs, or in experiments/results/ with publish=true.
+control, each head is also given its own mean leak at that length, the same for all queries. Measurements are kept in
+the output folder. Leaves two tables and a figure in results/ beside the runs, or in experiments/results/ with
+publish=true.
 """
 
-# %%
-import json
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -31,12 +32,13 @@ import numpy as np
 import torch
 from shared.arguments import own, whole_number
 from shared.heads import set_leak
+from shared.kept import Kept, identified
 from shared.publishing import take_results
 from shared.variants import with_settings
 
 from lab.drawing import figures
-from lab.drawing.tables import Table, percent
-from lab.errors import exit_cleanly
+from lab.drawing.tables import NOT_MEASURED, Table, percent
+from lab.errors import RunError, exit_cleanly
 from lab.models import loading, sources
 from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
@@ -69,7 +71,6 @@ def variant(name: str, slope: float, factor: float) -> Subject:
     return bridge(f"{name}, slope {slope:g}, factor {factor:g}", run.model, NotatedSums(run.notation, run.tokenizer))
 
 
-# %% Reach, and what is measured at training length.
 def asked(subject: Subject, length: int, count: int) -> Sums:
     drawn = (addition("uniform", length, 0, index) for index in range(count))
     return subject.sums([(int(one.a), int(str(one.b))) for one in drawn])
@@ -129,9 +130,10 @@ def extrapolated(odds: dict[int, float], length: int) -> float:
     return total / (1 + total)
 
 
-def measure(subject: Subject, count: int) -> dict[str, float]:
-    """The reach of a model, its predictors, and its sums with given leaks. If the model gets less than 0.9 right at
+def measure(name: str, slope: float, factor: float, count: int) -> dict[str, float]:
+    """The reach of a variant, its predictors, and its sums with given leaks. If the model gets less than 0.9 right at
     training length, or if no head is aligned, only the share that is right."""
+    subject = variant(name, slope, factor)
     sums = {length: asked(subject, length, count) for length in (SHORT, *LENGTHS)}
     right = {length: exact(subject, sums[length]) for length in LENGTHS}
     heads = {(one.layer, one.head) for one in aligned_heads(alignment(subject, {TRAINED: sums[TRAINED]}))}
@@ -172,53 +174,67 @@ def correlation(rows: list[dict[str, float]], name: str) -> float:
 
 
 def interval(rows: list[dict[str, float]], name: str) -> str:
-    """The rank correlation of a predictor with reach, with a bootstrap interval over variants."""
+    """The rank correlation of a predictor with reach, with a bootstrap interval over variants, unless they are few."""
+    if len(rows) < 5:
+        return f"{correlation(rows, name):.2f}" if len(rows) > 2 else NOT_MEASURED
     drawn = np.random.default_rng(0).integers(len(rows), size=(2000, len(rows)))
     again = [correlation([rows[place] for place in places], name) for places in drawn]
     low, high = np.nanquantile(again, [0.025, 0.975])
     return f"{correlation(rows, name):.2f} ({low:.2f} to {high:.2f})"
 
 
-# %% Measure, choose, test.
-if __name__ == "__main__":
-    results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
-    given = exit_cleanly(own)(arguments, "sums", "output")
-    count = whole_number(given, "sums", 32)
-    stored = Path(given.get("output", "checkpoints")) / "leak_law"
-    stored.mkdir(parents=True, exist_ok=True)
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
-    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in VARIANTS}
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    given = own(rest, "sums", "output")
+    count, kept = whole_number(given, "sums", 32), Kept(Path(given.get("output", "checkpoints")) / "leak_law.json")
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for name, (slopes, factors) in VARIANTS.items():
         for slope, factor in product(slopes, factors):
-            file = stored / f"{Path(name).name}_{slope:g}_{factor:g}.json"
-            if not file.is_file():
-                file.write_text(json.dumps(measure(variant(name, slope, factor), count), indent=1))
-            found[name][f"slope {slope:g}, factor {factor:g}"] = json.loads(file.read_text())
-            print(file.stem, found[name][f"slope {slope:g}, factor {factor:g}"], flush=True)
-    kept = {name: [row for row in rows.values() if "reach" in row] for name, rows in found.items()}
-    chosen = max(PREDICTORS, key=lambda one: correlation(kept[next(iter(VARIANTS))], one))
+            label = f"slope {slope:g}, factor {factor:g}"
+            measured = partial(measure, name, slope, factor, count)
+            found.setdefault(name, {})[label] = kept.once(f"{identified(name)}, {label}, {count} sums", measured, str)
+    kinds = {name: [row for row in rows.values() if "reach" in row] for name, rows in found.items()}
+    first = next(iter(kinds.values()))
+    if len(first) < 2:
+        raise RunError(f"sums={count}: only {len(first)} variants of {next(iter(kinds))} add {TRAINED} digits")
+    chosen = max(PREDICTORS, key=lambda one: correlation(first, one))
     rows = [
-        (f"{one}, chosen" if one == chosen else one, *(interval(some, one) for some in kept.values()))
+        (f"{one}, chosen" if one == chosen else one, *(interval(some, one) for some in kinds.values()))
         for one in PREDICTORS
     ]
-    names = [f"{name} ({len(some)} variants)" for name, some in kept.items()]
+    names = [f"{name} ({len(some)} variants)" for name, some in kinds.items()]
     results.show(Table("Rank correlation of predictors with reach (95 %)", ("predictor", *names), rows, 1), "leak_law")
+    results.show(leaks_given(found, count), "leak_given")
+    draw(kinds, chosen, results.file("leak_law.png"))
+
+
+def leaks_given(found: Mapping[str, Mapping[str, Mapping[str, float]]], count: int) -> Table:
+    """Exact match of each variant with factor 1, as it is and with other leaks."""
     shares = {"exact at 10": "right", "10, set to its own mean": "own", "10, given the leak of 50": "given",
               "exact at 50": f"exact at {FAR}", "50, set to its own mean": f"own at {FAR}",
               "50, reset to the leak of 10": "reset", "50, without the leak": "no aligned leak"}  # fmt: skip
-    given_rows = []
+    rows = []
     for name, some in found.items():
         for label, row in some.items():
             if "reach" in row and label.endswith("factor 1"):
                 cells = [percent(wilson(round(row[key] * count), count)) for key in shares.values()]
                 leaks = [f"{100 * row[key]:.0f}" for key in ("leak", f"leak at {FAR}")]
-                given_rows.append((name, label, f"{row['reach']:.0f}", *leaks, *cells))
+                rows.append((name, label, f"{row['reach']:.0f}", *leaks, *cells))
     columns = ("model", "variant", "reach", "leak at 10, %", "leak at 50, %", *shares)
-    results.show(Table("Leaks given and taken (exact match, %, 95 %)", columns, given_rows, 3), "leak_given")
-    with figures.figure_at(results.file("leak_law.png"), figsize=(4.6, 3.6)) as figure:
+    return Table("Leaks given and taken (exact match, %, 95 %)", columns, rows, 3)
+
+
+def draw(kinds: Mapping[str, list[dict[str, float]]], chosen: str, path: Path) -> None:
+    with figures.figure_at(path, figsize=(4.6, 3.6)) as figure:
         axes = figure.subplots()
-        for color, (name, some) in zip(figures.COLORS, kept.items(), strict=False):
+        for color, (name, some) in zip(figures.COLORS, kinds.items(), strict=False):
             axes.plot([row[chosen] for row in some], [row["reach"] for row in some], "o", ms=4, color=color, label=name)
         axes.set(xlabel=f"{chosen}, measured at {TRAINED} digits", ylabel="reach in digits", yscale="log")
         axes.set_title("Reach of variants of two models")
         axes.legend()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

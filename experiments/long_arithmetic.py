@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from statistics import mean
 
-from shared.arguments import own_and_others, whole_numbers
+from shared.arguments import own_and_listed, whole_numbers
 from shared.kept import Kept
 from shared.one_pass import right_tokens
 from shared.publishing import take_results
@@ -49,12 +49,13 @@ FROM_PAPER = {"multiply_hard_integer": (15, "20 x 15"), SUM.key: (30, "30 x 30")
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, runs = own_and_others(rest, "sizes", "problems", "name", "control", "output")
+    keys = ("sizes", "problems", "name", "control", "output")
+    given, runs = own_and_listed(rest, "run directories of lab pretrain", *keys)
     sizes, counts = whole_numbers(given, "sizes", "5,10,20,50"), whole_numbers(given, "problems", "16,16,16,4")
     if len(sizes) != len(counts):
         raise ConfigError(f"{len(sizes)} sizes, but {len(counts)} numbers of problems: give one for each size")
     asked, name = dict(sorted(zip(sizes, counts, strict=True))), given.get("name", "long_arithmetic")
-    folders = [Path(folder) for part in runs for folder in part.split(",")]
+    folders = [Path(run) for run in runs]
     shares = [answered(folder, asked) for folder in folders]
     found = {
         stratum: [seeds_proportion([share[stratum, size] for share in shares], count) for size, count in asked.items()]

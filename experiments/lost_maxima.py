@@ -1,6 +1,6 @@
 """A model writes the larger of two numbers, first digit first: at which digits does it switch to the wrong number?
 
-    python experiments/lost_maxima.py RUN [RUN ...] [longer_than=10]
+    python experiments/lost_maxima.py RUN[,RUN ...] [longer_than=10]
 
 RUN is a run directory of `lab.pretrain` on max_integer, numbers padded to one length. An answer is followed to its
 first wrong digit. If the model tells from the digits just before which number it has been writing, then it can lose
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from shared.arguments import own, whole_number
+from shared.arguments import own_and_listed, whole_number
 
 from lab.benchmarks.results import Sample, read_samples
-from lab.errors import exit_cleanly
+from lab.errors import RunError, exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
@@ -48,9 +48,12 @@ def share(text: str, found: int, whole: int) -> None:
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
-    longer_than = whole_number(own([part for part in arguments if "=" in part], "longer_than"), "longer_than", 10)
-    samples = [s for part in arguments if "=" not in part for s in read_samples(Run(Path(part)))]
+    given, runs = own_and_listed(arguments, "run directories of lab pretrain on max_integer", "longer_than")
+    longer_than = whole_number(given, "longer_than", 10)
+    samples = [sample for run in runs for sample in read_samples(Run(Path(run)))]
     shown = [s for s in samples if s.length > longer_than and s.readings[""].given is not None]
+    if not shown:
+        raise RunError(f"{', '.join(runs)}: no answers of more than {longer_than} digits")
     traced = [followed(sample) for sample in shown]
     share("answers that are wrong", sum(one.error is not None for one in traced), len(traced))
     for name, second in (("first", False), ("second", True)):

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.answered import answered
-from shared.arguments import own_and_others, whole_number, whole_numbers
+from shared.arguments import own_and_listed, whole_number, whole_numbers
 from shared.heat_map import heat_map
 from shared.publishing import take_results
 
@@ -33,12 +33,17 @@ ROOT = Path(__file__).parents[1]
 def main(arguments: Sequence[str]) -> None:
     quiet_libraries()
     results, rest = take_results(arguments, ROOT / "experiments" / "results")
-    given, runs = own_and_others(rest, "digits", "problems", "ids", "name", "output")
+    keys = ("digits", "problems", "ids", "name", "output")
+    given, runs = own_and_listed(rest, "run directories of lab pretrain", *keys)
     lengths = whole_numbers(given, "digits", "10,20,50,100")
     count, ids = whole_number(given, "problems", 100), whole_number(given, "ids", 256)
-    shares = [answered(Path(name), lengths, count, ids) for part in runs for name in part.split(",")]
+    shares = [answered(Path(run), lengths, count, ids) for run in runs]
+    hard = [row for row, _ in shares[0] if ", " in row]  # only of these, all seeds have the same problems
     found = {
-        row: [seeds_proportion([share[row, length] for share in shares], count) for length in lengths]
+        row: [
+            seeds_proportion([share[row, length] for share in shares], count, same_problems=row in hard)
+            for length in lengths
+        ]
         for row, length in shares[0]
         if length == lengths[0]
     }

@@ -4,16 +4,17 @@
 
 For every model of scratch_grid.py far_digits, without any bound:
 
-    reach       the first length at which half of the sums are wrong
-    predicted   the first length at which half of the sums of the longest trained length (five or ten digits) are wrong,
-                if attention sees them as it would see sums of that length (shared/inserted_places.py)
+    reach       the length from which more than half of the sums are wrong
+    predicted   the length from which more than half of the sums of the longest trained length (five or ten digits) are
+                wrong, if attention sees them as it would see sums of that length (shared/inserted_places.py)
 
 Three more predictions change one thing alone, to see what makes a model fail: more digits, at distances that occur in
 training; the existing digits farther away; or signs farther away.
 
 Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for predictions with another seed. The
-first length is looked for among GRID times the trained length, and then by halving the last step. At LENGTHS, shares of
-right sums are compared, too. What is found is kept in reach_law.json beside each run. Models that are wrong in more
+length is looked for between the trained length and GRID times it; the step in which the sums fail is halved until it is
+a tenth of the length, and the geometric middle of what is left is the reach. At LENGTHS, shares of right sums are
+compared, too. What is found is kept in reach_law.json beside each run. Models that are wrong in more
 than a tenth of the sums of the longest trained length are left out.
 
 Prints each model's reach and predictions, and for each kind of model their rank correlation with a bootstrap interval
@@ -111,7 +112,8 @@ def measured(run: Path, sums: int) -> Law | None:
 
     def right(digits: int, kind: str = "as it is") -> float:
         """The share of right sums of this length, or of what `kind` predicts for it."""
-        return kept.once(f"{digits} digits, {kind}", lambda: share(loaded(), digits, sums, kind), "{:.3f}".format)
+        name = f"{digits} digits, {sums} sums, {kind}"
+        return kept.once(name, lambda: share(loaded(), digits, sums, kind), "{:.3f}".format)
 
     if right(trained) < 0.9:
         return None
@@ -136,7 +138,10 @@ def share(run: ScratchRun, digits: int, sums: int, kind: str) -> float:
 
 
 def first_failure(right: Callable[[int], float], trained: int) -> float:
-    """The first length, from `trained` up, at which the share of right sums is below a half; LONGEST if it never is."""
+    """About the first length, from `trained` up, at which the share of right sums is below a half; LONGEST if none is.
+
+    It is the geometric middle of two lengths that are at most a tenth apart: the shares are above and below a half.
+    """
     low = trained
     for high in (min(round(factor * trained), LONGEST) for factor in (*GRID, LONGEST)):
         if right(high) < 0.5:

@@ -39,7 +39,7 @@ from shared.one_pass import share_right
 from shared.publishing import take_results
 
 from lab.drawing import figures
-from lab.drawing.tables import Shown, Table
+from lab.drawing.tables import Table, percent
 from lab.errors import RunError, exit_cleanly
 from lab.models.loading import ScratchRun, load_scratch
 from lab.models.scratch import NumberLlama
@@ -84,12 +84,7 @@ def main(arguments: Sequence[str]) -> None:
         for change in CHANGES
     }
     rows = [
-        (
-            setting,
-            str(len(runs[setting])),
-            change,
-            *(Shown(one, "{:.0f} ({:.0f}-{:.0f})", 100) for one in curve.values()),
-        )
+        (setting, str(len(runs[setting])), change, *map(percent, curve.values()))
         for (setting, change), curve in found.items()
     ]
     title = f"Sums by models with RoPE, trained on 1-{TRAINED} digits: exact match (%), n={sums} a length and seed"

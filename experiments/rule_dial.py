@@ -15,7 +15,7 @@ from statistics import mean
 from typing import get_args
 
 import matplotlib.pyplot as plt
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import take_results
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
@@ -46,7 +46,7 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)[:-1]
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, HERE / "results")
-    samples = int(own(rest, "samples").get("samples", 20))
+    samples = whole_number(own(rest, "samples"), "samples", 20)
     quiet_libraries()
     tokenizer = AutoTokenizer.from_pretrained(locate("smollm2-135m-instruct"))
     counts = {

@@ -19,7 +19,7 @@ from statistics import mean, median
 from typing import get_args
 
 import matplotlib.pyplot as plt
-from shared.arguments import own
+from shared.arguments import own, whole_number
 from shared.publishing import Results, take_results
 from shared.vocabularies import load_vocabulary
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -44,7 +44,7 @@ SUMMARIES: dict[str, Callable] = {"all": max, "median": median, "any": min}
 @exit_cleanly
 def main(arguments: list[str]) -> None:
     results, rest = take_results(arguments, HERE / "results")
-    measure(int(own(rest, "samples").get("samples", 8)), results)
+    measure(whole_number(own(rest, "samples"), "samples", 8), results)
 
 
 def measure(samples: int, results: Results) -> None:

@@ -17,14 +17,14 @@ from statistics import mean
 from shared.arguments import own_and_others, some_of
 from shared.curves import curves
 from shared.publishing import take_results
+from shared.training import trained
 
 from lab.benchmarks.results import Sample, read_samples
 from lab.config.loading import load
 from lab.config.pretraining import PretrainConfig
-from lab.drawing.tables import Shown, Table
+from lab.drawing.tables import Table, percent
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion
-from lab.pretrain import main as pretrain
 from lab.progress import quiet_libraries
 from lab.runs import Run
 
@@ -45,12 +45,12 @@ def main(arguments: list[str]) -> None:
     given, keys = own_and_others(rest, "seeds", "only", "table")
     table = given.get("table", "rules_scratch")
     seeds, ways = given.get("seeds", "0,1,2").split(","), some_of(WAYS, given.get("only"))
-    found = {way: [answered(trained(way, seed, keys)) for seed in seeds] for way in ways}
+    found = {way: [answered(ran(way, seed, keys)) for seed in seeds] for way in ways}
     shares = {way: {cell: share([one[cell] for one in seeds]) for cell in seeds[0]} for way, seeds in found.items()}
     tasks = list(dict.fromkeys(task for task, _ in shares[ways[0]]))
     lengths = sorted({length for _, length in shares[ways[0]]})
     rows = [
-        (task, way, *(Shown(shares[way][task, length], "{:.0f} ({:.0f}-{:.0f})", 100) for length in lengths),
+        (task, way, *(percent(shares[way][task, length]) for length in lengths),
          f"{words(found[way], task, lengths[0]):.1f}")
         for task in tasks
         for way in ways
@@ -61,13 +61,10 @@ def main(arguments: list[str]) -> None:
     curves(shares, tasks, lengths, 4, results.file(f"{table}.png"))
 
 
-def trained(way: str, seed: str, keys: Sequence[str]) -> Run:
+def ran(way: str, seed: str, keys: Sequence[str]) -> Run:
     """A run of `lab.pretrain`; trains it unless it is finished."""
     changes = [*WAYS[way], *keys, f"name={way}_{seed}", f"seed={seed}", "resume=true"]
-    config = load(PretrainConfig, CONFIG, changes)
-    if config.run_status() != "finished":
-        pretrain([str(CONFIG), *changes])
-    return Run(config.path)
+    return Run(trained(load(PretrainConfig, CONFIG, changes)))
 
 
 def answered(run: Run) -> Cells:

@@ -16,18 +16,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from shared.arguments import own_and_others, some_of, whole_number
+from shared.arguments import own_and_others, some_of, true_or_false, whole_number
 from shared.publishing import Results, take_results
+from shared.training import trained
 
 from lab.benchmarks.results import Sample, read_samples
 from lab.config.evaluation import EvaluateConfig
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing import figures
-from lab.drawing.tables import NOT_MEASURED, Entry, Shown, Table
+from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
 from lab.errors import exit_cleanly
 from lab.evaluate import main as evaluate
-from lab.finetune import finetune
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
 from lab.runs import Run
@@ -58,9 +58,8 @@ def main(arguments: list[str]) -> None:
     given, keys = own_and_others(rest, "seeds", "only", "problems", "measure", "output", "table")
     output, problems = Path(given.get("output", "checkpoints")), whole_number(given, "problems", 48)
     rows, seeds = some_of(DETAILS, given.get("only")), given.get("seeds", "0,1,2").split(",")
-    runs = {
-        row: [ran(row, seed, problems, output, keys, given.get("measure") != "false") for seed in seeds] for row in rows
-    }
+    missing_too = true_or_false(given, "measure", True)
+    runs = {row: [ran(row, seed, problems, output, keys, missing_too) for seed in seeds] for row in rows}
     found = {row: [read_samples(run) for run in tests if run] for row, tests in runs.items()}
     show({row: asked for row, asked in found.items() if asked}, results, given.get("table", "rules_smollm2"))
 
@@ -89,8 +88,7 @@ def ran(row: str, seed: str, problems: int, output: Path, keys: Sequence[str], m
     if test.run_status() != "finished":
         if not missing_too:
             return None
-        if training.run_status() != "finished":
-            finetune(training)
+        trained(training)
         evaluate([str(TEST), *asking])
     return Run(test.path)
 
@@ -108,9 +106,7 @@ def show(found: dict[str, list[Asked]], results: Results, table: str) -> None:
                 if asked[0]:
                     right = [mean(one.right for one in seed) for seed in asked]
                     of_row[name] = seeds_proportion(right, len(asked[0]))
-            cells = [
-                Shown(of_row[name], "{:.0f} ({:.0f}-{:.0f})", 100) if name in of_row else NOT_MEASURED for name in SPANS
-            ]
+            cells = [percent(of_row.get(name)) for name in SPANS]
             lines.append((task, row, str(len(seeds)), *cells, tokens(seeds, task)))
     title = "SmolLM2-135M that follows rules, or answers directly: exact match (%, 95 %)"
     columns = ("task", "response", "seeds", *SPANS, "tokens per token of the answer, 3-5 digits")
@@ -143,7 +139,8 @@ def draw(
     shares: dict[tuple[str, str], dict[str, Estimate]], tasks: Sequence[str], rows: Sequence[str], path: Path
 ) -> None:
     with figures.figure_at(path, (2.3 * len(tasks) + 0.6, 2.9)) as figure:
-        for axes, task in zip(figure.subplots(1, len(tasks), sharey=True), tasks, strict=True):
+        panels = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
+        for axes, task in zip(panels, tasks, strict=True):
             for shift, row in enumerate(rows):
                 found = shares[task, row]
                 places = [list(SPANS).index(name) + (shift - len(rows) / 2) * 0.08 for name in found]

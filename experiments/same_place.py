@@ -9,89 +9,91 @@ Shows exact match and digit match, and the latter against FT (Student's interval
 and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
-# %%
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from shared import showing
+from shared import nupa_runs, showing
 from shared.arguments import own, whole_number, whole_numbers
 from shared.publishing import take_results
 
+from lab.benchmarks.results import NupaSummary
 from lab.drawing.tables import NOT_MEASURED, Entry, Table, percent
-from lab.errors import exit_cleanly
-from lab.evaluate import main as evaluate
+from lab.errors import RunError, exit_cleanly
 from lab.numbers.statistics import Estimate, seeds_proportion, student_mean
-from lab.runs import Run
+from lab.runs import put_in_place
 
-ROOT = Path(__file__).parents[1]
-results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
-given = exit_cleanly(own)(arguments, "seeds", "problems", "output")
-SEEDS = whole_numbers(given, "seeds", "0,1,2")
-PROBLEMS, OUTPUT = whole_number(given, "problems", 48), Path(given.get("output", "checkpoints"))
 TASKS = ["add_integer", "add_float", "add_scientific", "multiply_easy_fraction"]
 RANGES = {"S": (3, 4), "M": (5, 8), "L": (9, 12)}
 ROWS = {"FT": "FT", "rev all": "rev-all", "same place": "same-place", "same place, bias taken away": "same-place"}
 
 
-# %% Adapters with their learned bias set to zero; all other weights stay as they were trained.
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    results, rest = take_results(arguments, Path(__file__).parent / "results")
+    given = own(rest, "seeds", "problems", "output")
+    seeds, problems = whole_numbers(given, "seeds", "0,1,2"), whole_number(given, "problems", 48)
+    output = Path(given.get("output", "checkpoints"))
+    found = {row: [measured(row, seed, problems, output) for seed in seeds] for row in ROWS}
+    rows: list[tuple[Entry, ...]] = []
+    shown: dict[str, dict[str, dict[float, Estimate]]] = {task: {row: {} for row in ROWS} for task in TASKS}
+    for task in TASKS:
+        for span, (first, last) in RANGES.items():
+            plain = [score(summary, task, span, "digit_match").value for summary in found["FT"]]
+            for row, summaries in found.items():
+                right = [score(summary, task, span, "exact_match") for summary in summaries]
+                matched = [score(summary, task, span, "digit_match").value for summary in summaries]
+                exact = seeds_proportion([one.value for one in right], right[0].n)
+                mean = student_mean(matched, 0, 1)
+                gained = [mine - its for mine, its in zip(matched, plain, strict=True)]
+                gain = showing.difference(gained) if row != "FT" else NOT_MEASURED
+                rows.append((task, f"{first}-{last}", row, percent(exact), percent(mean), gain))
+                shown[task][row][last] = mean
+    columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")
+    title = (
+        f"SmolLM2-135M tuned on 1-3 digits, {len(seeds)} seeds, {problems} problems a task and range "
+        "(%, 95 %; differences in points)"
+    )
+    results.show(Table(title, columns, rows, 3), "same_place")
+    title = "Digits right after 72 steps on numbers of 1-3 digits"
+    showing.panels(shown, "digits, at most", title, results.file("same_place.png"))
+
+
+def measured(row: str, seed: int, problems: int, output: Path) -> NupaSummary:
+    """What a row's model of a seed answers; the problems are the same for all."""
+    tuned = output / f"finetune_swaps_{ROWS[row]}_{seed}"
+    if not (tuned / "model").is_dir():
+        raise RunError(f"{tuned}: no such model: run python experiments/finetune_swaps.py")
+    subject = without_bias(tuned) if "taken away" in row else tuned
+    lengths = {"hard": [3, 12], "easy": [3, 12]}
+    changes = [f"benchmark.tasks={json.dumps(TASKS)}", f"benchmark.lengths={json.dumps(lengths)}"]
+    return nupa_runs.nupa(nupa_runs.asked(f"lengths_{subject.name}", str(subject), str(problems), output, changes))
+
+
 def without_bias(run: Path) -> Path:
-    folder = OUTPUT / f"{run.name}_without_bias"
+    """The adapters of a run with their learned bias set to zero; all other weights stay as they were trained."""
+    folder = run.with_name(f"{run.name}_without_bias")
     if not folder.exists():
-        shutil.copytree(run / "model", folder)
-        file = folder / "adapter_model.safetensors"
-        weights = {
-            name: torch.zeros_like(weight) if "same_place" in name else weight
-            for name, weight in load_file(file).items()
-        }
-        save_file(weights, file)
+        with put_in_place(folder) as staged:
+            shutil.copytree(run / "model", staged, dirs_exist_ok=True)
+            file = staged / "adapter_model.safetensors"
+            weights = {
+                name: torch.zeros_like(weight) if "same_place" in name else weight
+                for name, weight in load_file(file).items()
+            }
+            save_file(weights, file)
     return folder
 
 
-# %% Every row and seed on the same problems.
-def measured(row: str, seed: int) -> dict[str, Any]:
-    tuned = OUTPUT / f"finetune_swaps_{ROWS[row]}_{seed}"
-    subject = without_bias(tuned) if "taken away" in row else tuned
-    run = Run(OUTPUT / f"lengths_{subject.name}")
-    if not (run.path / "summary.json").is_file():
-        benchmark = {"tasks": TASKS, "lengths": {"hard": [3, 12], "easy": [3, 12]}, "problems_per_range": PROBLEMS}
-        asked = [f"benchmark.{key}={json.dumps(value)}" for key, value in benchmark.items()]
-        names = [f"name={run.path.name}", f"output={OUTPUT}", f"engine.model.name={subject}", "resume=true"]
-        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), *asked, *names])
-    return run.read_json("summary")
+def score(summary: NupaSummary, task: str, span: str, name: str) -> Estimate:
+    found = summary[task].ranges[span].metric("strict", name)
+    assert found is not None
+    return found
 
 
-found = {row: [measured(row, seed) for seed in SEEDS] for row in ROWS}
-
-
-# %% One table, one figure: by task, range and row, means over the seeds.
-def figure_of(summary: dict[str, Any], task: str, span: str, name: str) -> dict[str, float]:
-    return summary["nupa"][task]["ranges"][span]["strict"][name]
-
-
-rows: list[tuple[Entry, ...]] = []
-shown: dict[str, dict[str, dict[float, Estimate]]] = {task: {row: {} for row in ROWS} for task in TASKS}
-for task in TASKS:
-    for span, (first, last) in RANGES.items():
-        plain = [figure_of(summary, task, span, "digit_match")["value"] for summary in found["FT"]]
-        for row, summaries in found.items():
-            right = [figure_of(summary, task, span, "exact_match") for summary in summaries]
-            matched = [figure_of(summary, task, span, "digit_match")["value"] for summary in summaries]
-            exact = seeds_proportion([one["value"] for one in right], int(right[0]["n"]))
-            mean = student_mean(matched, 0, 1)
-            gained = [mine - its for mine, its in zip(matched, plain, strict=True)]
-            gain = showing.difference(gained) if row != "FT" else NOT_MEASURED
-            rows.append((task, f"{first}-{last}", row, percent(exact), percent(mean), gain))
-            shown[task][row][last] = mean
-columns = ("task", "digits", "row", "exact match", "digit match", "digit match against FT")
-title = (
-    f"SmolLM2-135M tuned on 1-3 digits, {len(SEEDS)} seeds, {PROBLEMS} problems a task and range "
-    "(%, 95 %; differences in points)"
-)
-results.show(Table(title, columns, rows, 3), "same_place")
-title = "Digits right after 72 steps on numbers of 1-3 digits"
-showing.panels(shown, "digits, at most", title, results.file("same_place.png"))
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -17,19 +17,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from shared import showing
+from shared import nupa_runs, showing
 from shared.arguments import own, whole_number
 from shared.publishing import Results, take_results
 
-from lab.benchmarks.results import read_summary
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import RunError, exit_cleanly
-from lab.evaluate import main as evaluate
 from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.progress import quiet_libraries
-from lab.runs import Run
 
 ROOT = Path(__file__).parents[1]
 TASKS = (
@@ -77,20 +74,13 @@ def kept(run: Path) -> list[Path]:
 def asked(folder: Path, problems: int, output: Path) -> Mapping[str, float]:
     """Exact match of each task and range."""
     name = f"samples_law_{folder.parents[1].name}_{folder.name}"
-    if not (output / name / "summary.json").is_file():
-        benchmark = {"tasks": TASKS, "lengths": LENGTHS, "problems_per_range": problems}
-        changes = [f"benchmark.{key}={json.dumps(value)}" for key, value in benchmark.items()]
-        names = [f"name={name}", f"output={output}", f"engine.model.name={folder}", "resume=true"]
-        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), *changes, *names])
-    summary = read_summary(Run(output / name)).nupa
-    assert summary is not None
+    changes = [f"benchmark.tasks={json.dumps(TASKS)}", f"benchmark.lengths={json.dumps(LENGTHS)}"]
+    summary = nupa_runs.nupa(nupa_runs.asked(name, str(folder), str(problems), output, changes))
     found = {}
     for task in TASKS:
         for part in RANGES:
             estimate = summary[task].ranges[part].metric("strict", "exact_match")
             assert estimate is not None
-            if estimate.n != problems:
-                raise RunError(f"{output / name}: has {estimate.n} problems a task and range, not {problems}")
             found[f"{task} {part}"] = estimate.value
     return found
 

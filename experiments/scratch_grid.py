@@ -16,23 +16,28 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared.arguments import own_and_others
 from shared.publishing import take_results
 
 from lab.config.loading import load
-from lab.errors import exit_cleanly
+from lab.errors import ConfigError, exit_cleanly
 from lab.sweep import main as sweep
 from lab.sweeping.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
-OWN = ("seeds=", "only=", "tasks=", "table=")
-"""Arguments that do not belong to a config."""
 
 
 @exit_cleanly
 def main(arguments: Sequence[str]) -> None:
-    results, (grid, *rest) = take_results(arguments, ROOT / "experiments" / "results")
-    own = dict(part.split("=", 1) for part in rest if part.startswith(OWN))
-    changes = [part if part.startswith("output=") else f"changes.{part}" for part in rest if not part.startswith(OWN)]
+    results, rest = take_results(arguments, ROOT / "experiments" / "results")
+    own, others = own_and_others(rest, "seeds", "only", "tasks", "table")
+    grids = [part for part in others if "=" not in part]
+    if len(grids) != 1:
+        known = ", ".join(sorted(file.stem for file in (ROOT / "configs" / "sweeps").glob("*.yaml")))
+        raise ConfigError(f"give one GRID: {known}")
+    (grid,) = grids
+    keys = [part for part in others if part != grid]
+    changes = [part if part.startswith("output=") else f"changes.{part}" for part in keys]
     if "seeds" in own:
         changes.append(f"seeds=[{own['seeds']}]")
     if "only" in own:

@@ -27,19 +27,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from shared.arguments import own_and_others, whole_number
+from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
 from shared.heads import strongest
 from shared.heads import told as digits_told
 from shared.kept import Kept
 from shared.publishing import Results, take_results
 from shared.sums import drawn, estimate, shown, value
+from shared.training import trained
 
 from lab.config.finetuning import FinetuneConfig
 from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
-from lab.finetune import finetune
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
@@ -67,34 +67,37 @@ def main(arguments: Sequence[str]) -> None:
     results, arguments = take_results(arguments, ROOT / "experiments" / "results")
     given, changes = own_and_others(arguments, *NAMES)
     output, pairs = given.get("output", "checkpoints"), whole_number(given, "pairs", 100)
-    places = [
-        (int(length), column) for length in given.get("lengths", "2,3,4").split(",") for column in range(1, int(length))
-    ]
+    lengths = map(int, some_of(["2", "3", "4"], given.get("lengths"), "lengths", ","))
+    prompts = some_of(PROMPTS, given.get("prompts", "nupa"), "prompts", ",")
+    places = [(length, column) for length in lengths for column in range(1, length)]
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for seed in given.get("seeds", "0,1,2").split(","):
+    for seed in whole_numbers(given, "seeds", "0,1,2"):
         own = [f"name=smollm2_sums_{seed}", f"seed={seed}", f"output={output}", "resume=true"]
-        config = load(FinetuneConfig, CONFIG, [*changes, *own])
-        if config.run_status() != "finished":
-            finetune(config)
-        for prompt in given.get("prompts", "nupa").split(","):
-            found[seed, prompt] = measured(config.path, prompt, places, pairs)
+        run = trained(load(FinetuneConfig, CONFIG, [*changes, *own]))
+        for prompt in prompts:
+            found[str(seed), prompt] = measured(run, prompt, places, pairs)
             show(found, results, given.get("table", "smollm2_carry"))
 
 
 def measured(run: Path, prompt: str, places: Sequence[tuple[int, int]], pairs: int) -> dict[str, Any]:
     """All measurements of a model and prompt. Each part is measured only once. `places`: the digits of the numbers, and
     the column into which something is carried."""
-    kept, subject = Kept(run / f"carry_{prompt}.json"), open_model(str(run), PROMPTS[prompt])
-    once = kept.once
-    once("competence", lambda: competence(subject))
-    once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt])))
+    once, subject = Kept(run / f"carry_{prompt}.json").once, open_model(str(run), PROMPTS[prompt])
     ranked = [once(f"discovery {at[0]} {at[1]}", lambda at=at: discovery(subject, *at)) for at in places]
     heads = [Component.named(name) for name in strongest(ranked, TESTED)]
-    others = controls(subject, heads)
-    for length, column in places:
-        once(f"test {length} {column}", lambda at=(length, column): tested(subject, *at, [*heads, *others], pairs))
-    once("inside", lambda: inside(subject, heads[:1], pairs))
-    return kept.known
+    both, named = [*heads, *controls(subject, heads)], " ".join(map(str, heads))
+    tests = {
+        f"test {length} {column}": once(
+            f"test {length} {column}, {pairs} pairs, {named}",
+            lambda at=(length, column): tested(subject, *at, both, pairs),
+        )
+        for length, column in places
+    }
+    return tests | {
+        "competence": once("competence", lambda: competence(subject)),
+        "untouched": once("untouched", lambda: competence(open_model("smollm2-135m-instruct", PROMPTS[prompt]))),
+        "inside": once(f"inside, {pairs} pairs, {heads[0]}", lambda: inside(subject, heads[:1], pairs)),
+    }
 
 
 @torch.inference_mode()

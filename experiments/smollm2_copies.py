@@ -1,17 +1,22 @@
 """What the answers of SmolLM2-135M-Instruct are copies of: operands, or the example in the prompt's format hint.
 
-python experiments/smollm2_copies.py [folder of the runs of smollm2_benchmarks.py]
+    python experiments/smollm2_copies.py [FOLDER]
+
+FOLDER is that of the runs of experiments/smollm2_benchmarks.py, checkpoints by default.
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from shared.arguments import own
+
 from lab.benchmarks.results import Sample, read_samples
 from lab.errors import exit_cleanly
 from lab.numbers.statistics import wilson
 from lab.runs import Run
 
+ROOT = Path(__file__).parents[1]
 EXAMPLES = ("123", "10.4", "7/13", "1.23e4")
 """The examples in the format hints (lab/text/prompts.py)."""
 
@@ -27,7 +32,11 @@ def right(samples: Sequence[Sample], reading: str = "strict") -> list[Sample]:
 
 
 @exit_cleanly
-def main(folder: Path) -> None:
+def main(arguments: Sequence[str]) -> None:
+    own([part for part in arguments if "=" in part])
+    folder = Path(arguments[0] if arguments else ROOT / "checkpoints")
+    for name in ("nupa_smollm2", "nupa_smollm2_5shot", "nupa_smollm2_chat", "two_integers_smollm2"):
+        Run(folder / name).check_finished()
     nupa = {name: read_samples(Run(folder / name)) for name in ("nupa_smollm2", "nupa_smollm2_5shot")}
     for name, samples in nupa.items():
         comparisons = [sample for sample in samples if sample.problem.task.startswith(("max", "min"))]
@@ -72,4 +81,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "checkpoints")
+    main(sys.argv[1:])

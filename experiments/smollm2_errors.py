@@ -9,19 +9,19 @@ not used, and three other heads of their layer. Leaves a table in results/ besid
 with publish=true.
 """
 
-# %%
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from shared.arguments import own, whole_number
 from shared.publishing import take_results
+from shared.sums import of_one_length
 
 from lab.drawing.tables import Entry, Table, percent
 from lab.errors import exit_cleanly
-from lab.numbers.additions import addition
 from lab.numbers.statistics import wilson
 from lab.numbers.taxonomy import INTEGER, classify, unit_step
 from lab.probing.bridge import Hook, Subject, open_model
@@ -30,13 +30,6 @@ from lab.probing.instruments.ablation import Group, mean_hooks
 from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
-results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
-given = exit_cleanly(own)(arguments, "tuned", "sums", "length", "output")
-TUNED, SUMS, LENGTH = (
-    given.get("tuned", "checkpoints/smollm2_direct"),
-    whole_number(given, "sums", 48),
-    whole_number(given, "length", 3),
-)
 BATCH = 16
 HEADS: dict[str, Group] = {
     "nothing": (),
@@ -49,18 +42,42 @@ HEADS: dict[str, Group] = {
     "L20H5 (control)": (Component("head", 20, 5),),
 }
 CLASSES = ("correct", "carry_1d", "sub_1d", "order_2d", "value_nd", "parse_error")
-quiet_libraries()
-
-# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by position.
-drawn = (addition("uniform", LENGTH, 0, index) for index in range(10 * SUMS))
-numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == LENGTH][:SUMS]
-subject = open_model(TUNED)
-sums = subject.sums(numbers)
 
 
-# %% Greedy answers: the tokens of the right answer are replaced, one after the other, by those of the model.
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, Path(__file__).parent / "results")
+    given = own(rest, "tuned", "sums", "length", "output")
+    numbers = of_one_length(length := whole_number(given, "length", 3), whole_number(given, "sums", 48))
+    subject = open_model(given.get("tuned", "checkpoints/smollm2_direct"))
+    sums = subject.sums(numbers)
+    rows: list[tuple[Entry, ...]] = []
+    carries = [int(sums.columns.carry[row].sum()) > 0 for row in range(len(sums))]
+    for label, group in HEADS.items():
+        found = answers(subject, sums, mean_hooks(subject, sums, group, BATCH) if group else [])
+        classes = [outcome(answer, a + b) for answer, (a, b) in zip(found, numbers, strict=True)]
+        counts = Counter(classes)
+        steps = sum(
+            unit_step(answer, str(a + b))
+            for answer, (a, b), kind in zip(found, numbers, classes, strict=True)
+            if kind in ("carry_1d", "sub_1d")
+        )
+        right = [
+            wilson(sum(kind == "correct" for kind, has in zip(classes, carries, strict=True) if has is wanted), n)
+            if (n := carries.count(wanted))
+            else None
+            for wanted in (False, True)
+        ]
+        rows.append((label, *(str(counts[kind]) for kind in CLASSES), str(steps), *map(percent, right)))
+    asked = f"answers to {len(numbers)} sums of {length} digits, by class, with heads taken away"
+    columns = ("without", *CLASSES, "off by one carry", "right, no carry (%)", "right, with carries (%)")
+    results.show(Table(f"SmolLM2-135M tuned on sums: {asked}", columns, rows, 1), "smollm2_errors")
+
+
 @torch.inference_mode()
 def answers(subject: Subject, sums: Sums, hooks: list[Hook]) -> list[str]:
+    """Greedy answers: the tokens of the right answer are replaced, one after the other, by those of the model."""
     tokens_BT = sums.tokens_BT.clone()
     start, end = int(sums.equals_at_B[0]), int(sums.end_at_B[0])
     for place in range(start, end + 1):
@@ -81,28 +98,5 @@ def outcome(answer: str, truth: int) -> str:
     return classify(answer, str(truth)) if INTEGER.fullmatch(answer) else "parse_error"
 
 
-# %% One table.
-rows: list[tuple[Entry, ...]] = []
-carries = [int(sums.columns.carry[row].sum()) > 0 for row in range(len(sums))]
-for label, group in HEADS.items():
-    hooks = mean_hooks(subject, sums, group, BATCH) if group else []
-    found = answers(subject, sums, hooks)
-    classes = [outcome(answer, a + b) for answer, (a, b) in zip(found, numbers, strict=True)]
-    counts = Counter(classes)
-    steps = sum(
-        unit_step(answer, str(a + b))
-        for answer, (a, b), kind in zip(found, numbers, classes, strict=True)
-        if kind in ("carry_1d", "sub_1d")
-    )
-    right = [
-        wilson(sum(kind == "correct" for kind, has in zip(classes, carries, strict=True) if has is wanted), n)
-        if (n := carries.count(wanted))
-        else None
-        for wanted in (False, True)
-    ]
-    rows.append((label, *(str(counts[kind]) for kind in CLASSES), str(steps), *map(percent, right)))
-title = (
-    f"SmolLM2-135M tuned on sums: answers to {len(numbers)} sums of {LENGTH} digits, by class, with heads taken away"
-)
-columns = ("without", *CLASSES, "off by one carry", "right, no carry (%)", "right, with carries (%)")
-results.show(Table(title, columns, rows, 1), "smollm2_errors")
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -8,47 +8,75 @@ mean-ablated at the tokens that predict digits: each head, all of them together,
 Leaves a table in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
-# %%
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from shared.arguments import own, whole_number
 from shared.heads import random_groups
 from shared.publishing import take_results
+from shared.sums import of_one_length, shown
 
-from lab.drawing.tables import Entry, Shown, Table
+from lab.drawing.tables import Entry, Table
 from lab.errors import exit_cleanly
-from lab.numbers.additions import addition
 from lab.numbers.statistics import Estimate
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.instruments.ablation import ablate
 from lab.probing.instruments.alignment import alignment
 from lab.probing.measured import Measured
+from lab.probing.positions import Sums
 from lab.progress import quiet_libraries
 
-results, arguments = exit_cleanly(take_results)(sys.argv[1:], Path(__file__).parent / "results")
-given = exit_cleanly(own)(arguments, "tuned", "sums", "length", "output")
-MODELS = {"as it is": "smollm2-135m-instruct", "tuned": given.get("tuned", "checkpoints/smollm2_direct")}
-SUMS, LENGTH = whole_number(given, "sums", 40), whole_number(given, "length", 3)
+UNTOUCHED = "smollm2-135m-instruct"
 BATCH = 16
 MOST = 2
 """The number of heads for each operand."""
-quiet_libraries()
 
 
-# %% Sums whose answers have as many digits as the numbers, so that tokens can be compared by position.
-drawn = (addition("uniform", LENGTH, 0, index) for index in range(10 * SUMS))
-numbers = [(int(item.a), int(str(item.b))) for item in drawn if len(item.answer) == LENGTH][:SUMS]
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, rest = take_results(arguments, Path(__file__).parent / "results")
+    given = own(rest, "tuned", "sums", "length", "output")
+    count, length = whole_number(given, "sums", 40), whole_number(given, "length", 3)
+    models = {"as it is": UNTOUCHED, "tuned": given.get("tuned", "checkpoints/smollm2_direct")}
+    numbers = of_one_length(length, count)
+    rows = [row for label, name in models.items() for row in rows_of(label, open_model(name), numbers, length)]
+    title = (
+        f"SmolLM2-135M, {len(numbers)} sums of {length} digits: "
+        "change in digits right, and in exact match (points, 95 %)"
+    )
+    columns = ("model", "digits right", "without", "looks at", *(f"column {k}" for k in range(length)), "exact match")
+    results.show(Table(title, columns, rows, 4), "smollm2_heads")
 
 
-def strongest(subject: Subject) -> dict[Component, str]:
+def rows_of(label: str, subject: Subject, numbers: list[tuple[int, int]], length: int) -> list[tuple[Entry, ...]]:
+    """A row for each ablation of a model: each of its heads, all of them, and random groups."""
+    sums = subject.sums(numbers)
+    heads = strongest(subject, sums, length)
+    together = tuple(sorted(heads, key=lambda one: (one.layer, one.head)))
+    groups = [(head,) for head in heads] + [together, *random_groups(subject, together, 3, seed=0)]
+    lost = ablate(subject, sums, groups, batch_size=BATCH)
+    intact = f"{100 * float(np.nanmean(lost.intact.value)):.0f}"
+    looks = [*heads.values(), "all of these", *["random heads of their layers"] * (len(groups) - len(heads) - 1)]
+    rows: list[tuple[Entry, ...]] = []
+    for group, what in zip(lost.exact.axes["group"], looks, strict=True):
+        changed = [
+            *(lost.column.at(group=group, column=column) for column in range(length)),
+            lost.exact.at(group=group),
+        ]
+        rows.append((label, intact, group, what, *(cell(one, len(numbers)) for one in changed)))
+    return rows
+
+
+def strongest(subject: Subject, sums: Sums, length: int) -> dict[Component, str]:
     """The heads that look most at the digit to be added, and the number that each looks at."""
-    found = alignment(subject, {LENGTH: subject.sums(numbers)}, batch_size=BATCH)
+    found = alignment(subject, {length: sums}, batch_size=BATCH)
     heads: dict[Component, str] = {}
     for number in "ab":
-        where = {"number": number, "offset": 0, "length": LENGTH}
+        where = {"number": number, "offset": 0, "length": length}
         excess = np.nan_to_num(found.attention.at(**where).value - found.permuted.at(**where).value)
         for place in np.argsort(-excess, axis=None)[:MOST]:
             layer, head = divmod(int(place), subject.heads)
@@ -57,28 +85,9 @@ def strongest(subject: Subject) -> dict[Component, str]:
     return heads
 
 
-def cell(estimate: Measured) -> Entry:
-    shown = Estimate(float(estimate.value), float(estimate.low), float(estimate.high), SUMS)
-    return Shown(shown, "{:.0f} ({:.0f} to {:.0f})", 100)
+def cell(estimate: Measured, count: int) -> Entry:
+    return shown(Estimate(float(estimate.value), float(estimate.low), float(estimate.high), count))
 
 
-# %% Alignment and ablation of both.
-rows: list[tuple[Entry, ...]] = []
-for label, name in MODELS.items():
-    subject = open_model(name)
-    heads = strongest(subject)
-    together = tuple(sorted(heads, key=lambda one: (one.layer, one.head)))
-    groups = [(head,) for head in heads] + [together, *random_groups(subject, together, 3, seed=0)]
-    lost = ablate(subject, subject.sums(numbers), groups, batch_size=BATCH)
-    intact = float(np.nanmean(lost.intact.value))
-    looks = [*heads.values(), "all of these", *["random heads of their layers"] * (len(groups) - len(heads) - 1)]
-    for group, what in zip(lost.exact.axes["group"], looks, strict=True):
-        of_group = [cell(lost.column.at(group=group, column=column)) for column in range(LENGTH)]
-        rows.append((label, f"{100 * intact:.0f}", group, what, *of_group, cell(lost.exact.at(group=group))))
-
-# %% One table.
-title = (
-    f"SmolLM2-135M, {len(numbers)} sums of {LENGTH} digits: change in digits right, and in exact match (points, 95 %)"
-)
-columns = ("model", "digits right", "without", "looks at", *(f"column {k}" for k in range(LENGTH)), "exact match")
-results.show(Table(title, columns, rows, 4), "smollm2_heads")
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -15,13 +15,13 @@ from pathlib import Path
 from statistics import mean
 
 from rich.console import Console
-from shared.arguments import own, whole_number, whole_numbers
+from shared.arguments import numbers, own, whole_number, whole_numbers
 from shared.one_pass import right_tokens
 from shared.streams import STREAMS
 
 from lab.config.schema import chosen
 from lab.drawing.tables import Shown, Table
-from lab.errors import exit_cleanly
+from lab.errors import RunError, exit_cleanly
 from lab.models import loading
 from lab.numbers.additions import STRATA
 from lab.numbers.statistics import seeds_proportion
@@ -34,9 +34,12 @@ def main(arguments: Sequence[str]) -> None:
     given = own([part for part in arguments if "=" in part], "digits", "problems", "sharpness")
     lengths = whole_numbers(given, "digits", "100")
     problems = whole_number(given, "problems", 200)
-    factors = [float(part) for part in given.get("sharpness", "1").split(",")]
+    factors = numbers(given, "sharpness", "1")
+    settings = [part for part in arguments if "=" not in part]
+    if not settings:
+        raise RunError("nothing to measure: give run directories of lab pretrain, with commas between the seeds of one")
     rows = []
-    for setting in (part for part in arguments if "=" not in part):
+    for setting in settings:
         folders = [Path(name) for name in setting.split(",")]
         for length, sharpness in itertools.product(lengths, factors):
             shares = [

@@ -1,17 +1,17 @@
 """What fails first beyond the lengths of training: the alignment of digits, the carry, or what reads both?
 
-    python experiments/surgery.py [seeds=[0]] [only=[rope]] [publish=true] [key=value ...]
+    python experiments/surgery.py [publish=true] [key=value ...]
 
-Trains the models of configs/sweeps/surgery.yaml. At lengths outside training, it gives each model what it would need:
-its alignment heads get the digits that they look at inside training, or the stream gets the true carry, in the
-direction that holds it inside training, or both; or attention to digits that are not needed is removed. Wrong
-operations are the controls (lab/probing/instruments/surgery.py). Digits are predicted after the right ones before them.
-Finished runs are not repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside
-the runs, or in experiments/results/ with publish=true.
+Trains the models of configs/sweeps/surgery.yaml; keys change the sweep, such as seeds=[0] or only=[rope]. At lengths
+outside training, it gives each model what it would need: its alignment heads get the digits that they look at inside
+training, or the stream gets the true carry, in the direction that holds it inside training, or both; or attention to
+digits that are not needed is removed. Wrong operations are the controls (lab/probing/instruments/surgery.py). Digits
+are predicted after the right ones before them. Finished runs are not repeated. Prints means over the seeds (95 %) and
+leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
-# %%
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from shared import showing
@@ -31,68 +31,72 @@ ROOT = Path(__file__).parents[1]
 SWEEP = ROOT / "configs" / "sweeps" / "surgery.yaml"
 TRAINED, LENGTHS, SUMS = 3, [3, 4, 5], 100
 HELPING = ("vanilla", "alignment", "carry", "both", "no leak")
-
-results, arguments = exit_cleanly(take_results)(sys.argv[1:], ROOT / "experiments" / "results")
-config = load(SweepConfig, SWEEP, arguments)
-sweep([str(SWEEP), *arguments])
+Operated = tuple[Measured, Measured]
+"""The share of right sums and of right digits, by operation and length."""
 
 
-# %% Operate on every model: the share of right sums and of right digits, by operation and length.
-def operated(model: Path) -> tuple[Measured, Measured]:
-    run = Run(config.output / f"probe_{model.name}")
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    config = load(SweepConfig, SWEEP, arguments)
+    sweep([str(SWEEP), *arguments])
+    found: dict[str, list[Operated]] = {}
+    for label in config.only or config.cells:
+        names = [f"{config.name}_{label.replace(' ', '-')}_{seed}" for seed in config.seeds]
+        for exact, digits in [operated(config.output, name) for name in names]:
+            # if no head lines digits up, there is no alignment to give: such models are shown separately
+            kind = label if "alignment" in exact.axes["operation"] else f"{label}, no aligned head"
+            found.setdefault(kind, []).append((exact, digits))
+    rows = []
+    right: dict[str, dict[str, dict[float, Estimate]]] = {}
+    for label, seeds in found.items():
+        vanilla = [[share(d, "vanilla", n) for _, d in seeds] for n in LENGTHS]
+        for name in seeds[0][0].axes["operation"]:
+            exact = [[share(e, name, n) for e, _ in seeds] for n in LENGTHS]
+            digits = [[share(d, name, n) for _, d in seeds] for n in LENGTHS]
+            shares = [percent(seeds_proportion(values, SUMS)) for values in exact]
+            means = [student_mean(values, 0, 1) for values in digits]
+            gained = [
+                NOT_MEASURED
+                if name == "vanilla"
+                else showing.difference([mine - its for mine, its in zip(values, plain, strict=True)])
+                for values, plain in zip(digits, vanilla, strict=True)
+            ]
+            rows.append((label, name, *(percent(mean) for mean in means), *gained[1:], *shares))
+            if name in HELPING:
+                right.setdefault(label, {})[name] = dict(zip(map(float, LENGTHS), means, strict=True))
+    columns = (
+        *(f"{n} digits: digits right" for n in LENGTHS),
+        *(f"{n} digits: against vanilla" for n in LENGTHS[1:]),
+        *(f"{n} digits: exact" for n in LENGTHS),
+    )
+    count = ", ".join(f"{len(seeds)} of {label}" for label, seeds in found.items())
+    title = f"Trained on 1-{TRAINED} digits, after surgery (seeds: {count}; {SUMS} sums a length and seed), %"
+    results.show(Table(title, ("model", "operation", *columns), rows, 2), "surgery")
+    shown = {
+        f"{label} ({len(found[label])} models)": lines
+        for label, lines in right.items()
+        if len(found[label]) > 2  # a mean of fewer has no useful interval
+    }
+    if shown:
+        title = "Digits right, each after right ones: what would the model have needed?"
+        showing.panels(shown, "digits", title, results.file("surgery.png"))
+
+
+def operated(output: Path, model: str) -> Operated:
+    """What becomes of a model's answers after each operation."""
+    run = Run(output / f"probe_{model}")
     if not (run.path / "probe_surgery.json").is_file():
         sums = f"sums={{lengths: {LENGTHS}, trained: {TRAINED}, per_length: {SUMS}}}"
-        names = [f"name={run.path.name}", f"output={config.output}", f"subject={model}", "resume=true"]
+        names = [f"name={run.path.name}", f"output={output}", f"subject={output / model}", "resume=true"]
         probe([str(ROOT / "configs" / "probe_scratch.yaml"), "instruments=[surgery]", sums, "examples=0", *names])
     exact, digits = (Measured.from_json(part) for part in run.read_json("probe_surgery"))
     return exact, digits
 
 
-models = {
-    label: [config.output / f"{config.name}_{label.replace(' ', '-')}_{seed}" for seed in config.seeds]
-    for label in config.only or config.cells
-}
-measured = {label: [operated(model) for model in seeds] for label, seeds in models.items()}
+def share(measured: Measured, operation: str, length: int) -> float:
+    return float(measured.at(operation=operation, length=length).value)
 
-# %% If no head lines digits up, there is no alignment to give: such models are shown separately.
-found = {}
-for label, seeds in measured.items():
-    aligned = [one for one in seeds if "alignment" in one[0].axes["operation"]]
-    others = [one for one in seeds if "alignment" not in one[0].axes["operation"]]
-    groups = {label: aligned, f"{label}, no aligned head": others}
-    found |= {name: group for name, group in groups.items() if group}
 
-# %% Means over the seeds: one table, one figure.
-rows = []
-right: dict[str, dict[str, dict[float, Estimate]]] = {}
-for label, seeds in found.items():
-    vanilla = [[float(d.at(operation="vanilla", length=n).value) for _, d in seeds] for n in LENGTHS]
-    for name in seeds[0][0].axes["operation"]:
-        exact = [[float(e.at(operation=name, length=n).value) for e, _ in seeds] for n in LENGTHS]
-        digits = [[float(d.at(operation=name, length=n).value) for _, d in seeds] for n in LENGTHS]
-        shares = [percent(seeds_proportion(values, SUMS)) for values in exact]
-        means = [student_mean(values, 0, 1) for values in digits]
-        gained = [
-            NOT_MEASURED
-            if name == "vanilla"
-            else showing.difference([mine - its for mine, its in zip(values, plain, strict=True)])
-            for values, plain in zip(digits, vanilla, strict=True)
-        ]
-        rows.append((label, name, *(percent(mean) for mean in means), *gained[1:], *shares))
-        if name in HELPING:
-            right.setdefault(label, {})[name] = dict(zip(map(float, LENGTHS), means, strict=True))
-columns = (
-    *(f"{n} digits: digits right" for n in LENGTHS),
-    *(f"{n} digits: against vanilla" for n in LENGTHS[1:]),
-    *(f"{n} digits: exact" for n in LENGTHS),
-)
-count = ", ".join(f"{len(seeds)} of {label}" for label, seeds in found.items())
-title = f"Trained on 1-{TRAINED} digits, after surgery (seeds: {count}; {SUMS} sums a length and seed), %"
-results.show(Table(title, ("model", "operation", *columns), rows, 2), "surgery")
-shown = {
-    f"{label} ({len(found[label])} models)": lines
-    for label, lines in right.items()
-    if len(found[label]) > 2  # a mean of fewer has no useful interval
-}
-title = "Digits right, each after right ones: what would the model have needed?"
-showing.panels(shown, "digits", title, results.file("surgery.png"))
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -39,7 +39,7 @@ class VerifyOptions(Section):
     seconds: int = Field(default=600, ge=1)
     """Seconds that the whole trial may take."""
     plain_loop: bool = False
-    """Work out every problem token by token, however long it takes."""
+    """Generate every answer token by token instead of checking drafts, however long it takes."""
     unconfined: bool = False
     """Run the submission even if the system cannot confine it. Use this only if you trust the file."""
 

@@ -47,7 +47,7 @@ class Model:
     name: str
     engine: Engine
     benchmark: Callable[[Sequence[Problem]], Benchmark]
-    """How problems are put to it."""
+    """Makes the benchmark that asks the model given problems; it writes the prompts and scores the answers."""
     tasks: Sequence[Task]
     """The tasks that it knows: all 53, or those that a model from scratch was trained on."""
     description: str
@@ -142,8 +142,9 @@ class Probed:
 
     @property
     def circuit(self) -> "Circuit":
-        """Which head looks at which digit, which components bring a carry about, and which component passes it to
-        which, as far as the instruments show it (alignment, patching and path_patching do). A notebook draws it."""
+        """The circuit of a carry, as far as it was measured: which heads attend to which digit, which components bring
+        about the carry, and which of them passes it to which. Needs alignment, patching and path_patching. A notebook
+        draws it."""
         from lab.probing.report.assembly import circuit
 
         return circuit(self.found)
@@ -204,7 +205,7 @@ def _notated(name: str, engine: NotatedEngine) -> Model:
 
 
 def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[Engine, str]:
-    """The engine of a config, which may be a smallest adder, and a text that says what it runs on.
+    """The engine that a config describes, and a text that says what it runs on. The model may be a smallest adder.
 
     Raises ModelError or ConfigError if it cannot be made.
     """
@@ -215,8 +216,8 @@ def engine_of(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tuple[
 
 
 def served(config: EvaluateConfig) -> Model:
-    """The model of a config of `lab evaluate`, asked as the config says. It serves models behind an endpoint or in
-    vLLM.
+    """The model that a config of `lab evaluate` names, asked as the config says. Use it for a model behind an endpoint
+    or in vLLM, which `load` does not open.
 
     Args:
         config: the config; its benchmark must be NUPA.

@@ -85,7 +85,7 @@ def questions() -> Iterator[str]:
 
 
 def answer(model: "Model", question: str, look: Callable[[int, int], None] | None) -> None:
-    """Print the answer with a verdict, and what heads look at."""
+    """Print the answer and whether it is right. `look`, if given, prints what heads attend to in a sum a + b."""
     from lab.api import read_question
 
     asked = read_question(question, model.tasks)

@@ -43,8 +43,8 @@ _HERE = Path(__file__).parent
 
 
 def entry_point(main: Callable[[list[str]], None]) -> Callable[..., None]:
-    """Decorates a command's ``main``, which takes the words after the command: those of the command line if none are
-    given. It ends as `exit_cleanly` says."""
+    """Decorates a command's ``main``, whose argument is the list of words after the command. Without an argument, it
+    gets the words of the command line. Errors end it as `exit_cleanly` says."""
 
     @exit_cleanly
     def run(argv: Sequence[str] | None = None) -> None:

@@ -1,9 +1,10 @@
 """Compare the cost of rule-following CoT with that of direct answers, on the same problems and the same device.
 
 Measures seconds, tokens, memory and accuracy of each way to answer, by task and length. Rules are followed in three
-ways: with shared prompt beginnings computed once, with drafts in addition, and in the plain loop over `generate`.
-Direct answers are computed in batches of the same size, in batches that need as much memory as following rules, and in
-the plain loop. Every answer is written to disk as soon as it arrives; if a run is killed, resume=true continues it.
+ways: with the shared beginning of the prompts computed once; the same with speculative decoding; and in the plain loop
+over `generate`. Direct answers are computed in batches of the same size, in batches that need as much memory as
+following rules, and in the plain loop. Every answer is written to disk as soon as it arrives; if a run is killed,
+resume=true continues it.
 
     lab cost CONFIG [key.sub=value ...]     measure, and write a run directory
     lab cost RUN [RUN ...] [out=FOLDER]     show accuracy against cost of finished runs of any command that asks NUPA's

@@ -59,8 +59,8 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
     that were added to it and exits with 130, as a shell expects. If the program that reads the output has gone, the
     process exits with 141. Any other exception is a bug and keeps its traceback.
 
-    If there are several processes, only the main one reports. The exceptions are errors that may happen in one process
-    alone: a `ModelError`, if a machine lacks what the others have, and a `DivergedError`.
+    If there are several processes, only the main one prints a `LabError`. The others print only a `ModelError` and a
+    `DivergedError`, because these may occur in one process alone, such as on a machine that lacks the model.
     """
 
     @functools.wraps(main)
@@ -90,7 +90,7 @@ def exit_cleanly(main: Callable[P, T]) -> Callable[P, T]:
 
 
 def _nobody_reads() -> bool:
-    """Whether the program that reads what is printed has gone, as `head` does; nothing more is printed then."""
+    """Whether the reader of standard output has closed its pipe, as `head` does. If so, discards all later output."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), select.POLLOUT)
     gone = any(event & select.POLLERR for _, event in poll.poll(0))

@@ -79,7 +79,7 @@ def pretrain(config: PretrainConfig) -> None:
 
 
 def while_training(config: PretrainConfig, engine: "PlainEngine", notation: "ScratchNotation") -> "Measure | None":
-    """What is measured at each validation, if the config says so."""
+    """The function that measures the model at each validation; None if the config asks for none."""
     from lab.benchmarks.length_curves.scoring import LengthCurves, unseen_problems
 
     tested = config.evaluation

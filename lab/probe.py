@@ -92,7 +92,8 @@ def benchmark(config: BenchmarkConfig) -> None:
 
 
 def _measured(session: "Session", run: "Run", name: str) -> "Section":
-    """What an instrument finds, or found in an earlier start. A failure is reported and does not stop the others."""
+    """The page's section on an instrument, which is run now unless an earlier start of the run has its results. If it
+    fails, the section says why, and the other instruments still run."""
     from lab.probing.catalogue import INSTRUMENTS
     from lab.probing.measured import Measured
     from lab.probing.report.page import Section

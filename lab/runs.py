@@ -44,7 +44,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 def labels(places: Iterable[Path]) -> dict[Path, str]:
-    """A label for each run: the name of its folder, preceded by as many folders above as tell it from all others."""
+    """A label for each run: the name of its folder, preceded by as many parent folders as make it unique."""
     places = list(dict.fromkeys(places))
     found: dict[Path, str] = {}
     for count in range(1, 1 + max((len(place.parts) for place in places), default=0)):

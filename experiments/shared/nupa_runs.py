@@ -9,6 +9,8 @@ from lab.benchmarks.nupa import tables
 from lab.benchmarks.nupa.summary import RANGES
 from lab.benchmarks.nupa.tables import Change
 from lab.benchmarks.results import NupaSummary, Sample, read_samples, read_summary
+from lab.config.evaluation import EvaluateConfig
+from lab.config.loading import load
 from lab.drawing import figures
 from lab.drawing.tables import Table, percent, points
 from lab.errors import RunError
@@ -17,7 +19,7 @@ from lab.numbers.statistics import Estimate, seeds_proportion
 from lab.numbers.tasks import TASKS, Task
 from lab.runs import Run
 
-ROOT = Path(__file__).parents[2]
+ASKED = Path(__file__).parents[2] / "configs" / "nupa_smollm2.yaml"
 TRAINED = ("S", "M")
 """The ranges of training."""
 KINDS = {
@@ -29,7 +31,8 @@ ARITHMETIC = "arithmetic, fractions to floats"
 
 
 def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[str] = ()) -> Run:
-    """A finished run of configs/nupa_smollm2.yaml. If it does not exist or is not finished, it is run.
+    """A finished run of configs/nupa_smollm2.yaml. If it does not exist or is not finished, it is run. Raises RunError
+    if a run of this name has other settings.
 
     Args:
         name: the name of the run directory.
@@ -38,11 +41,12 @@ def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[
         output: where run directories are.
         changes: further arguments of `lab evaluate`.
     """
-    run = Run(output / name)
-    if not (run.path / "summary.json").is_file():
-        settings = [f"name={name}", f"output={output}", f"engine.model.name={model}", "resume=true", *changes]
-        evaluate([str(ROOT / "configs" / "nupa_smollm2.yaml"), f"benchmark.problems_per_range={problems}", *settings])
-    return run
+    settings = [f"benchmark.problems_per_range={problems}", f"name={name}", f"output={output}"]
+    settings += [f"engine.model.name={model}", "resume=true", *changes]
+    config = load(EvaluateConfig, ASKED, settings)
+    if config.run_status() != "finished":
+        evaluate([str(ASKED), *settings])
+    return Run(config.path)
 
 
 def asked_in_parts(
@@ -76,9 +80,12 @@ def nupa(*runs: Run) -> NupaSummary:
 
 
 def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("before", "after")) -> Table:
-    """Exact match of two runs on the same problems, by range; the number of tasks at which one run is better beyond
-    chance (McNemar's exact test, adjusted by Holm's method), and of tasks at which the second run is right in nine of
-    ten problems."""
+    """Exact match of two runs on the same problems, by range.
+
+    Also counts the tasks at which the second run is better, or worse, beyond chance (McNemar's exact test, adjusted for
+    all tasks and ranges by Holm's method), and those at which it is right in nine of ten problems. The row "all" counts
+    each task once in every range.
+    """
     lines = []
     for name in (*RANGES, "all"):
         part = [row for row in rows if name in (row.range, "all")]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
+from shared.arguments import true_or_false
 
 from lab.drawing.tables import Table
-from lab.errors import ConfigError
 
 
 class Results(NamedTuple):
@@ -39,9 +39,7 @@ def take_results(arguments: Sequence[str], repository: Path) -> tuple[Results, l
     Raises ConfigError if `publish` is neither true nor false.
     """
     given = dict(part.split("=", 1) for part in arguments if "=" in part)
-    publish = given.get("publish", "false")
-    if publish not in ("true", "false"):
-        raise ConfigError(f"publish={publish}: should be true or false")
+    publish = true_or_false(given, "publish", False)
     beside = Path(given.get("output", "checkpoints")) / "results"
     rest = [part for part in arguments if not part.startswith("publish=")]
-    return Results(repository if publish == "true" else beside), rest
+    return Results(repository if publish else beside), rest

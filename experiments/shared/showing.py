@@ -1,6 +1,7 @@
 """How several scripts show what they measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, product
 from pathlib import Path
 
 from lab.drawing.figures import COLORS, figure_at, headed, line_with_band
@@ -25,14 +26,20 @@ def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, 
             axes.set_visible(False)
         labels = list(dict.fromkeys(label for panel in lines.values() for label in panel))
         for axes, (name, panel) in zip(grid, lines.items(), strict=False):
+            of_label = dict(zip(labels, looks(), strict=False))
             for label, points in panel.items():
-                line_with_band(axes, points, color=COLORS[labels.index(label) % len(COLORS)], label=label)
+                line_with_band(axes, points, label=label, **of_label[label])
             axes.set(ylim=(-0.03, 1.03), xlabel=x)
             axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_title(name)
             axes.grid(color="#eeeeee")
             axes.legend()
         headed(figure, title)
+
+
+def looks() -> Iterator[dict[str, str]]:
+    """The look of one line after the other, without end: all colors with a solid line, then all dashed, and so on."""
+    return cycle({"color": color, "ls": style} for style, color in product(("-", "--", ":", "-."), COLORS))
 
 
 def difference(values: Sequence[float]) -> Entry:

@@ -18,6 +18,13 @@ def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
     return subject.sums([(int(item.a), int(str(item.b))) for item in items])
 
 
+def of_one_length(length: int, count: int) -> list[tuple[int, int]]:
+    """The numbers of uniform sums that have as many digits as their numbers, so that tokens can be compared by
+    position: `count` of them, or fewer if `length` is so short that there are not as many."""
+    items = (addition("uniform", length, 0, index) for index in range(10 * count))
+    return [(int(item.a), int(str(item.b))) for item in items if len(item.answer) == length][:count]
+
+
 def estimate(one: Measured) -> list[float]:
     """A single measurement as a list that JSON can hold: value, low, high and n."""
     return [value(one.value), value(one.low), value(one.high), int(one.n)]

@@ -78,8 +78,8 @@ def differences(paths: Iterable[Path]) -> tuple[str, list[Compared]]:
 
 
 def differences_table(first: str, found: Sequence[Compared]) -> Table:
-    """One row per run and task. `detectable` is the smallest difference that the row's problems could have shown, even
-    as the smallest p-value of all rows.
+    """One row per run and task. `detectable` is the smallest difference that would have been significant on the row's
+    problems, at 0.05 divided by the number of rows (Holm's level for the smallest p-value).
 
     Args:
         first: the label of the first run.

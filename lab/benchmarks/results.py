@@ -357,6 +357,8 @@ class Rates(Result):
 
 
 class Seconds(Result):
+    """The wall time of the answered questions; mean and median are per question, and None if nothing was answered."""
+
     mean: JsonEstimate | None
     median: float | None
     total: float

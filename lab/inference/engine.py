@@ -50,8 +50,8 @@ class Completion(NamedTuple):
 
     @property
     def shows_all_words(self) -> bool:
-        """Whether the text of a model that writes words contains all of them. A text leaves out special tokens; if some
-        stood among the digits, the text is not the number that was written."""
+        """Whether the text contains every token that the model wrote, for a model whose tokens are words (one from
+        scratch). Decoding drops special tokens: if one stood among the digits, the text is not the number written."""
         return len(self.text.split()) + self.ended == self.completion_tokens
 
 

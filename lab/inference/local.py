@@ -47,7 +47,8 @@ class LocalEngine(ModelEngine):
     ) -> None:
         """`speculation`: the most tokens that are drafted for a request in one forward pass; 0 for no drafts.
 
-        Raises ModelError if drafts could change the places of the digits before them.
+        Raises ModelError if speculation is on for a model whose answers begin with their highest digit: a draft that
+        ends a number would change the places of the digits before it.
         """
         if speculation and getattr(model, "looks_ahead", False):
             what = "a draft may end a number, and this model's answers begin with their highest digit"

@@ -44,8 +44,8 @@ def open_engine(config: LocalEngineConfig | EndpointConfig | VllmConfig) -> tupl
 
 
 def set_for_this_test(model: "PreTrainedModel", config: LocalEngineConfig) -> None:
-    """Changes the attention of a model as the config says (`far_at_most`, `clip_distance`, `spacing`). Raises
-    ModelError if the model cannot be changed in this way."""
+    """Changes the attention of the loaded model, not of its saved weights, by `far_at_most`, `clip_distance` and
+    `spacing` of the config. Raises ModelError if the model cannot be changed in this way."""
     from lab.models import loading
 
     if config.far_at_most:

@@ -32,8 +32,10 @@ than computing it in every tree."""
 
 
 class PromptReader:
+    """Computes the states of prompts, and the logits after them."""
+
     def __init__(self, model: PreTrainedModel, groups: Sequence[str], prompts: Sequence[list[int]]) -> None:
-        """`groups`: the group of each prompt. `prompts`: their token ids."""
+        """`prompts`: the token ids of all prompts of a job. `groups`: the group of each (`Request.group`)."""
         self.model, self.prompts = model, prompts
         self.starts: list[tuple[int, ...]] = [()] * len(prompts)
         """The beginning that each prompt shares with its whole group; empty if it is short."""

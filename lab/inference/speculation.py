@@ -39,8 +39,8 @@ class Passages:
             self._seen[tokens[start - 2], tokens[start - 1]].append(Place(tokens, start))
 
     def longest(self, context: list[int]) -> tuple[int, Place]:
-        """How many tokens before a place agree with the end of the context, and the place, for the place with the
-        longest agreement. If several agree equally long, it is the latest one; if none agrees, the number is 0."""
+        """The place whose preceding tokens agree longest with the end of the context: (how many agree, place). If
+        several agree equally long, the latest one; if none agrees, 0 and an empty place."""
         best = 0, Place([], 0)
         for place in reversed(self._seen.get((context[-2], context[-1]), ()) if len(context) >= 2 else ()):
             length = _agreement(context, place)
@@ -76,7 +76,8 @@ class Drafter:
     def draft(self, most: int) -> list[int]:
         """Up to `most` tokens that may come next. Each of them has followed the two tokens before it somewhere.
 
-        If the passage ends too early, the end of the draft itself is looked up, so a loop is repeated as often as fits.
+        If the passage ends before the draft is full, the search goes on with the end of the draft, so that text that
+        repeats itself is drafted as often as it fits.
         """
         context, drafted = self.tokens[-_LONGEST:], []
         while len(drafted) < most:

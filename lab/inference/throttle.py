@@ -5,8 +5,8 @@ effects on all requests:
 
 pause         No request starts before the wait is over. Each request then waits a random time longer, up to half the
               wait, so that they do not all come back at the same instant.
-concurrency   The number of requests in flight is halved. It then grows again by one after as many answers as there are
-              places (additive increase, multiplicative decrease, as in TCP: RFC 5681).
+concurrency   The limit on requests in flight is halved. It then grows again by one each time that as many answers
+              have arrived as it allows requests (additive increase, multiplicative decrease, as in TCP: RFC 5681).
 backing off   If the server names no wait, or one that is too short, the wait doubles until a request is accepted.
 
 Requests that were in flight when the pause began count as one refusal, even if several of them are refused too.

@@ -1,7 +1,7 @@
 """Places that a model finds by itself: countdown ids (`position_ids`), except that it learns which words are counted.
 
-A place is the number of counted words from a token to the end of its number. Before training, each word of the
-vocabulary counts half, and none ends a number for certain:
+A place is the number of counted words from a token to the end of its number. Each word of the vocabulary has a learned
+share: how much it counts, from 0 (the word ends a number) to 1. Before training, all shares are one half:
 
     tokens            1    2    5  <add_integer>    9    7  =
     share           1/2  1/2  1/2            1/2  1/2  1/2        before training
@@ -27,7 +27,7 @@ from torch import nn
 from lab.models.position_ids import TokenFacts, answered, countdown
 
 _RATE = 60
-"""The factor on what is learned: shares have to move further than weights do in the same steps."""
+"""The factor on the learned parameters: in the same number of steps, shares have to change more than weights do."""
 _BEYOND = 0.1
 """How far the sigmoid is stretched beyond 0 and 1."""
 _MANY = 2**31

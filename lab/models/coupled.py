@@ -28,8 +28,8 @@ import torch
 from lab.text.places import VALUE, RowSpots
 
 HIDDEN = -1
-"""The kind of a pair whose query must not see its key. If it may see the key after all, but far digits fade, the kind
-is lower by the number of places between the key and the digit that the query writes."""
+"""The kind (`same_place.pairs`) of a pair whose query must not see its key. If far digits fade instead of being hidden,
+the kind is HIDDEN minus the number of places between the key and the digit that the query writes."""
 
 
 def text_positions(digits_K: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ def hide(
     A token always sees itself. A separator in an answer also sees the digit before it, which may pass on a carry.
 
     Args:
-        kinds_QK: the kinds of pairs in each row. Digits without a kind are hidden.
+        kinds_QK: the kinds of pairs in each row (`same_place.pairs`). Digits of kind 0 are hidden.
         spots: the spots of the rows.
         words: which words digits see; see `LocalityConfig.words`.
         padding: how many tokens of each row stand before its text; one number may stand for all rows.
@@ -76,10 +76,10 @@ def hide(
 def _apart(spots: RowSpots) -> torch.Tensor:
     """How many places each digit is away from each of the last tokens, (B, Q, K); 0 for keys that are not digits.
 
-    A token is at the place of the digit that would follow it, or at place 0 if none can follow it yet, and for digits
-    of another kind, such as those of an exponent. A digit of the token's own number is as many places away as there are
-    tokens: the number is unfinished, so its places may not be known yet. So a distance depends on no later token, and
-    what a token sees does not grow with the length of the numbers.
+    The place of a token is that of the digit that would follow it. It is 0 if no digit can follow yet, and with respect
+    to digits of another kind, such as those of an exponent. Within the token's own number, the distance is counted in
+    tokens, because the number is unfinished and its places may not be known yet. So a distance depends on no later
+    token, and what a token sees does not grow with the length of the numbers.
     """
     next_BQ3, own_BK3 = torch.from_numpy(spots.following), torch.from_numpy(spots.own)
     at_BQ, starts_BQ = torch.from_numpy(spots.at), torch.from_numpy(spots.starts)
@@ -93,8 +93,8 @@ def _apart(spots: RowSpots) -> torch.Tensor:
 
 
 def walk_down(spots: RowSpots, operands: int) -> dict[str, torch.Tensor]:
-    """What heads that walk down the places of stacked rows need (`walking_heads`): the places of keys, places_BK, and
-    whether a query passes a key, below_BQK. All numbers are written highest digit first.
+    """What walking heads need to know about stacked rows (`walking_heads`): places_BK, the place of each key, and
+    below_BQK, whether a query passes a key. All numbers are written highest digit first.
 
     In an answer, the walk passes the digits of the two preceding numbers whose place is lower than that of the digit
     that is written next. If both numbers have a digit at a place, only the second one is passed; it has seen the first.

@@ -1,7 +1,7 @@
 """Position ids in two directions: the row of a number in a written calculation, and the place of a digit in the number.
 
-The numbers of running totals (lab/text/running_totals.py) are arranged in rows, one below the other. Step k has row id
-k + 1: its digit of the second factor or its term, its part and its total.
+The numbers of running totals (lab/text/running_totals.py) are arranged in rows, one below the other. Row k + 1 holds
+what belongs to step k: its digit of the second factor (or, in a sum, its term), its part and its total.
 
     tokens   <begin>  7  4 <multiply_hard_integer>  3  2  = part  1  4  1 total  1  4  1 part  4  9  0 total  8  0  1
     row            *  *  *                       *  2  3  1    2  2  2  2     2  2  2  2    3  3  3  3     3  3  3  3

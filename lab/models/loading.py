@@ -83,7 +83,7 @@ def load(config: ModelConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
 def bound_far(model: PreTrainedModel, at_most: int) -> None:
-    """Bounds the joint weight of all far digits: they weigh no more than `at_most` of them would.
+    """Bounds the attention to far digits: all of them together count as at most `at_most` keys.
 
     Only models from scratch with a local encoding, and models that were tuned with positions.locality.far=seen or
     fading, can have such a bound. Raises ModelError for all others.
@@ -97,8 +97,8 @@ def bound_far(model: PreTrainedModel, at_most: int) -> None:
 
 
 def clip_distances(model: PreTrainedModel, distance: int) -> None:
-    """Clips distances; see `ScratchConfig.clip_distance`. Raises ModelError for a model that is not from scratch, or
-    does not rotate its keys."""
+    """Scores keys that are farther away than `distance` ids as if they were at this distance; see
+    `ScratchConfig.clip_distance`. Raises ModelError for a model that is not from scratch, or does not use RoPE."""
     if not isinstance(model, NumberLlama):
         raise ModelError("clip_distance needs a model from scratch with encoding=rope")
     model.clip_distances(distance)

@@ -94,7 +94,8 @@ class LocalityBias(nn.Module):
             slopes: one for all heads, or one for each head; or "learned", one for each head, the same in all layers.
             circle: the number of ids, if they wrap around.
             window: keys whose ids are farther away than this are hidden; 0 hides none.
-            free: for each head, whether only its slope applies to it, and not the window and the rules for far keys.
+            free: for each head, whether it is exempt from the window and from the rules for far keys; its slope always
+                applies.
             far_copies: during training, each far key counts as this many keys.
             far_at_most: all far keys of a query together count as at most this many keys; 0 for no bound.
             grid: whether ids have two directions.

@@ -31,7 +31,8 @@ class PrefixTree:
         Args:
             sequences: the sequences.
             most: the most tokens of each sequence that may be shared; all of them if not given.
-            shareable: how many of the first tokens of a sequence may be shared if so many agree.
+            shareable: called as `shareable(sequence, agreed)`; how many of the first `agreed` tokens, which another
+                sequence has too, may be shared. By default, all of them.
         """
         self.tokens: list[int] = []
         self.depths: list[int] = []
@@ -68,7 +69,7 @@ class PrefixTree:
         }
 
     def visible(self) -> torch.Tensor:
-        """(T, T), True if the second node is the first one or an ancestor of it."""
+        """Whether each node (row) sees each node (column), (T, T): itself and its ancestors."""
         visible_TT = torch.eye(len(self.parents), dtype=torch.bool)
         for node, parent in enumerate(self.parents):
             if parent >= 0:

@@ -145,9 +145,8 @@ def check_sha256(path: Path, expected: str) -> None:
 
 
 def _convert(gguf: Path, target: Path) -> None:
-    """Converts the GGUF file to a directory with safetensors, tokenizer and config, in bfloat16.
-
-    bfloat16 is far more precise than Q4_1.
+    """Converts the GGUF file to a directory with safetensors, tokenizer and config, in bfloat16, whose rounding is
+    negligible beside that of the file's Q4_1.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM

@@ -203,9 +203,9 @@ class SwappedLlama(LlamaForCausalLM):
         return self.coupled and self.reverse == "none"
 
     def shareable(self, tokens: Sequence[int], agreed: int) -> int:
-        """How many of the first `agreed` tokens have states that do not depend on the tokens after these. If places
-        depend on later tokens, a number at the end is left out: without what follows it, it would be read as an
-        unfinished answer."""
+        """How many of the first `agreed` tokens can be shared with another sequence, because their states do not depend
+        on later tokens. If places depend on later tokens, a number at the end of these tokens is not shared: without
+        what follows it, it would be read as an unfinished answer."""
         while self.looks_ahead and agreed and in_number(self._words[tokens[agreed - 1]]):
             agreed -= 1
         return agreed

@@ -97,10 +97,10 @@ class Subject:
 
 
 def keeping(names: Sequence[str], kept: dict[str, torch.Tensor], apart: bool = False) -> list[Hook]:
-    """Hooks that put activations into `kept`, under the names that were asked for: a hook point may have several.
+    """Hooks that put activations into `kept`, by the given names (a hook point may have several names).
 
-    `apart`: give each hook point a tensor of its own. The skip connection may read the very tensor of a hook point, and
-    its gradient would then be that of the whole stream.
+    `apart`: give each hook point a tensor of its own. Otherwise the skip connection may read the same tensor, and the
+    gradient with respect to it would include that of the rest of the stream.
     """
 
     def keep(name: str) -> Hook:

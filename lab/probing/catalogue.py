@@ -159,8 +159,8 @@ class Session:
 
     @cached_property
     def carry(self) -> surgery.CarrySite:
-        """Where the carry is: the subspace that exchanges it best. Subspaces that pass the tests of `illusion` come
-        first. If a model's writes do not sum to the stream, `illusion` cannot test them, and only the rate counts."""
+        """Where the carry is: the subspace that exchanges it at the highest rate, if possible among those that pass the
+        tests of `illusion`. These need a model whose writes sum to the stream; for others only the rate counts."""
         rates, subspaces = self.interchanged
         try:
             found = {key: (one.claim.holds, one.claim.rate) for key, one in self.evidence.items()}

@@ -158,7 +158,7 @@ class Contrast:
 
 
 class Slopes(NamedTuple):
-    """The base's activations, and the gradients of its margins, by hook point."""
+    """The activations of the base's run, and the gradients of its margins with respect to them, by hook point."""
 
     activations: dict[str, torch.Tensor]
     gradients: dict[str, torch.Tensor]
@@ -261,7 +261,7 @@ class Runs:
         return "unembed.hook_in", lambda stream, hook: take(stream, at)
 
     def _says(self, logits_B1V: torch.Tensor, side: int) -> torch.Tensor:
-        """Whether the likeliest token is the digit of the base (side 0) or of the source (1), (B,)."""
+        """Whether the most likely token is digit k of the base (`side` 0) or of the source (`side` 1), (B,)."""
         return logits_B1V[:, 0].argmax(-1) == self._ids[side].to(logits_B1V.device)
 
     def _margin(self, logits: torch.Tensor, copies: int = 1) -> torch.Tensor:

@@ -63,7 +63,7 @@ def row(number: int, record: Record, found: Sequence[Series]) -> Row:
 
 
 def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
-    """The scores of a run by the name of what was scored, the latest ones first."""
+    """The scores of a run by the name of the scored part (such as "trained lengths" or "after"), the latest first."""
     if record.command == "adder" and isinstance(estimate := record.summary.get("exact_match"), dict):
         return {"": Estimate(**estimate)}
     parts = {}

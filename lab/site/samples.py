@@ -102,7 +102,8 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
 
 
 def digest(samples: Iterable[Sample]) -> str:
-    """Equal for two sets of answers to the same problems, in the same order."""
+    """A fingerprint of the problems: two files of samples have the same one if they ask the same problems in the same
+    order."""
     problems = [
         (*place(sample), *(str(sample.get(key)) for key in ("index", "a", "b", "answer"))) for sample in samples
     ]

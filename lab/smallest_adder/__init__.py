@@ -1,1 +1,1 @@
-"""The smallest transformer that adds two 10-digit integers: is a submission what the challenge asks for?"""
+"""The smallest transformer that adds two 10-digit integers: trains small adders, verifies and ranks submissions."""

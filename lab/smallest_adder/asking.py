@@ -41,7 +41,7 @@ def is_adder(folder: Path) -> bool:
 
 
 def check_attention(config: LocalEngineConfig) -> None:
-    """Raises ConfigError if the attention of an adder is to be changed for a test, which only larger models can do."""
+    """Raises ConfigError if the config changes the attention for a test, which is not possible in a smallest adder."""
     for key in ("far_at_most", "clip_distance", "spacing"):
         if getattr(config, key):
             raise ConfigError(f"{key} does not go with a smallest adder: leave it out")

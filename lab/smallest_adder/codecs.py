@@ -16,7 +16,7 @@ from lab.smallest_adder.contract import DIGITS, Pair
 PLACES = DIGITS + 2
 """The number of decimal places of an answer that are looked at; a right answer has at most eleven."""
 BASES = 24
-"""Number of rows whose tokens are exchanged one by one."""
+"""Number of generated rows in which one token at a time is replaced, to see which decimal places it changes."""
 
 
 class NotCopied(ValueError):  # noqa: N818
@@ -86,8 +86,14 @@ class Writing(NamedTuple):
 
 
 def reach(before: np.ndarray, changed: Sequence[tuple[int, int, object]], after: np.ndarray) -> list[set[int]]:
-    """For each column of what comes out, the places of what goes in that were seen to change it: the digits that change
-    a token of the prompt, the tokens that change a decimal place of the answer."""
+    """For each output column, the inputs that were seen to change it. For `encode`, columns are tokens of the prompt
+    and inputs are digits; for `decode`, columns are decimal places and inputs are generated tokens.
+
+    Args:
+        before: the outputs (rows, columns) for the unchanged inputs.
+        changed: (which row of `before`, which input was changed, anything) for each row of `after`.
+        after: the outputs (changes, columns) for the changed inputs.
+    """
     found: list[set[int]] = [set() for _ in range(before.shape[1])]
     for (which, place, _), row in zip(changed, after, strict=True):
         for column in np.flatnonzero(before[which] != row):
@@ -168,8 +174,8 @@ class Reading(NamedTuple):
 
 
 def _one_to_one(positions: Sequence[int | None], tables: Sequence[dict[int, int]], stops: set[int]) -> None:
-    """Raises NotCopied if two tokens at a position stand for the same digits. Zeros are excepted: they may be written
-    or left out."""
+    """Raises NotCopied if two tokens at a position stand for the same digits. Several tokens may stand for zeros alone,
+    because leading zeros may be written or left out."""
     for position in set(positions) - {None}:
         read = [table for source, table in zip(positions, tables, strict=True) if source == position]
         named = [[table.get(token) for table in read] for token in read[0] if token not in stops]
@@ -179,7 +185,10 @@ def _one_to_one(positions: Sequence[int | None], tables: Sequence[dict[int, int]
 
 
 def places_of(answers: Sequence[int | str]) -> np.ndarray:
-    """(answers, PLACES): decimal places from the ones up; the last one holds everything above it. A text is as -1."""
+    """Digits of answers, (answers, PLACES), from the ones up. The last column holds all higher digits as one number.
+
+    A text (the reason why `decode` gave no int) and a negative number both count as -1.
+    """
     numbers = [min(max(answer, -1), 10**15) if isinstance(answer, int) else -1 for answer in answers]
     values = np.array(numbers, dtype=np.int64)
     low = values[:, None] // 10 ** np.arange(PLACES - 1) % 10
@@ -218,8 +227,8 @@ def _stops(outputs: np.ndarray, decode: Decode, drawn: np.random.Generator) -> s
 
 
 def _swaps(base: np.ndarray, rows: np.ndarray, stops: set[int]) -> list[tuple[int, list[int]]]:
-    """For each position before a stop token: (position, the row with another token there), with each other token that
-    was written there and is no stop token."""
+    """All rows that differ from `base` in one token: (position, changed row), for each position before a stop token and
+    each other token that some row of `rows` has there and that is no stop token."""
     swaps = []
     for position in range(len(base)):
         if base[position] in stops:

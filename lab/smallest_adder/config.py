@@ -1,5 +1,5 @@
-"""What a config of `lab.adder train` may say: a small architecture, groups of seeds, their schedule. Does not import
-torch."""
+"""What a config of `lab adder train` may say: a small architecture, groups of seeds, and their schedule. Does not
+import torch."""
 
 from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeAlias
@@ -45,9 +45,9 @@ class TinyAdderConfig(Section):
     gain: float = Field(default=1, gt=0)
     """The initial value of the gains."""
     signs: bool = False
-    """Whether gains begin with random signs. The stream contains the digit that was written last with a plus sign, but
-    the sum needs it with a minus sign. With a tied head, this works only if the last norm reverses the order of the
-    digits."""
+    """Whether gains begin with random signs. The residual stream contains the latest digit of the answer with a plus
+    sign, but the computation of the carry needs it with a minus sign. With a tied head, this works only if the gains of
+    the last norm reverse the order of the digits."""
     ties: list[Literal["gate", "down"]] = Field(default=[])
     """Feed-forward weights that are shared. gate: the gate is the up projection. down: the down projection is minus the
     transpose of the up projection."""
@@ -145,10 +145,11 @@ class AdderTrainingConfig(Section):
     """The largest norm of each seed's gradient; larger ones are scaled down to it."""
     grokfast: GrokfastConfig | None = None
     complements: float = Field(default=1.0, ge=0, le=1)
-    """The largest rate of changed digits, in the three of every four problems that have changed digits (see `batch` in
-    lab/smallest_adder/rows.py). It falls linearly."""
+    """In three of four training problems, some digits are changed, to make columns add up to 9 or to put in zeros (see
+    `batch` in lab/smallest_adder/rows.py). This is the largest share of changed digits at the first step; it falls
+    linearly to 0."""
     complements_end: float = Field(default=0.7, gt=0, le=1)
-    """The share of the steps after which all problems are uniform."""
+    """The share of the steps after which it is 0, so that all problems are uniform."""
     evaluate_every: int = Field(default=100, ge=1)
     """Steps between validations; each is a checkpoint too, and the best weights of all are kept."""
     valid_problems: int = Field(default=2000, ge=1)

@@ -9,18 +9,19 @@
 The verifier judges what the module of build_model() computes: one pass over one sequence, recorded as a graph.
 These bounds hold in addition to the challenge's rules (self-attention, causal, 99 % right):
 
-    numbers in its code              at most LITERALS different ones, besides those that everybody knows; sizes that
-                                     are not sizes of a parameter count too, and so do the numbers that describe a
-                                     constant, or the pieces that it is put together from (whichever are fewer)
-    an attention carries             at most CARRIED numbers to a position, and one more for every four parameters that
-                                     answers depend on; all layers together CARRIED_IN_ALL, and as many more
-    before an attention, and after   at most STEPS operations of arithmetic
-    after attentions follow          at most BENDS activations and norms in a row, summed over the layers, and one more
-                                     for every four parameters that answers depend on
-    between positions                nothing but attention passes anything on, before it or after it
-    in the other precision           (a float32 model in float64, a float64 model in float32) at least the share
-                                     RIGHT_IN_OTHER_PRECISION of the right answers stays right; the same holds if the
-                                     numbers in the code are wrong in their fifth digit
+    numbers in the code      at most LITERALS different ones, besides familiar ones such as 0, 1 and powers of ten.
+                             Sizes that are not sizes of a parameter count as well. A constant tensor counts as the
+                             numbers that describe it, or as the pieces that it is made of, whichever are fewer
+    attention                carries at most CARRIED numbers to each position, in all layers together CARRIED_IN_ALL;
+                             both bounds grow by one for every four parameters that answers depend on
+    operations               at most STEPS of arithmetic before any attention, and at most STEPS after the attention of
+                             each layer
+    activations and norms    at most BENDS in a row after attention, summed over the layers; the bound grows by one for
+                             every four parameters that answers depend on
+    between positions        only attention passes information, both before and after it
+    other precision          at least the share RIGHT_IN_OTHER_PRECISION of the right answers stays right if a float32
+                             model is computed in float64 (a float64 model in float32), and if the numbers in the code
+                             are wrong in their fifth digit
 
 Self-attention is a softmax over the tokens, or exponentials that are divided by their sum (a key of score zero may be
 among them, as one more key); linear attention counts if it is written with its weights (queries times keys, then times
@@ -75,8 +76,8 @@ def problems(seed: int, count: int = 10_000) -> list[Pair]:
 
 
 def practice(seed: int, count: int) -> list[Pair]:
-    """Problems that do not count: uniform ones, sums whose digits add up to nines (a carry would run through them), and
-    short numbers."""
+    """Practice problems, which do not count: uniform pairs, pairs in which every column adds up to 9 (a carry would run
+    through all of them), and short numbers."""
     drawn = random.Random(f"practice {seed}")
     pairs = [(drawn.randint(0, LARGEST), drawn.randint(0, LARGEST)) for _ in range(count)]
     for length in (*range(1, DIGITS + 1), *[DIGITS] * 14):

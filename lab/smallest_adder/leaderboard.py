@@ -21,11 +21,11 @@ Verdict = Mapping[str, Any]
 NOTE = (
     "Parameters: distinct storage elements of all parameters and of non-boolean buffers, the challenge's rule. "
     "Literals: different numbers in the code of a pass, less those that everybody knows; they do not rank. "
-    "Tokens: the most that a weight of attention changes from one problem to another; at 0 it looks by position "
-    "alone, a fixed causal convolution. Every verdict draws its own problems. "
-    "Seeds: from how many the file says that it was chosen. "
-    "Papers: parameters with buffers free. In front are those that qualify, smallest first, then earliest. "
-    "A verdict does not say that numbers were learned."
+    "Tokens: the most that an attention weight changes from one problem to another; at 0, attention depends on "
+    "position alone and is a fixed causal convolution. Every verdict draws its own problems. "
+    "Seeds: how many were trained, according to the file, of which this one is the best. "
+    "Papers: parameters without buffers. Submissions that qualify come first, smallest first, then earliest. "
+    "A verdict does not say that the numbers were learned."
 )
 SOURCE = (
     "Counts as their authors published them, collected by hand in 2026; nothing of it was verified here. Several of 57 "

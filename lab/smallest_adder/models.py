@@ -146,17 +146,18 @@ class ReducedAdder(nn.Module):
     """One layer of one head, with as few numbers as possible: V and O are one map; norms and biases that change nothing
     are left out.
 
-    Parts that are matrices in other transformers can be fewer numbers:
-    embedding  table: ten points. arc: points on a circle, by radius, first angle and step. ramp: multiples of one step.
-               unit: the digits themselves; a ramp's step is redundant, as all that follows it can be scaled instead.
-    attention  content: queries and keys are maps of the tokens to a plane that turns once in `period` tokens (RoPE).
-               position: they are constants, so that one vector, amplitude and phase, is all there is to learn.
-    output     matrix; identity: what attention has mixed is added as it is.
-    gates      free: ReLU units with a direction each, there and back. hinges: two units that share both directions,
-               back with opposite signs: a step of finite slope. In one dimension there is but one direction.
-    head       free: ten vectors. tied: the embedding. nearest: the point of the embedding that is nearest (its squared
-               length is a bias). Before tied and nearest each axis has a scale, as of a last norm.
-    The residual connection around attention has a scale too.
+    Each part that is a matrix in other transformers can have fewer numbers:
+    embedding  table: ten points. arc: points on a circle, from radius, first angle and step. ramp: multiples of a step.
+               unit: the digits themselves, because the step of a ramp can be moved into the weights after it.
+    attention  content: queries and keys are linear in the tokens, in a plane that RoPE turns once in `period` tokens.
+               position: queries and keys are the same for all tokens, so only an amplitude and a phase are learned.
+    output     matrix: a matrix. identity: the mix of attention is added to the stream as it is.
+    gates      free: each ReLU unit has an input and an output direction of its own. hinges: two units share both
+               directions, and their outputs have opposite signs, which makes a step of finite slope. With width 1,
+               there is no input direction to learn.
+    head       free: ten vectors. tied: the embedding. nearest: the digit whose point in the embedding is nearest. tied
+               and nearest first multiply each coordinate by a learned scale, like the gains of a last norm.
+    The residual connection around attention has a learned scale too.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Computes many tiny adders at once, with tables.
+"""Computes the logits of many tiny adders at once, from lookup tables of attention scores.
 
 There are ten tokens, so an attention score depends only on the query's token, the key's token and the distance between
 them: ten by ten by 34 numbers for each seed, instead of one for each pair of positions of each problem. All seeds see

@@ -1,5 +1,5 @@
-"""A run of `lab.adder train`: a group of seeds is trained, the best is tested and written as a submission. A run can
-also be exported as a small folder that the lab opens by name.
+"""A run of `lab adder train`: trains a group of seeds, tests the best one and writes it as a submission. A run can also
+be exported as a small folder that the lab opens by name.
 
 A submission is the one file that the challenge asks for: the class that was trained, and its weights as numbers. The
 class and the two codecs are copied from the lab's source, and a weight is written so that it is read back bit for bit.

@@ -111,7 +111,7 @@ class Trial:
         return sum(int(answer) == a + b for (a, b), answer in zip(self.pairs, self.answers, strict=False))
 
     def sequence(self, place: int) -> np.ndarray:
-        """A practice prompt and what was written after it, as long as the model is ever given (T,)."""
+        """A practice prompt and all tokens that the model wrote after it except the last, which no pass reads, (T,)."""
         return np.concatenate([self.prompts[place], self.outputs[place, :-1]])
 
 

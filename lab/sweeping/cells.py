@@ -90,7 +90,7 @@ def _seeded(sweep: SweepConfig, cell: SweepCell) -> dict[int, Trial]:
     for seed in sweep.seeds:
         name = f"{sweep.run_prefix or sweep.name}_{cell.name}_{seed}"
         own = [f"name={_yaml(name)}", f"seed={seed}", f"output={_yaml(str(sweep.output))}", "resume=true"]
-        # A seed changes nothing that could be wrong, so it is enough to read the files once.
+        # The configs of a cell differ only in seed and name, so if one is valid, all are: load and check only one.
         checked = checked or load(command.schema, sweep.config, [*changes, *own])
         config = checked.model_copy(update={"name": name, "seed": seed})
         words = (sys.executable, "-m", *command.words, str(sweep.config), *changes, *own)

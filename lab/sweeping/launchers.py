@@ -20,7 +20,7 @@ class Job(Protocol):
         ...
 
     def stop(self) -> None:
-        """Called for a job that is still going on when the sweep is interrupted."""
+        """Ends the job, unless it may outlive the sweep, as on SLURM. Called if the sweep is interrupted meanwhile."""
         ...
 
 

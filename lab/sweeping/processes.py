@@ -18,7 +18,7 @@ def log_of(run: Run, name: str) -> Path:
 
 
 def start_logged(command: tuple[str, ...], log: Path, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """Starts a command as a process that ends with this one and appends its output to `log`.
+    """Starts a command as a process that is killed when this one ends, and appends its output to `log`.
 
     Args:
         command: the program and its arguments.

@@ -81,7 +81,8 @@ def _values(results: ValuesResults, rows: Sequence[Row], title: str, figure: Pat
 
 
 def in_short(results: LengthCurvesResults | ValuesResults, table: Table) -> list[str]:
-    """The cells with the highest and the lowest value: at the longest length, or for each of the first three values."""
+    """The cells with the highest and the lowest value: a line for the longest length, or one for each of the first
+    three columns of values."""
     columns = [place for place in range(table.names, len(table.columns)) if table.columns[place] != "seeds"]
     lines = []
     for place in columns[-1:] if isinstance(results, LengthCurvesResults) else columns[:3]:

@@ -98,8 +98,10 @@ class SlurmJob:
 
 
 def _is_alive(number: int, by: float) -> bool:
-    """Whether the process with this number is running and started by a certain time; one that started later is another
-    process that got the same number. A dead process that its parent has not collected yet does not count.
+    """Whether the process with this id is running and started no later than the time `by`, in seconds since the epoch.
+
+    One that started later is another process that got the same id. A zombie, a dead process that its parent has not
+    collected yet, does not count as running.
     """
     try:
         process = psutil.Process(number)

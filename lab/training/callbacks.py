@@ -79,7 +79,7 @@ class MeasureWhileTraining(TrainerCallback):
 
 
 class KeepSteps(TrainerCallback):
-    """At each validation, saves the model and the run's config in steps/<step>, which can be opened like a run."""
+    """At each validation, saves the model and the run's config in the folder steps/<step>, which opens like a run."""
 
     def __init__(self, run: Run, beside: Mapping[str, str]) -> None:
         """`beside`: further text files for the model's folder, by name."""

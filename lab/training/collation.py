@@ -22,7 +22,7 @@ class PrefixTreeCollator:
         """A collator.
 
         Args:
-            share_prefixes: if false, every example is its own branch, and no tokens are shared.
+            share_prefixes: whether examples share the nodes of their common beginning; if not, each has its own.
             model: the model that the inputs are for, if it may need more than tokens (`lab.models.swapped_llama`).
         """
         self.share_prefixes, self.model = share_prefixes, model

@@ -44,7 +44,7 @@ class ReplayLoss:
 
 
 def change(model: Any, ids_1T: torch.Tensor, every: int = 1) -> torch.Tensor:
-    """The mean divergence between the next-token predictions with adapters and those without.
+    """The mean divergence KL(without adapters || with adapters) of the next-token predictions, in nats per token.
 
     Args:
         model: the model, with adapters.

@@ -80,8 +80,8 @@ def sequence_sets(
 def longest_rows(
     data: PretrainingDataConfig, seed: int, notation: ScratchNotation, tokenizer: PreTrainedTokenizerBase
 ) -> list[Row]:
-    """For each task, the problems of one sequence, to check whether long sequences fit the model: those with the most
-    tokens among two blocks of problems of the greatest length.
+    """Rows with which to check whether the longest sequences fit the model. For each task, as many as one sequence
+    packs: those with the most tokens among two blocks of problems of the greatest length.
     """
 
     def size(row: Row) -> int:

@@ -39,7 +39,7 @@ class Method(NamedTuple):
     collate: Callable[[list[Row]], dict[str, torch.Tensor]]
     """Turns rows of a problem set into the inputs of `answer_loss`, which include shift_labels."""
     answer_loss: AnswerLoss = tree_loss
-    """The summed loss of a batch."""
+    """Returns the loss of a batch, summed over its answer tokens."""
     rates: Mapping[str, float] = MappingProxyType({})
     """Separate learning rates; see `AnswerTrainer`."""
     callbacks: Sequence[TrainerCallback] = ()

@@ -46,7 +46,7 @@ def missed_stops(
     """The loss of the walking heads of one layer.
 
     Args:
-        weights_BNQK: where they stop.
+        weights_BNQK: the probability that each head stops at each key.
         places_BK: the places of keys.
         below_BQK: the keys that a query passes; queries without any do not count.
         decides_BQK: those among them at which it may stop; see `right_stops`.

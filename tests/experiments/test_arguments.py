@@ -2,7 +2,18 @@
 
 import pytest
 
-from experiments.shared.arguments import own, own_and_others, some_of, whole_number, whole_numbers
+from experiments.shared.arguments import (
+    counts,
+    numbers,
+    one_of,
+    own,
+    own_and_listed,
+    own_and_others,
+    some_of,
+    true_or_false,
+    whole_number,
+    whole_numbers,
+)
 from lab.errors import ConfigError
 
 
@@ -34,3 +45,31 @@ def test_whole_numbers_are_read_or_refused_with_an_example():
     assert whole_number({}, "sums", 5) == 5
     with pytest.raises(ConfigError, match=r"^sums=-7: should be a whole number, such as sums=5$"):
         whole_number({"sums": "-7"}, "sums", 5)
+
+
+def test_what_is_listed_is_told_from_keys_and_nothing_listed_is_refused():
+    assert own_and_listed(["a,b", "sums=3", "c"], "runs", "sums") == ({"sums": "3"}, ["a", "b", "c"])
+    with pytest.raises(ConfigError, match=r"^nothing to measure: give runs, with commas between them$"):
+        own_and_listed(["sums=3"], "runs", "sums")
+    with pytest.raises(ConfigError, match=r"^x=1: this script has only publish=$"):
+        own(["x=1"])
+
+
+def test_true_and_false_labels_and_numbers_are_read_or_refused():
+    assert true_or_false({"measure": "false"}, "measure", True) is False
+    assert true_or_false({}, "measure", True) is True
+    with pytest.raises(ConfigError, match=r"^measure=yes: should be true or false$"):
+        true_or_false({"measure": "yes"}, "measure", True)
+    assert one_of(["a", "b"], {"words": "b"}, "words", "a") == "b"
+    with pytest.raises(ConfigError, match=r"^words=c: should be one of a, b$"):
+        one_of(["a", "b"], {"words": "c"}, "words", "a")
+    assert numbers({}, "sharpness", "1,1.5") == [1, 1.5]
+    with pytest.raises(ConfigError, match=r"^sharpness=x: should be numbers, such as sharpness=1$"):
+        numbers({"sharpness": "x"}, "sharpness", "1")
+
+
+def test_lengths_may_say_how_many_problems_they_have():
+    assert counts({"digits": "8,100x48"}, "digits", "8", 96) == {8: 96, 100: 48}
+    for text in ("8", "8xx2", "x"):
+        with pytest.raises(ConfigError, match=rf"^digits={text}: should be lengths and how many of each, such as "):
+            counts({"digits": text}, "digits", "6x12")

@@ -96,7 +96,7 @@ class LengthCurves(Benchmark[Problem]):
         digit = tokenizer.convert_tokens_to_ids("1")
         model(torch.tensor([[*longest, *[digit] * budget]], device=model.device))
         digits, config = max(len(item.answer) for item in self.problems), model.config
-        # heads that walk down tell higher places from lower ones by the shorter way around the ids
+        # walking heads compare places the shorter way round the circle of ids, so a row may span only half of it
         needed = 2 * (digits + 2) if config.downward else digits + 2
         if config.circle and needed > config.largest:
             ids = f"{config.largest} {config.position_kind} ids"

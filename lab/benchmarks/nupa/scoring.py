@@ -73,7 +73,7 @@ class Nupa(Benchmark[Problem]):
         return cls(problems_of(config, seed), NotatedWording(notation), config.surplus_tokens)
 
     def within_window(self, engine: Engine) -> Self:
-        """Drops the problems that need more tokens than the wording's window, and returns itself.
+        """Drops the problems whose prompt and completion need more tokens than `wording.window`, and returns itself.
 
         `left_out` counts the dropped problems by task. All problems stay if the engine cannot count tokens. Raises
         TaskError if none would be left.

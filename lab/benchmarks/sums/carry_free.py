@@ -42,6 +42,8 @@ _LAST_INTEGER = re.compile(r"[0-9]+(?:[+-](?![0-9]))?")
 
 
 class CarryFree(Benchmark[Sum]):
+    """Sums without carries: how they are asked, read and classified; see the module's docstring."""
+
     def __init__(self, config: CarryFreeConfig, seed: int) -> None:
         self.config = config
         shortest, longest = config.lengths

@@ -44,6 +44,8 @@ r"""The start of a word. A LaTeX command such as \boxed is not a word, nor is th
 
 
 class TwoIntegers(Benchmark[Sum]):
+    """Sums of two integers: how they are asked, read and classified; see the module's docstring."""
+
     def __init__(self, config: TwoIntegersConfig, seed: int) -> None:
         self.config = config
         self.problems = distinct(_sums(seed), config.problems)
@@ -81,7 +83,7 @@ def format_failure(completion: Completion) -> FormatFailure:
     empty                nothing but white space
     words                no digit at all
     not_ascii            a number in digits of another script, or with underscores or separators
-    scientific_notation  in the box or in bold, if there is a number there, or else anywhere
+    scientific_notation  such as 1.2e5: in the box or in bold, if a number is there; otherwise anywhere in the text
     shows_work           an expression or an equation
     explanation          a number among words
     other                anything else

@@ -4,9 +4,20 @@ There are four kinds. Nodes: through which heads and MLPs does the carry come? E
 which? Heads: which head looks at which digit? Directions: along which vector of the stream is the carry written, at the
 first site at which it is read; and what does the instrument claim at the site before, at which there is no carry yet?
 
-    AUROC         the probability that a part of the circuit has a higher score than another part (ties count half)
-    false alarms  how many parts outside of the circuit are claimed
-    missed        how many parts of the circuit are not claimed
+    AUROC            the probability that a part of the circuit has a higher score than another part (ties count half)
+    false alarms     how many parts outside of the circuit are claimed
+    missed           how many parts of the circuit are not claimed
+    CPR, CMD         see `edges.Curve`, with resample ablation, on pairs that the scores were not computed on
+
+    |cos|            the cosine of the direction and the true one, without its sign
+    rate             the share of test pairs whose carry the direction exchanges (interchange)
+    |cos| mended     the same two figures for the direction without the part that nothing reads
+    rate mended
+    best random      the best rate of 20 random directions
+    rate before      the rate at the site before the carry is there
+    claimed before   1 if the tests of `illusion` accept a direction at that site, which is always wrong
+    illusion unseen  1 if they accept a direction whose |cos| is below 0.9
+    truth denied     1 if they reject a direction whose |cos| is at least 0.9
 """
 
 from collections.abc import Callable, Mapping
@@ -90,7 +101,8 @@ class Trial:
         return edges.Graph(self.adder)
 
     def nodes(self, scores: Mapping[Component, float], also: frozenset[Component] = frozenset()) -> Scores:
-        """How well scores find the carry's circuit; `also` are parts that the instrument cannot tell from it."""
+        """How well scores of components find the carry's circuit. `also`: further parts that count as its own, because
+        the instrument cannot tell them from it."""
         circuit = self.adder.known.nodes | also
         values, is_in = zip(*((scores[one], one in circuit) for one in self.adder.components), strict=True)
         return parts(np.array(values), np.array(is_in))

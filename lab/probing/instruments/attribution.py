@@ -48,6 +48,7 @@ class Screen(NamedTuple):
     """Spearman's rank correlation of attributed and exact effects, by carry; intervals by bootstrap over the pairs.
     Only these patches count, so what the estimate misses altogether does not lower it."""
     gap: Measured
+    """See `contrast.Effects`."""
 
 
 def screen(

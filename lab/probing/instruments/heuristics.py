@@ -6,7 +6,7 @@ operands are the digits of one column, and neurons are read at q_k, where the co
 
     a, b       the digit lies in a range, or has a certain remainder modulo 2, 3, 4 or 5
     sum        a_k + b_k lies in a range, or has a certain remainder modulo 2, 5 or 10
-    answer     s_k is a certain digit, or lies in a range
+    answer     s_k lies in a range, or has a certain remainder modulo 2 or 5
     equal      a_k = b_k
     carry      something is carried into the column
 
@@ -182,9 +182,9 @@ def _levels(activation_BN: np.ndarray, holds_RB: np.ndarray) -> tuple[np.ndarray
 
 
 def _others(applies_BN: np.ndarray, moved_BN: np.ndarray) -> np.ndarray:
-    """For each sum, as many other neurons, or all others if there are fewer: for each neuron that is removed, the one
-    whose removal moves the logits by the most similar amount (`moved_BN`). Neurons at random would move them less,
-    because a rule that holds makes a neuron's activation large."""
+    """The control, (B, N): for each sum, other neurons in place of those that are removed (`applies_BN`), as many if
+    there are enough. Each is replaced by the one whose removal moves the logits by the most similar amount
+    (`moved_BN`). Random neurons would move them less, because a rule that holds makes a neuron's activation large."""
     others_BN = np.zeros_like(applies_BN)
     for row, (applies_N, moved_N) in enumerate(zip(applies_BN, moved_BN, strict=True)):
         free = list(np.flatnonzero(~applies_N))

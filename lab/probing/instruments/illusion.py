@@ -8,16 +8,16 @@ what components wrote (`writes`), so we can tell which components the value v . 
 
     effect    the effect of exchanging the write of one component at this place; a write without one is not read later
     unread    the share of the value written by components that have no effect even together
-    written   the squared share of v within what the other components write differently if the carry differs. The rest
-              is dormant: it is the same in sums with the carry and without it, and only the patch moves it. In wide
-              models with many pairs nothing is dormant, and the test says little
+    written   the share of |v|^2 that lies in the span of the other components' differences between source and base. The
+              rest is dormant: it is the same in sums with the carry and without it, and only the patch moves it. In
+              wide models with many pairs nothing is dormant, and the test says little
     below     how much v . stream changes with the carry into k - 1, as a share of its change with the carry into k, by
               regression on both in sums drawn uniformly. It is 0 for the carry. It is about -.1 for a weighted sum of
               digits that is not a carry yet, because a_{k-1} + b_{k-1} - s_{k-1} = 10 c_k - c_{k-1}, and because among
               sums with the same c_k, those with c_{k-1} have lower digits
-    gradient  the squared share of v within the span of the margin's gradients at the place. It is small for an illusion
-              if weights are smooth, but behind a ReLU that is off it is small for the truth too. So it is only
-              reported, and is not a test
+    gradient  the share of |v|^2 that lies in the span of the margin's gradients at the place. It is small for an
+              illusion if what reads the stream is smooth; but if the ReLU that reads the carry is off, it is small even
+              for the true direction. So it is only reported, and is not a test
 
 Everything else is measured with pairs that differ only in the carry (`pairs.carry_only`). `mended` is v without its
 unread part: its projection on the span of the other components' writes.
@@ -50,7 +50,7 @@ from lab.probing.measured import Measured, either_way
 from lab.probing.pairs import Pairs
 
 MOST = 0.5
-"""A smaller rate is no exchange of the carry, and a larger share that is unread is a doubt."""
+"""The smallest `rate` and the largest `unread` with which a claim holds."""
 LEAST_WRITTEN = 0.4
 """A smaller share of the subspace within what components write counts as dormant."""
 BELOW = 0.05
@@ -85,7 +85,8 @@ class Writes(NamedTuple):
     """Gradients of the margin, at points between base and source."""
 
     def read_DX(self) -> torch.Tensor:
-        """Orthonormal columns that span what components write that are read later; none if there are none."""
+        """Orthonormal columns (D, X) that span what the components whose writes are read later write differently for
+        source and base; no columns if there is no such component."""
         read = [u for u, one in enumerate(self.components) if one not in self.unread]
         return span(self.difference_UBD[read].flatten(0, 1))
 
@@ -109,9 +110,11 @@ class Claim(NamedTuple):
     low: float
     """The lower bound of the rate's 95 % interval."""
     other_neighbour: float
+    """The share of pairs whose digit moves by one in the wrong direction (`interchange.OUTCOMES`)."""
     best_random: float
     """The best rate of 20 random subspaces with as many dimensions."""
     unread: float
+    """`unread`, `written`, `below` and `gradient` are those of the module's docstring."""
     written: float
     below: float
     below_low: float
@@ -119,6 +122,7 @@ class Claim(NamedTuple):
     """`below` with its 95 % interval, by bootstrap over sums."""
     gradient: float
     mended_rate: float
+    """The rate of the subspace without its unread part."""
 
     @property
     def holds(self) -> bool:
@@ -141,8 +145,8 @@ class Claim(NamedTuple):
             found.append(f"{dormant} of it is dormant, the same with the carry and without it: an illusion")
         if not -BELOW <= self.below_low <= self.below_high <= BELOW:
             found.append(
-                f"it moves by {self.below:.2f} ({self.below_low:.2f} to {self.below_high:.2f}) of that with the carry "
-                "below: about 0 would be the carry, -0.1 a sum of digits"
+                f"the carry into the column below moves it {self.below:.2f} ({self.below_low:.2f} to "
+                f"{self.below_high:.2f}) times as much: about 0 would be the carry, -0.1 a sum of digits"
             )
         if self.mended_rate <= self.best_random:
             found.append("without what is not read, it does no better than random subspaces")
@@ -255,7 +259,7 @@ def read_writes(subject: Subject, pairs: Pairs, place: Place) -> Writes:
 
 
 class _Here:
-    """Runs the base with something added to the stream of q_k at one place."""
+    """Runs the base with a vector added to the stream of q_k at one place."""
 
     def __init__(self, subject: Subject, contrast: Contrast, runs: Runs, place: Place, at_once: int) -> None:
         self._subject, self._contrast, self._runs, self._place = subject, contrast, runs, place

@@ -45,9 +45,10 @@ from lab.probing.pairs import Pairs, cross_digit
 from lab.probing.positions import Sums, batches
 
 OUTCOMES = ("target", "swapped answer", "unchanged", "other neighbour")
-"""Which digit is the most likely token: the one that follows if only the carry is exchanged, the source's own (if it
-differs from the base's), the base's own, or the neighbour on its other side. An arbitrary change produces both
-neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
+"""Which digit is the most likely token. "target": the base's digit with the source's carry, one more or one less (mod
+10) than the base's own. "swapped answer": the source's own digit, if it differs from the base's. "unchanged": the
+base's own. "other neighbour": one less or one more than the base's own, opposite to the target. An arbitrary change
+produces both neighbours equally often, so only a rate of "target" above "other neighbour" means something."""
 DIRECTIONS = ("both", "0 to 1", "1 to 0")
 """From the base's carry to the source's."""
 CHANGES = ("interchange", "placebo")

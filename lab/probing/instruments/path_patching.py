@@ -77,6 +77,7 @@ class Paths(NamedTuple):
     control: Measured
     """The same for heads outside of the circuit, which are the labels of its axis sender."""
     gap: Measured
+    """See `contrast.Effects`."""
 
 
 def receivers(subject: Subject) -> list[Receiver]:

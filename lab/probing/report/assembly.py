@@ -15,7 +15,7 @@ from lab.probing.measured import Measured, stronger_way
 from lab.probing.report.circuit import ANSWER, Arrow, Circuit
 
 _EFFECT = 0.1
-"""The smallest effect of a component or a path that is part of the circuit."""
+"""A component or a path with a smaller effect is not part of the circuit."""
 _PARTS = 12
 """The largest number of components."""
 

@@ -1,5 +1,5 @@
-"""A circuit and its drawing: which head attends to which digit, which components bring the carry about, and which
-component passes it to which.
+"""A circuit and its drawing: which heads attend to which digit, which components bring about the carry, and which of
+them passes it to which.
 
 In the drawing, digits are on the left and the answer is on the right; in between, each layer has a column for its heads
 and one for its MLP. `lab.probing.report.assembly` puts the circuit together from what instruments found.

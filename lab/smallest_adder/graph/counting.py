@@ -3,12 +3,12 @@
 The rule: distinct storage elements of all parameters, trainable and frozen, and of non-boolean buffers. The
 public verifier counts, for each `data_ptr`, only the first tensor seen; a small view that is registered first fools it.
 
-A number in the code is a weight like any other. Numbers are told apart by their first five digits. Not counted are
-numbers that everybody knows (0, 1, 2, usual powers of ten, the square root of a width), sizes that follow from those of
-the parameters, and the places of tokens in operations on tokens. An unregistered tensor from outside counts as the
-numbers that describe it. So does a tensor that the code puts together and that is the same whatever the tokens are; or
-as the pieces that it was put together from, if these are fewer. Information in digits beyond the fifth is erased by
-shaking (graph/program.py).
+A number in the code is a weight like any other. Numbers with the same first five digits count once. Three kinds do not
+count: familiar numbers (0, 1, 2, usual powers of ten, the square root of a width), sizes that follow from those of the
+parameters, and indices of tokens in operations on tokens. A tensor that the model uses without registering it counts as
+the numbers that describe it (graph/describing.py). So does a constant: a tensor that the code computes and that does
+not depend on the tokens; or it counts as the pieces that it is made of, if these are fewer. Digits beyond the fifth
+cannot hide information, because the numbers are also shaken (graph/program.py).
 """
 
 import math
@@ -28,7 +28,8 @@ from lab.smallest_adder.graph.program import Program
 from lab.smallest_adder.verdict import Counts
 
 MEETINGS = 4
-"""How often something learned may meet a familiar number in the code; each further time counts."""
+"""How many operations may combine learned values with numbers in the code before they meet a token; each further one
+counts as a number."""
 FAMILIAR = {
     *(0.5, math.pi, math.pi / 2, 2 * math.pi, math.log(10_000), torch.finfo(torch.float32).eps),
     *(math.sqrt(2 / math.pi), 0.044715, 1.702),  # of GELU
@@ -108,10 +109,11 @@ class Constants:
 
     @cached_property
     def put_together(self) -> tuple[set[float], int]:
-        """The numbers and the number of pieces of all constants that meet what is learned or depends on the tokens.
+        """What the constants count that are combined with learned values or with values that depend on the tokens: the
+        set of the numbers that describe them, and the number of pieces.
 
-        A constant counts as the numbers that describe it, or as the pieces from which it was put together; equal ones
-        count once.
+        Each constant counts as the numbers that describe it, or as the pieces that it is made of, whichever are fewer.
+        Equal constants count once.
         """
         numbers: set[float] = set()
         pieces: dict[int, int] = {}
@@ -142,7 +144,7 @@ class Constants:
         return {one * other for one in _parts(self.sizes) for other in _parts(self.sizes)}
 
     def _met(self) -> list[int]:
-        """Constants that the code has computed, and of which something is computed that is no constant."""
+        """Constants that the code computes and that are inputs of an operation whose result is no constant."""
         known = self.fixed.keys() - self.learned - self.graph.leaves.keys()
         met = [value for node in self.graph.nodes for value in node.inputs if known.isdisjoint(node.results)]
         made = [value for value in dict.fromkeys(met) if value in known and self.fixed[value].numel() > 1]
@@ -157,7 +159,8 @@ class Constants:
         return {abs(n) for n in numbers if not _familiar(n, self.sizes)} - self.products - {self.graph.tokens - 1}
 
     def _pieces(self, value: int) -> dict[int, int]:
-        """How many pieces each operation puts together from which a constant follows, by the operation's result."""
+        """For each operation that helps to make a constant out of pieces: how many pieces it puts together, by the
+        number of its first result."""
         needed, found = {value}, {}
         for node in reversed(self.graph.nodes):
             if needed.intersection(node.results):
@@ -215,12 +218,12 @@ def literals(constants: Constants) -> set[float]:
 
 
 def chosen_places(constants: Constants) -> int:
-    """How many places are picked from tensors that do not depend on the tokens, how many pieces are put together to
-    constants, and how often something learned is concatenated with itself or flipped. Each is a number in the code as
-    well.
+    """What the code chooses without writing a number: the indices that it picks from tensors that do not depend on the
+    tokens, the pieces that constants are made of, and the times that a learned value is used again (`_used_again`).
+    Each counts like a number in the code.
 
-    The first place, the whole length, and parts that are taken one after the other do not count as picked. In tensors
-    that are computed from parameters, one place is free for every four numbers of the parameters.
+    The first index, the whole length, and parts that are taken one after the other do not count as picked. For tensors
+    that are computed from parameters, one choice is free for every four numbers of the parameters.
     """
     graph, moving, learned = constants.graph, constants.moving, constants.learned
     taken: dict[tuple, list[float]] = {}
@@ -244,8 +247,8 @@ def chosen_places(constants: Constants) -> int:
 
 
 def _used_again(constants: Constants) -> int:
-    """How often a value is concatenated with an equal one, how often something learned is flipped, and how often,
-    beyond a few times, something learned meets a number of the code before it meets a token."""
+    """The sum of three counts: concatenations of a value with an equal one, flips of learned values, and, beyond the
+    first MEETINGS, operations that combine a learned value with a number in the code before it meets a token."""
     again, met, same = 0, 0, _same_values(constants.graph)
     for node in constants.graph.nodes:
         steady = constants.steady.keys() >= {*node.inputs} and bool(constants.learned.intersection(node.inputs))
@@ -259,7 +262,8 @@ def _used_again(constants: Constants) -> int:
 
 
 def _same_values(graph: Graph) -> dict[int, object]:
-    """Something that is equal for values that the code computes twice in the same way."""
+    """A key for each value. Two values have the same key if the code computes them in the same way from the same
+    inputs."""
     same: dict[int, object] = {value: value for value in (IDS, *graph.leaves)}
     first: dict[object, int] = {}
     for node in graph.nodes:

@@ -15,7 +15,7 @@ MOST_TO_DESCRIBE = 6
 """The most numbers that the description of a tensor in the code may take."""
 
 ROUNDED = SHAKEN / 2
-"""How far a wave may be from the one that its rate describes, for amplitudes of one."""
+"""How far a line may be from the wave that describes it, relative to its largest number."""
 EQUAL = 4e-7
 """The relative difference up to which numbers count as equal. The last digits of float32 are rounded differently."""
 

@@ -29,7 +29,7 @@ class Flow(NamedTuple):
     weights: dict[int, str]
     """Values that are attention weights, and the operation that makes each; those of a softmax already sum to one."""
     axes: dict[int, int]
-    """For each of these, the dimension of the keys, counted from the end."""
+    """For each of `weights`, its dimension of keys, counted from the end (-1 is the last)."""
     scores: Sequence[int]
     """Values that weights are computed from, or the products of queries and keys themselves."""
     values: Sequence[int]
@@ -105,8 +105,9 @@ def flow_of(graph: Graph) -> Flow:
 
 
 class _Layer(NamedTuple):
-    """What is computed after one attention and before the next. Layers of a model that attends one query at a time
-    carry `spread` numbers to all positions together."""
+    """What is computed after one attention and before the next. `whole`: the numbers that sums over the tokens carry to
+    each position. If a model attends one query at a time, `spread` is their mean over all positions, and `widest` the
+    most for one query."""
 
     whole: int = 0
     spread: Fraction = Fraction(0)

@@ -32,12 +32,13 @@ OTHER_PRECISION = {
 }  # fmt: skip
 
 SHAKEN = 2e-5
-"""The relative change of a number, up or down."""
+"""The relative change of a number that is shaken, up or down."""
 EXACT_BELOW = 1 << 15
-"""Whole numbers below this stay."""
+"""Whole numbers below this are not shaken."""
 INFINITE_ABOVE = 1e38
 LOUDEST = 1e4
-"""The largest amplitude of waves, which are shaken by the same amount wherever they are, even near their zeros."""
+"""All numbers of a tensor are shaken by at least SHAKEN times its largest one, so that those near the zeros of a wave
+are shaken too. Numbers above this limit, such as those of masks, do not count as the largest."""
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 

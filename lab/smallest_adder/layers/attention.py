@@ -81,8 +81,8 @@ def self_attention(trial: Trial) -> str:
 
 
 def _reweighted(trial: Trial, change: Callable[[str, torch.Tensor], torch.Tensor]) -> list[Program]:
-    """The programs with other attention weights. `change`: the new weights, given the operation that made the old;
-    exponentials that sum to one are a softmax."""
+    """The programs with other attention weights. `change(operation, weights)` returns the new weights; `operation` is
+    the name of the one that made the old weights, or softmax for exponentials that already sum to one."""
     changed = []
     for program, flow in zip(trial.programs, trial.flows, strict=True):
         ids_BT = np.stack([trial.sequence(place)[: program.graph.tokens] for place in range(4)])
@@ -105,8 +105,8 @@ def _even(operation: str, weights: torch.Tensor) -> torch.Tensor:
 
 
 def _even_over_seen(operation: str, weights: torch.Tensor) -> torch.Tensor:
-    """Even weights for the keys that the mask lets through. Otherwise, code that expects the sum of a uniform causal
-    attention would seem to need its attention."""
+    """Equal weights for the keys that the mask leaves visible, so that a model that only averages over earlier tokens
+    does not pass either."""
     seen = (weights > 0).to(weights.dtype)
     return seen / seen.sum(-1, keepdim=True).clamp_min(1) if operation in SOFTMAXES else seen
 
@@ -131,16 +131,20 @@ def _change_of_weights(trial: Trial) -> float:
 def attention_alone(trial: Trial) -> str:
     """Stops information that passes between positions by other means than attention.
 
-    One token is changed, while attention's sums over positions are kept. Then the logits, and what attention reads, may
-    change only at that token's position, and scores only if they belong to that query or that key. The same holds for
-    products of weights and values before they are summed, if the weights of that query and that key change alone.
-    Everything else in a transformer is computed position by position. (Activation patching, as in Geiger et al. 2021,
-    arXiv 2106.02997, here to test which information may flow where.) So what attention gives to one position must
-    change nothing elsewhere either. The problems are those with the most carries, and others that are drawn. They are
-    computed in double precision.
+    One token is changed, and the sums that attention computes over positions keep their old values (activation
+    patching, as in Geiger et al. 2021, arXiv 2106.02997, here to test where information may flow). Everything else in a
+    transformer is computed position by position. So four things are checked:
 
-    Tokens that are the same in all prompts, such as signs, may act elsewhere, as in positions that are counted from a
-    sign; but only a few of them, because a constant token is a number that the code has written.
+    - logits, and the values that attention reads, change only at the position of the changed token
+    - scores change only where that token is the query or the key
+    - products of weights and values, before they are summed, change only there too, if only the weights of that query
+      and that key are new
+    - what attention gives to one position changes nothing at any other
+
+    The problems are those with the most carries, and others drawn at random. They are computed in double precision.
+
+    Tokens that are the same in all prompts, such as signs, may act on other positions directly, as in positions that
+    are counted from a sign. At most CONSTANTS may, because a constant token is a number that the code has written.
     """
     if not all(flow.weights for flow in trial.flows):
         raise Objection("there is no attention")
@@ -373,8 +377,17 @@ def _local(one_B: torch.Tensor, other_B: torch.Tensor, places_B: np.ndarray, tok
 def _exchanged(
     before_B: torch.Tensor, after_B: torch.Tensor, places_B: np.ndarray, beside: int, tokens: int, axis: int
 ) -> torch.Tensor:
-    """The weights `before_B`, but those of each row's changed token from `after_B`: as a query and as a key, which is
-    moved by `beside`, and so is the query if there are queries beside the tokens. `axis`: that of the keys."""
+    """The weights `before_B`, except that those of each row's changed token, as a query and as a key, come from
+    `after_B`.
+
+    Args:
+        before_B: the weights of the unchanged sequences.
+        after_B: the weights of the changed ones.
+        places_B: the index of the changed token of each row.
+        beside: how many keys come before those of the tokens, such as registers; queries may be shifted too.
+        tokens: the number of tokens.
+        axis: the dimension of the keys.
+    """
     mixed_B = before_B.clone()
     for row, place in enumerate(places_B.tolist()):
         one, other = mixed_B[row].movedim(axis, -1), after_B[row].movedim(axis, -1)

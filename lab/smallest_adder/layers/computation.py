@@ -84,11 +84,12 @@ def numbers_in_the_code(trial: Trial) -> str:
 def arithmetic(trial: Trial) -> str:
     """Stops integer arithmetic, comparisons and rounding of what is learned or attended to.
 
-    Tokens and positions may be compared, to mask or look something up. What depends on weights must be smooth, or have
-    hinges. A whole number that is a parameter may only look up learned values: as an index into a table in the code, it
-    would stand for several numbers. If a token stands for two digits, so may the numbers that are computed of tokens,
-    because such a token could be written as ten times the sum of its digits. Nor may the code add or multiply the
-    numbers of several tokens. Masks may be registered as numbers, if these are 0 and 1 and are only compared.
+    Tokens and positions may be compared, to mask or look something up. What depends on weights must be smooth or
+    piecewise linear. An integer parameter may only be an index into learned values: as an index into a table in the
+    code, it would stand for several numbers. If a token stands for two digits, numbers that are computed from tokens
+    may only be such indices too, because the number of such a token could encode the sum of its digits. The code must
+    not add or multiply the numbers of several tokens. Masks may be registered as numbers if these are 0 and 1 and are
+    only compared.
     """
     for graph in trial.graphs:
         _check_pairs(graph)
@@ -170,7 +171,8 @@ def _check_pairs(graph: Graph) -> None:
 
 
 def _check_codes(graph: Graph) -> None:
-    """Raises Objection if numbers that are computed of tokens meet what is learned, and do not look up a parameter.
+    """Raises Objection if numbers that are computed from tokens are combined with learned values other than as an index
+    into a parameter.
 
     Comparing tokens with numbers is allowed: to tell digits from signs, or to make one-hot vectors that are multiplied
     with what is learned.

@@ -22,6 +22,7 @@ _WHY = {
 }
 """What torch's messages mean here, by a part of them."""
 OF_NO_ACCOUNT = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator")
+"""Settings that are not recorded: they change no number that an allowed operation computes."""
 IDS = 0
 
 

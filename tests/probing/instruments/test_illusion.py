@@ -61,7 +61,7 @@ def test_a_direction_at_a_site_before_the_carry_is_computed_is_named_as_such():
     assert found.claim.rate > 0.6
     assert found.claim.below == pytest.approx(-0.1, abs=0.02)
     assert found.claim.unread < 0.5
-    assert "of that with the carry below" in found.claim.sentence()
+    assert "times as much: about 0 would be the carry" in found.claim.sentence()
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_digits_that_heads_of_a_later_layer_copy_are_not_taken_for_the_carry():
     found = examined(adder, "das", das(adder, TRAIN, place, steps=30), place)
     assert found.claim.rate > 0.6
     assert found.claim.below == pytest.approx(-0.1, abs=0.02)
-    assert "of that with the carry below" in found.claim.sentence()
+    assert "times as much: about 0 would be the carry" in found.claim.sentence()
 
 
 def test_an_idle_copy_of_the_carry_that_pushes_a_dormant_digit_is_an_illusion_and_the_truth_is_none():
@@ -103,8 +103,8 @@ def unit(one_D: torch.Tensor) -> torch.Tensor:
         ({"low": 0.6, "other_neighbour": 0.6}, "in 60 % it moves the digit the other way"),
         (
             {"below": -0.1, "below_low": -0.12, "below_high": -0.08},
-            "it moves by -0.10 (-0.12 to -0.08) of that with the carry below: about 0 would be the carry, -0.1 a sum "
-            "of digits",
+            "the carry into the column below moves it -0.10 (-0.12 to -0.08) times as much: about 0 would be the "
+            "carry, -0.1 a sum of digits",
         ),
         ({"mended_rate": 0.2}, "without what is not read, it does no better than random subspaces"),
     ],
@@ -157,6 +157,6 @@ def test_claims_are_kept_as_arrays_and_come_back():
     assert [claim.holds for claim in again] == [True, False]
     assert again[1].sentence() == (
         "two exchanges the carry in 90 % of pairs, but is not the carry: 90 % of what it exchanges is not read from "
-        "there on: an illusion; it moves by -0.10 (-0.12 to -0.09) of that with the carry below: about 0 would be the "
-        "carry, -0.1 a sum of digits"
+        "there on: an illusion; the carry into the column below moves it -0.10 (-0.12 to -0.09) times as much: about 0 "
+        "would be the carry, -0.1 a sum of digits"
     )

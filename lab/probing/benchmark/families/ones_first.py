@@ -49,9 +49,9 @@ class Design:
     decoy_carry_in: int | None = None
     """A layer whose MLP writes the carry a second time, along a direction that is never read."""
     bump: bool = False
-    """Whether the MLP that adds reads this second carry after all, with neurons that write nothing for 0 and for 1 but
-    something for what lies between. So it does not matter for any sum, and seems to matter to gradients, and to an
-    ablation that puts a mean in its place."""
+    """Whether the MLP that adds reads this second carry after all, with neurons whose output is 0 at 0 and at 1, and
+    not 0 in between. So the second carry matters for no sum; but it seems to matter if an instrument uses gradients, or
+    puts a mean in its place."""
     decoys: int = 1
     """Heads that attend to a_k and write along directions that are never read."""
     level: float = 1
