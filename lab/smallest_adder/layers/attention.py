@@ -161,7 +161,7 @@ def attention_alone(trial: Trial) -> str:
             _look(program, flow, np.repeat(same_T[None], len(at), 0), at, given_T[at], alone)
             places = max(places, len(at))
         acting = max(acting, _acting_constants(trial, program, flow))
-    _check_many(trial, programs[-1], trial.flows[-1], drawn[:MANY], alone)
+    _check_many(trial, programs[-1], trial.flows[-1], drawn[:MANY])
     _check_positions(trial, programs[-1], trial.flows[-1])
     if acting > CONSTANTS:
         raise Objection(
@@ -176,16 +176,28 @@ def _in_double_precision(trial: Trial, program: Program) -> Program:
     return trial.program(program.graph, other_precision=True) if is_single else program
 
 
-def _check_many(trial: Trial, program: Program, flow: Flow, drawn: np.ndarray, alone: dict[int, set[int]]) -> None:
-    """Exchanges one token in each of many problems, because code may act in some problems alone. Raises Objection."""
+def _check_many(trial: Trial, program: Program, flow: Flow, drawn: np.ndarray) -> None:
+    """Exchanges one token in each of many problems, because code may act in some problems alone. Raises Objection.
+
+    Only logits and what attention reads are compared, all problems at once.
+    """
     tokens = program.graph.tokens
     same_BT = np.stack([trial.sequence(place)[:tokens] for place in drawn.tolist()])
-    given_BT, differs_BT = np.roll(same_BT, 1, 0), same_BT != np.roll(same_BT, 1, 0)
-    rows = np.flatnonzero(differs_BT.any(1))
-    order = np.random.default_rng(trial.seed).random(same_BT.shape) * differs_BT
-    at = order.argmax(1)[rows]
-    for part in np.array_split(np.arange(len(rows)), max(1, len(rows) // PLACES)):
-        _look(program, flow, same_BT[rows[part]], at[part], given_BT[rows[part], at[part]], alone)
+    given_BT = np.roll(same_BT, 1, 0)
+    order_BT = np.random.default_rng(trial.seed).random(same_BT.shape) * (same_BT != given_BT)
+    same_BT, given_BT, order_BT = (part[order_BT.any(1)] for part in (same_BT, given_BT, order_BT))
+    places, rows = order_BT.argmax(1), np.arange(len(order_BT))
+    if not len(rows):
+        return
+    watch = [*flow.mixes, *flow.values]
+    logits_BAV, before = program.run(same_BT, watch)
+    changed_BT = _with(same_BT, places, given_BT[rows, places])
+    changed_BAV, after = program.run(changed_BT, watch, {value: before[value] for value in flow.mixes})
+    differs_BA = (~_same(logits_BAV, changed_BAV)).any(-1)
+    own = places - (tokens - differs_BA.shape[1])
+    differs_BA[rows[own >= 0], own[own >= 0]] = False
+    if differs_BA.any() or not all(_local(before[value], after[value], places, tokens) for value in flow.values):
+        raise Objection("in some problems, a token changes something elsewhere, and not by way of attention")
 
 
 def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
