@@ -43,7 +43,6 @@ _EDGE_PAIRS = 16
 _OPENED = 3
 """Number of heads whose contents are read."""
 _FEW_LAYERS = 6
-_MENDED = ", mended"
 
 
 class Session:
@@ -154,7 +153,8 @@ class Session:
             )  # fmt: skip
             found[place, name] = examine(name=name, basis_DR=subspaces[place, name].basis_DR)
             if found[place, name].mended_DR.shape[1]:
-                found[place, name + _MENDED] = examine(name=name + _MENDED, basis_DR=found[place, name].mended_DR)
+                mended = name + illusion.MENDED
+                found[place, mended] = examine(name=mended, basis_DR=found[place, name].mended_DR)
         return found
 
     @cached_property
@@ -172,10 +172,9 @@ class Session:
     def _mended(self, place: interchange.Place, name: str) -> Subspace:
         asked = self.config.sums
         train, _ = interchange.pairs_for(asked.trained, self.column, asked.pairs, asked.pairs, self.seed)
-        sums = self.subject.sums([*train.base, *train.source])
-        stream_ND = interchange.streams(self.subject, sums, place, self.batch_size)
-        basis_DR = self.evidence[place, name.removesuffix(_MENDED)].mended_DR
-        return Subspace.of(basis_DR.to(stream_ND), stream_ND, sums.columns.carry[:, self.column])
+        stream_ND, carry_N = interchange.labelled_streams(self.subject, train, place, self.batch_size)
+        basis_DR = self.evidence[place, name.removesuffix(illusion.MENDED)].mended_DR
+        return Subspace.of(basis_DR.to(stream_ND), stream_ND, carry_N)
 
     @property
     def facts(self) -> list[str]:

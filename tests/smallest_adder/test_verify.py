@@ -13,6 +13,7 @@ from lab.smallest_adder.trace.confinement import lacks
 from lab.smallest_adder.verdict import Verification
 from lab.smallest_adder.verify import verify
 
+ROOT = Path(__file__).parents[2]
 SUBMISSIONS = Path(__file__).parent / "submissions"
 
 LIMITS = Limits(memory=3 << 29, seconds=120)
@@ -83,9 +84,6 @@ CHEATS = {
     "familiar_numbers": "numbers in the code",
     "stacked_copies": "numbers in the code",
     "adds_in_scores": "arithmetic",
-    "power_of_zero_tensor": "arithmetic",
-    "norm_of_order_zero": "arithmetic",
-    "distance_of_order_zero": "arithmetic",
     "table_of_sums": "arithmetic",
     "forges_a_value_twice": "graph",
     "forges_a_memory": "graph",
@@ -204,6 +202,27 @@ def tricked(name: str, trick: str) -> dict[str, str]:
 @pytest.mark.parametrize("trick", ["expanded", *(pytest.param(trick, marks=pytest.mark.slow) for trick in HIDDEN)])
 def test_numbers_that_are_hidden_in_what_costs_nothing_are_found(trick):
     assert HIDDEN[trick] in tricked("hides_numbers", trick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", ["norm", "distance", "power"])
+def test_a_comparison_by_another_name_is_found(trick):
+    assert "arithmetic" in tricked("step_by_another_name", trick)
+
+
+@pytest.mark.slow
+def test_a_mask_may_be_registered_as_numbers_and_compared():
+    source = (ROOT / "experiments" / "results" / "adder_47.py").read_text()
+    built, masked = "        super().__init__()\n", "masked_fill(later_AT, -math.inf)"
+    assert source.count(masked) == 1
+    mask = 'self.register_buffer("tril", torch.tril(torch.ones(40, 40)), persistent=False)'
+    start = source.index(built, source.index("class TinyAdder")) + len(built)
+    source = f"{source[:start]}        {mask}\n{source[start:]}"
+    source = source.replace(masked, "masked_fill(self.tril[:tokens, :tokens] == 0, -math.inf)")
+    verification = verify(source, 1, 200, LIMITS)
+    assert verification.qualified, rejections(verification)
+    assert verification.counts is not None
+    assert verification.counts.parameters == 47 + 1600
 
 
 @pytest.mark.slow

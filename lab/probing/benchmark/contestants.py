@@ -22,7 +22,7 @@ first site at which it is read; and what does the instrument claim at the site b
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,6 @@ _CLAIMED = 0.05
 those of ablation are losses of right digits."""
 _TRUE = 0.9
 """A direction with at least this |cos| to the truth is the carry."""
-_MENDED = ", mended"
 _IDLE = "idle carry"
 """The direction along which some adders write the carry a second time, for nothing."""
 
@@ -123,6 +122,16 @@ class Trial:
     def eap_ig(self) -> np.ndarray:
         """The scores of all edges in both directions of the carry, from integrated gradients."""
         return edges.attribute(self.adder, self.minimal, max(2, self.steps)).value
+
+    @cached_property
+    def writes(self) -> Callable[[Place], illusion.Writes]:
+        """What components wrote before a place; read once for all directions there."""
+        return cache(partial(illusion.read_writes, self.adder, self.minimal))
+
+    @cached_property
+    def examined(self) -> Callable[[str, Place], illusion.Evidence]:
+        """The evidence on a contestant's direction at a place; a direction is learned once."""
+        return cache(partial(_examined, self))
 
     def known_sites(self) -> tuple[Place, Place]:
         """Where the carry is first read, and the site before it."""
@@ -227,7 +236,7 @@ def _direction(name: str, trial: Trial) -> Scores:
         return {}
     if name == "idle" and not (isinstance(known, Known) and _IDLE in known.directions):
         return {}
-    found, before = (_examined(trial, name, place) for place in trial.known_sites())
+    found, before = (trial.examined(name, place) for place in trial.known_sites())
     rates = {
         "rate": found.claim.rate,
         "rate mended": found.claim.mended_rate,
@@ -248,15 +257,17 @@ def _direction(name: str, trial: Trial) -> Scores:
 
 
 def _examined(trial: Trial, name: str, place: Place) -> illusion.Evidence:
-    learned = name.removesuffix(_MENDED)
-    basis_DR, wrote = _basis(trial, learned, place), illusion.read_writes(trial.adder, trial.minimal, place)
     known = trial.adder.known
     truth = {"truth": known.carry_D[:, None]} if isinstance(known, Known) else {}
-    examine = partial(
-        illusion.examine, trial.adder, name, place=place, test=trial.test, wrote=wrote, compared=truth, batch_size=128
-    )
-    found = examine(basis_DR=basis_DR)
-    return examine(basis_DR=found.mended_DR) if learned != name and found.mended_DR.shape[1] else found
+    if name.endswith(illusion.MENDED):
+        found = trial.examined(name.removesuffix(illusion.MENDED), place)
+        if not found.mended_DR.shape[1]:
+            return found
+        basis_DR = found.mended_DR
+    else:
+        basis_DR = _basis(trial, name, place)
+    wrote = trial.writes(place)
+    return illusion.examine(trial.adder, name, basis_DR, place, trial.test, wrote, compared=truth, batch_size=128)
 
 
 def _basis(trial: Trial, name: str, place: Place) -> torch.Tensor:
@@ -270,10 +281,7 @@ def _basis(trial: Trial, name: str, place: Place) -> torch.Tensor:
         return (mixed_D / mixed_D.norm())[:, None]
     if name == "das":
         return interchange.das(adder, train, place, steps=trial.das_steps)
-    asked = [adder.sums(side) for side in (train.base, train.source)]
-    stream_ND = torch.cat([interchange.streams(adder, sums, place, 128) for sums in asked])
-    carry_N = np.concatenate([sums.columns.carry[:, _COLUMN] for sums in asked])
-    return interchange.basis(name, stream_ND, carry_N)
+    return interchange.basis(name, *interchange.labelled_streams(adder, train, place, 128))
 
 
 CONTESTANTS: dict[str, Callable[[Trial], Scores]] = {

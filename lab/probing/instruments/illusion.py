@@ -92,6 +92,8 @@ class Writes(NamedTuple):
 
 
 PASSED = "passes the tests for the carry"
+MENDED = ", mended"
+"""What is added to the name of a subspace without its unread part."""
 
 
 def _percent(share: float) -> str:

@@ -251,11 +251,11 @@ def das(
     means, the others are random. From a random start, a switch as sharp as those written by hand is found only half the
     time. Each step uses one batch of pairs. The model's weights do not change.
     """
-    base, source = subject.sums(pairs.base), subject.sums(pairs.source)
-    here_ND, there_ND = (streams(subject, side, place, batch_size) for side in (base, source))
-    carry_N = np.concatenate([side.columns.carry[:, place.column] for side in (base, source)])
+    base = subject.sums(pairs.base)
+    stream_ND, carry_N = labelled_streams(subject, pairs, place, batch_size)
+    there_ND = stream_ND[len(base) :]
     start_DR = random_basis(subject.width, rank, seed)
-    start_DR[:, :1] = difference_of_means(torch.cat([here_ND, there_ND]), carry_N)
+    start_DR[:, :1] = difference_of_means(stream_ND, carry_N)
     target_N = torch.tensor(subject.writer.digit_ids())[torch.from_numpy(pairs.target)].to(subject.device)
     matrix_DR = start_DR.requires_grad_()
     # the entries of a unit vector are about 1 / sqrt(D), so steps should be in proportion to that
@@ -304,6 +304,13 @@ def _logits_with(subject: Subject, base: Sums, place: Place, change: Change) -> 
 def streams(subject: Subject, sums: Sums, place: Place, batch_size: int) -> torch.Tensor:
     """The stream (N, D) of each sum at a place."""
     return probes.read_queries(subject, sums, [(place.layer, place.site)], [place.column], batch_size)[0, :, 0]
+
+
+def labelled_streams(subject: Subject, pairs: Pairs, place: Place, batch_size: int) -> tuple[torch.Tensor, np.ndarray]:
+    """The streams (2 N, D) of the bases and then of the sources at a place, and their carries into its column."""
+    sides = [subject.sums(side) for side in (pairs.base, pairs.source)]
+    stream_ND = torch.cat([streams(subject, sums, place, batch_size) for sums in sides])
+    return stream_ND, np.concatenate([sums.columns.carry[:, place.column] for sums in sides])
 
 
 def _exchange(source_ND: torch.Tensor, basis_DR: torch.Tensor) -> Change:

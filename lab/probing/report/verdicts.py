@@ -192,17 +192,17 @@ def _head_contents(measured: Sequence[Measured]) -> list[str]:
                 name: float(shares.at(reading=name).value)
                 for name in ("carry", "straight line", "a's digit", "b's digit")
             }
-            most = max(named, key=lambda name: np.nan_to_num(named[name]))
+            ranked = sorted(named, key=lambda name: -np.nan_to_num(named[name]))
             alone, whole = (
                 float(np.nan_to_num(effect.at(head=head, part=part).value).max())
                 for part in ("its carry direction", "all of it")
             )
             told = ", ".join(f"{name} {_percent(share)}" for name, share in named.items())
-            first, second = (_THE.get(name, name) for name in sorted(named, key=lambda name: -named[name])[:2])
+            first, second = (_THE.get(name, name) for name in ranked[:2])
             follows = f"follows {first} best"
             if not float(lead.at(head=head, column=column).low) > 0:
                 follows = f"follows {first} or {second}, which these sums do not tell apart"
-            if not named[most] >= _HALF:
+            if not named[ranked[0]] >= _HALF:
                 follows = "follows neither the carry nor the digits"
             found.append(
                 f"What {head} writes for column {column} {follows} ({told}); this direction alone brings "

@@ -151,10 +151,9 @@ def attention_alone(trial: Trial) -> str:
     right = np.flatnonzero(trial.good[:PRACTICE])  # uniform problems come first
     drawn = np.random.default_rng(trial.seed).permutation(right if len(right) >= 4 else PRACTICE)
     places, acting = 0, 0
-    alone: dict[int, set[int]] = {}
     programs = [_in_double_precision(trial, program) for program in trial.programs]
     for program, flow in zip(programs, trial.flows, strict=True):
-        alone = {}
+        alone: dict[int, set[int]] = {}
         for one, other in ((-1, -2), drawn[:2].tolist(), drawn[2:4].tolist()):
             same_T, given_T = (trial.sequence(place)[: program.graph.tokens] for place in (one, other))
             at = np.random.default_rng(trial.seed).permutation(np.flatnonzero(same_T != given_T))[:PLACES]
@@ -189,14 +188,9 @@ def _check_many(trial: Trial, program: Program, flow: Flow, drawn: np.ndarray) -
     places, rows = order_BT.argmax(1), np.arange(len(order_BT))
     if not len(rows):
         return
-    watch = [*flow.mixes, *flow.values]
-    logits_BAV, before = program.run(same_BT, watch)
     changed_BT = _with(same_BT, places, given_BT[rows, places])
-    changed_BAV, after = program.run(changed_BT, watch, {value: before[value] for value in flow.mixes})
-    differs_BA = (~_same(logits_BAV, changed_BAV)).any(-1)
-    own = places - (tokens - differs_BA.shape[1])
-    differs_BA[rows[own >= 0], own[own >= 0]] = False
-    if differs_BA.any() or not all(_local(before[value], after[value], places, tokens) for value in flow.values):
+    elsewhere_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, flow.values)
+    if elsewhere_B.any() or not all(_local(before[value], after[value], places, tokens) for value in flow.values):
         raise Objection("in some problems, a token changes something elsewhere, and not by way of attention")
 
 
@@ -211,24 +205,13 @@ def _acting_constants(trial: Trial, program: Program, flow: Flow) -> int:
     same_BT = np.repeat(same_T[None], len(places), 0)
     others = np.random.default_rng(trial.seed).integers(1, trial.vocabulary, len(places))
     changed_BT = _with(same_BT, places, (same_T[places] + others) % trial.vocabulary)
-    watch = [*flow.mixes, *flow.values, *flow.scores]
-    logits_BAV, before = program.run(same_BT, watch)
-    changed_BAV, after = program.run(changed_BT, watch, {value: before[value] for value in flow.mixes})
-
-    def acts(row: int, place: int) -> bool:
-        pairs = [(before[value][row : row + 1], after[value][row : row + 1]) for value in flow.values]
-        scores = [
-            (before[value].movedim(axis, -1)[row], after[value].movedim(axis, -1)[row], place, tokens,
-             value not in flow.weights)
-            for value, axis in zip(flow.scores, flow.axes.values(), strict=True)
-        ]  # fmt: skip
-        return (
-            _elsewhere(logits_BAV[row], changed_BAV[row], place, tokens)
-            or not all(_local(*pair, np.array([place]), tokens) for pair in pairs)
-            or not all(_scores_local(*score) for score in scores)
-        )
-
-    return sum(acts(row, place) for row, place in enumerate(places.tolist()))
+    watch = [*flow.values, *flow.scores]
+    acts_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, watch)
+    for row, place in enumerate(places.tolist()):
+        pairs = ((before[value][row : row + 1], after[value][row : row + 1]) for value in flow.values)
+        acts_B[row] |= not all(_local(*pair, np.array([place]), tokens) for pair in pairs)
+        acts_B[row] |= bool(_scores_elsewhere(flow, before, after, row, place, tokens))
+    return int(acts_B.sum())
 
 
 def _check_positions(trial: Trial, program: Program, flow: Flow) -> None:
@@ -253,26 +236,22 @@ def _apart(
 ) -> bool:
     """Whether each part of a mix along a dimension changes one position alone: that of its own number less `shift`."""
     tokens = program.graph.tokens
-    watch = [*flow.mixes, *flow.values, *flow.scores]
     same_BT = np.repeat(one_T[None], size, 0)
-    logits_BAV, before = program.run(same_BT, watch)
-    _, given = program.run(np.repeat(other_T[None], size, 0), [mix])
-    frozen = {value: before[value] for value in flow.mixes}
-    frozen[mix] = before[mix].clone()
-    for part in range(size):
-        frozen[mix][part].select(dim, part).copy_(given[mix][part].select(dim, part))
-    changed_BAV, after = program.run(same_BT, watch, frozen)
-    if any(_elsewhere(logits_BAV[part], changed_BAV[part], part - shift, tokens) for part in range(size)):
+    given = program.run(np.repeat(other_T[None], size, 0), [mix])[1][mix]
+
+    def one_part_each(before: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+        here = before[mix].clone()
+        for part in range(size):
+            here[part].select(dim, part).copy_(given[part].select(dim, part))
+        return {mix: here}
+
+    parts, watch = np.arange(size) - shift, [*flow.values, *flow.scores]
+    elsewhere_B, before, after = _told_apart(program, flow, same_BT, same_BT, parts, watch, one_part_each)
+    if elsewhere_B.any():
         return False
-    parts = np.arange(size) - shift
     if not all(_local(before[one], after[one], parts, tokens) for one in flow.values if one not in flow.mixes):
         return False
-    for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
-        pairs = zip(before[value].movedim(axis, -1), after[value].movedim(axis, -1), strict=True)
-        cancels = value not in flow.weights
-        if not all(_scores_local(*pair, max(0, part - shift), tokens, cancels) for part, pair in enumerate(pairs)):
-            return False
-    return True
+    return not any(_scores_elsewhere(flow, before, after, part, max(0, part - shift), tokens) for part in range(size))
 
 
 def _with(ids_BT: np.ndarray, places_B: np.ndarray, given_B: np.ndarray) -> np.ndarray:
@@ -282,13 +261,43 @@ def _with(ids_BT: np.ndarray, places_B: np.ndarray, given_B: np.ndarray) -> np.n
     return changed_BT
 
 
-def _elsewhere(logits_AV: torch.Tensor, changed_AV: torch.Tensor, place: int, tokens: int) -> bool:
-    """Whether logits differ at other positions than `place`."""
-    differs_A = (~_same(logits_AV, changed_AV)).any(-1)
-    first = tokens - len(differs_A)
-    if place >= first:
-        differs_A[place - first] = False
-    return bool(differs_A.any())
+def _told_apart(
+    program: Program,
+    flow: Flow,
+    same_BT: np.ndarray,
+    changed_BT: np.ndarray,
+    places_B: np.ndarray,
+    watch: Collection[int],
+    exchanged: Callable[[Mapping[int, torch.Tensor]], Mapping[int, torch.Tensor]] = lambda before: {},
+) -> tuple[np.ndarray, dict[int, torch.Tensor], dict[int, torch.Tensor]]:
+    """What a change does if it does not reach other positions through attention: whether logits change elsewhere than
+    at each row's place, (B,), and the watched values before and after the change.
+
+    Attention's sums over positions stay as they were, except for those that `exchanged` makes of the values before the
+    change. Rows are compared at the same place of batches of the same shape: there, equal computations give equal bits.
+    """
+    watch = [*flow.mixes, *watch]
+    logits_BAV, before = program.run(same_BT, watch)
+    kept = {**{value: before[value] for value in flow.mixes}, **exchanged(before)}
+    changed_BAV, after = program.run(changed_BT, watch, kept)
+    differs_BA: np.ndarray = (~_same(logits_BAV, changed_BAV)).any(-1).numpy()
+    own_B = places_B - (program.graph.tokens - differs_BA.shape[1])
+    rows = np.flatnonzero((own_B >= 0) & (own_B < differs_BA.shape[1]))
+    differs_BA[rows, own_B[rows]] = False
+    return np.any(differs_BA, axis=-1), before, after
+
+
+def _scores_elsewhere(
+    flow: Flow, before: Mapping[int, torch.Tensor], after: Mapping[int, torch.Tensor], row: int, place: int, tokens: int
+) -> list[int]:
+    """The scores that differ elsewhere than at the query or the key of a row's place."""
+    found = []
+    for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
+        one, other = (part[value].movedim(axis, -1)[row] for part in (before, after))
+        # a softmax cancels what all scores of a query have in common
+        if not _scores_local(one, other, place, tokens, cancels=value not in flow.weights):
+            found.append(value)
+    return found
 
 
 def _look(
@@ -309,26 +318,23 @@ def _look(
         return
     tokens = program.graph.tokens
     changed_BT = _with(same_BT, places, given_B)
-    watch = [*flow.mixes, *flow.values, *flow.scores, *flow.carrying]
-    # rows are compared at the same place of batches of the same shape: there, equal computations give equal bits
-    logits_BAV, before = program.run(same_BT, watch)
-    changed_BAV, after = program.run(changed_BT, watch, {value: before[value] for value in flow.mixes})
+    watch = [*flow.values, *flow.scores, *flow.carrying]
+    elsewhere_B, before, after = _told_apart(program, flow, same_BT, changed_BT, places, watch)
+    for row, place in enumerate(places.tolist()):
+        for value in _scores_elsewhere(flow, before, after, row, place, tokens):
+            alone.setdefault(value, set()).add(place)
     for value, axis in zip(flow.scores, flow.axes.values(), strict=True):
-        cancels = value not in flow.weights  # a softmax cancels what all scores of a query have in common
-        one_B, other_B = (part[value].movedim(axis, -1) for part in (before, after))
-        for row, place in enumerate(places.tolist()):
-            if not _scores_local(one_B[row], other_B[row], place, tokens, cancels):
-                alone.setdefault(value, set()).add(place)
         # with a single query, one token may change everything: that from which the query is made
-        if alone.get(value) and (one_B.shape[-2] >= tokens or len(alone[value]) > 1):
+        queries = before[value].movedim(axis, -1).shape[-2]
+        if alone.get(value) and (queries >= tokens or len(alone[value]) > 1):
             raise Objection(f"the token at {min(alone[value])} changes how other tokens attend to each other")
     for value in flow.values:
         if not _local(before[value], after[value], places, tokens):
             raise Objection("a token changes what attention reads elsewhere, before it attends")
     _check_summands(program, flow, changed_BT, places, before, after, alone)
-    for row, place in enumerate(places.tolist()):
-        if _elsewhere(logits_BAV[row], changed_BAV[row], place, tokens):
-            raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
+    if elsewhere_B.any():
+        place = places[elsewhere_B][0]
+        raise Objection(f"the token at {place} changes logits elsewhere, and not by way of attention")
 
 
 def _check_summands(

@@ -99,8 +99,7 @@ def arithmetic(trial: Trial) -> str:
     for graph, flow, program in zip(trial.graphs, trial.flows, trial.programs, strict=True):
         counted = {value for value, tensor in graph.leaves.items() if tensor.counts}
         marks, masks = _masks(graph, counted)
-        real = graph.downstream((counted - marks) | flow.weights.keys(), by_shape=False) | marks
-        real = graph.downstream(real - masks, by_shape=False) - masks
+        real = graph.downstream(counted | flow.weights.keys(), by_shape=False) - masks
         places = {value for value in counted if _is_whole(graph.blank[value].dtype)}
         looking_up = graph.downstream(places, by_shape=False)
         for node in graph.nodes:
@@ -110,9 +109,8 @@ def arithmetic(trial: Trial) -> str:
                 raise Objection(
                     f"{node.name} of what is learned or attended to: {Kind.STEP.value}{_hint(graph, given)}"
                 )
-            whole = [value for value in given if _is_whole(graph.blank[value].dtype) and value not in graph.leaves]
-            whole = [] if is_mask else [value for value in whole if value not in marks]
-            if whole:
+            computed = given - marks - graph.leaves.keys()
+            if not is_mask and any(_is_whole(graph.blank[value].dtype) for value in computed):
                 raise Objection(f"{node.name} of whole numbers that were made of what is learned or attended to")
             if node.name in LOOK_UPS and node.inputs[0] not in real and looking_up.intersection(node.inputs):
                 raise Objection(f"{node.name}: a whole number that is a parameter looks up what is not learned")
