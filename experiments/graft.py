@@ -64,6 +64,7 @@ EARLIER = [NO_PASSAGES, "data.variation.nines=0.1", "training={batch_size: 16, m
 MORE = ["training={max_steps: 240, batch_size: 128, micro_batch_size: 128}", "data.variation.nines=0.25"]
 PROSE = ["data={templates: many, passages: 0.5}", "training={batch_size: 64, micro_batch_size: 64}"]
 REPLAY = "training.replay={tokens: 96, weight: 0.5}"
+FADING = "positions.locality={words: all, far: fading}"
 SPACED = "positions.locality.spacing=3"
 NOT_TOLD = "training.walk_weight=0"
 LONGER = "training={max_steps: 480, batch_size: 104, micro_batch_size: 104, evaluate_every: 120}"
@@ -79,10 +80,11 @@ AS_WRITTEN = {
     "as written, in prose, mended": [*PROSE, REPLAY, SPACED, DRAWN, MORE_PROSE],
     "as written, in prose, mixed": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED],
     "as written, in prose, varied": [*PROSE, REPLAY, SPACED, DRAWN, MORE_PROSE, VARIED],
+    "as written, in prose, far digits fade": [*PROSE, REPLAY, SPACED, DRAWN, *MIXED, FADING],
     "as written, not told where to stop": [NOT_TOLD],
     "as written, no walk": [NOT_TOLD, "positions.locality.walk={heads: 0}"],
     "as written, plain": [NOT_TOLD, PLAIN],
-    "as written, far digits fade": ["positions.locality={words: all, far: fading}"],
+    "as written, far digits fade": [FADING],
     "as written, example drawn": [DRAWN],
     "as written, more sums": [LONGER],
     "as written, no positions": [NOT_TOLD, "positions={kind: nope}"],
@@ -96,8 +98,9 @@ spaced", attention to digits does not depend on how many words stand between the
 If "far digits fade", nothing is hidden: each head learns a slope by which far digits count less.
 With "example drawn", the example number in the instruction is drawn anew for every eight sums, or is a word.
 "In prose, mended" has all of this: 38,400 sums, evenly spaced, with the example drawn. In "mixed", which has 12,800,
-half of the sums are asked in NUPA's words. "Varied" is like "mended", but a third of the sums are asked in NUPA's
-words, and a third have random words before, between and after the numbers.
+half of the sums are asked in NUPA's words; "in prose, far digits fade" is "mixed" with nothing hidden. "Varied" is like
+"mended", but a third of the sums are asked in NUPA's words, and a third have random words before, between and after the
+numbers.
 Rivals: no position ids, nothing reversed; and all numbers written ones digit first and unpadded, without a graft, or
 with nothing but the bias of places (`positions.same_place`)."""
 ROWS = {
@@ -113,7 +116,7 @@ ROWS = {
     "graft, no words": [*EARLIER, "positions.locality.words=none"],
     "graft, all words": [*EARLIER, "positions.locality.words=all"],
     "graft, far digits seen": [*EARLIER, "positions.locality={words: all, far: seen}"],
-    "graft, far digits fade": [*EARLIER, "positions.locality={words: all, far: fading}"],
+    "graft, far digits fade": [*EARLIER, FADING],
     "graft, reversed": [*EARLIER, REVERSED],
     "plain": [*EARLIER, PLAIN],
     "plain, reversed": [*EARLIER, REVERSED, PLAIN],

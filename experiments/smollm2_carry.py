@@ -22,13 +22,14 @@ and are not repeated.
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from shared.arguments import own_and_others, some_of, whole_number, whole_numbers
-from shared.heads import strongest
+from shared.heads import discovery, strongest
 from shared.heads import told as digits_told
 from shared.kept import Kept
 from shared.publishing import Results, take_results
@@ -44,7 +45,7 @@ from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
 from lab.probing.contrast import EVERYWHERE, WAYS
-from lab.probing.instruments import attribution, head_contents, patching
+from lab.probing.instruments import head_contents, patching
 from lab.probing.instruments.patching import Patch
 from lab.probing.interventions import said_digits
 from lab.probing.pairs import carry_only
@@ -83,7 +84,13 @@ def measured(run: Path, prompt: str, places: Sequence[tuple[int, int]], pairs: i
     """All measurements of a model and prompt. Each part is measured only once. `places`: the digits of the numbers, and
     the column into which something is carried."""
     once, subject = Kept(run / f"carry_{prompt}.json").once, open_model(str(run), PROMPTS[prompt])
-    ranked = [once(f"discovery {at[0]} {at[1]}", lambda at=at: discovery(subject, *at)) for at in places]
+    ranked = [
+        once(
+            f"discovery {length} {column}",
+            partial(discovery, subject, carry_only(length, column - 1, DISCOVERY, seed=1), SCREENED),
+        )
+        for length, column in places
+    ]
     heads = [Component.named(name) for name in strongest(ranked, TESTED)]
     both, named = [*heads, *controls(subject, heads)], " ".join(map(str, heads))
     tests = {
@@ -109,15 +116,6 @@ def competence(subject: Subject) -> dict[str, int]:
         exact = [part.read(subject.logits(part)).exact_B for part in map(sums.part, batches(len(sums), 50))]
         found[str(length)] = int(torch.cat(exact).sum())
     return found
-
-
-def discovery(subject: Subject, length: int, column: int) -> dict[str, float]:
-    """The effect of the heads that attribution ranks first: the larger of the two directions of the carry."""
-    pairs = carry_only(length, column - 1, DISCOVERY, seed=1)
-    exact = attribution.screen(subject, pairs, (EVERYWHERE,), SCREENED, batch_size=64).exact
-    effects = np.nan_to_num(exact.value).max(0)
-    named = zip((name.removesuffix(f" {EVERYWHERE}") for name in exact.axes["patch"]), effects, strict=True)
-    return {name: float(effect) for name, effect in named if "H" in name}
 
 
 def controls(subject: Subject, heads: Sequence[Component]) -> list[Component]:

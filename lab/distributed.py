@@ -1,7 +1,7 @@
 """One job in several processes, started by `accelerate launch` or torchrun: which of them this process is, and how they
 exchange values.
 
-Every process runs the same command on the same config. Only the main process, number 0, prints and writes files. The
+Every process runs the same command on the same config. Only the main process, rank 0, prints and writes files. The
 expensive work is divided between the processes: batches of a training step and batches of questions.
 """
 
@@ -29,19 +29,19 @@ def count() -> int:
     return int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
 
 
-def number() -> int:
-    """The number of this process, from 0."""
+def rank() -> int:
+    """The rank of this process among all, from 0."""
     return int(os.environ.get("RANK", "0")) if count() > 1 else 0
 
 
-def number_here() -> int:
+def local_rank() -> int:
     """The number of this process among those on its machine, which is also the number of its GPU."""
     return int(os.environ["LOCAL_RANK"]) if count() > 1 else 0
 
 
 def is_main() -> bool:
     """Whether this process prints and writes files."""
-    return number() == 0
+    return rank() == 0
 
 
 def one_voice() -> AbstractContextManager[Any]:
@@ -73,7 +73,7 @@ def from_main(act: Callable[[], T]) -> T:
 
 
 def gather(value: T) -> list[T]:
-    """The values of all processes, in the order of their numbers. Waits for all processes and returns in each."""
+    """The values of all processes, in the order of their ranks. Waits for all processes and returns in each."""
     if count() == 1:
         return [value]
     values: list[Any] = [None] * count()
@@ -83,7 +83,7 @@ def gather(value: T) -> list[T]:
 
 def share(items: Sequence[T]) -> list[T]:
     """The items that this process should handle. The processes take turns, so each item is in exactly one share."""
-    return list(items[number() :: count()])
+    return list(items[rank() :: count()])
 
 
 @cache

@@ -29,7 +29,7 @@ def test_a_scheduler_that_counts_nodes_starts_no_processes(monkeypatch):
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("RANK", "3")
-    assert (distributed.count(), distributed.number(), distributed.is_main()) == (1, 0, True)
+    assert (distributed.count(), distributed.rank(), distributed.is_main()) == (1, 0, True)
     assert distributed.from_main(lambda: 7) == 7
     assert distributed.gather("here") == ["here"]
     assert distributed.share([1, 2, 3]) == [1, 2, 3]

@@ -15,11 +15,14 @@ from lab.errors import ModelError
 from lab.probing import interventions
 from lab.probing.bridge import Hook, Subject
 from lab.probing.components import Component
+from lab.probing.contrast import EVERYWHERE
+from lab.probing.instruments import attribution
 from lab.probing.instruments.ablation import Group
 from lab.probing.instruments.alignment import foreign_digits, queries
 from lab.probing.instruments.head_contents import at_query
 from lab.probing.instruments.subspaces import Subspace
 from lab.probing.interventions import put, said_digits, take
+from lab.probing.pairs import Pairs
 from lab.probing.positions import Sums
 
 
@@ -41,6 +44,15 @@ def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list
         raise ModelError(f"{subject.name}: no heads beside {names} that could be its control")
     order = np.random.default_rng(seed).permutation(len(groups))
     return [groups[place] for place in order[:count]]
+
+
+def discovery(subject: Subject, pairs: Pairs, screened: int) -> dict[str, float]:
+    """The effects of heads, at all tokens, among the `screened` heads and MLPs that attribution ranks first: the larger
+    of the two directions of the carry."""
+    exact = attribution.screen(subject, pairs, (EVERYWHERE,), screened, batch_size=64).exact
+    effects = np.nan_to_num(exact.value).max(0)
+    named = zip((name.removesuffix(f" {EVERYWHERE}") for name in exact.axes["patch"]), effects, strict=True)
+    return {name: float(effect) for name, effect in named if "H" in name}
 
 
 def strongest(ranked: Sequence[dict[str, float]], count: int) -> list[str]:

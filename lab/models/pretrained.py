@@ -93,7 +93,7 @@ def resolve_device(config: ModelConfig | ScratchConfig) -> torch.device:
         raise ModelError("model.device is cuda, but torch sees no CUDA device; use auto or cpu")
     if config.device == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    return torch.device("cuda", distributed.number_here())
+    return torch.device("cuda", distributed.local_rank())
 
 
 def resolve_dtype(config: ModelConfig | ScratchConfig) -> torch.dtype:

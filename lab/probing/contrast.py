@@ -27,10 +27,11 @@ from lab.probing.bridge import Hook, Subject, keeping
 from lab.probing.interventions import take
 from lab.probing.measured import Axes, Measured
 from lab.probing.pairs import Pairs
-from lab.probing.positions import NOWHERE, batches
+from lab.probing.positions import NOWHERE, Sums, batches
 
 WAYS = ("0 to 1", "1 to 0")
 """The directions of the carry into column k."""
+_LAYOUT = ("a_at_BK", "b_at_BK", "answer_at_BK", "operator_at_B", "equals_at_B")
 _COMPETENT = 0.5
 """The smallest share of pairs that a subject must get right."""
 EVERYWHERE = "everywhere"
@@ -57,8 +58,7 @@ class Contrast:
         k, base, source = pairs.column, self.base, self.source
         if k >= base.query_at_BK.shape[1] or (base.query_at_BK[:, k] == NOWHERE).any():
             raise TaskError(f"column {k}: some of the pairs have no such digit in their answer")
-        layout = ("a_at_BK", "b_at_BK", "answer_at_BK", "operator_at_B", "equals_at_B")
-        if not all(getattr(base, name).equal(getattr(source, name)) for name in layout):
+        if not all(getattr(base, name).equal(getattr(source, name)) for name in _LAYOUT):
             raise TaskError("base and source have their digits at different tokens; they should be of the same lengths")
         carries_B = base.columns.carry[:, k]
         if (same := np.flatnonzero(carries_B == source.columns.carry[:, k])).size:
@@ -96,6 +96,18 @@ class Contrast:
         else:
             at_B = sums.operator_at_B if name == "operator" else sums.equals_at_B
         return (tokens_T == at_B[:, None]) & (tokens_T <= query_B1)
+
+    def donors(self, numbers: Sequence[tuple[int, int]]) -> Sums:
+        """Other sums whose activations may be put into the bases' runs, one for each base.
+
+        Raises TaskError unless each has its digits at the same tokens as its base.
+        """
+        base, found = self.base, self.subject.sums(numbers)
+        if not all(getattr(base, name).equal(getattr(found, name)) for name in _LAYOUT):
+            raise TaskError(
+                "donors and bases have their digits at different tokens; they should be of the same lengths"
+            )
+        return replace(found, tokens_BT=found.tokens_BT[:, : base.tokens_BT.shape[1]])
 
     def effects(self, name: str, axes: Axes, changed: np.ndarray) -> Effects:
         """The effects of a change, for pairs that have been run. `axes`: what was changed; the axis "carry" is put

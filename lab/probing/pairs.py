@@ -2,15 +2,20 @@
 
 carry-only (column j)    The source is the base with a_j + b_j changed from t in 0..8 to t + 10. s_j stays the same, the
                          carry into column j + 1 turns from 0 to 1, and s_{j+1} grows by one. Nothing else changes.
+through-nine (column j)  The same, but a_{j+1} + b_{j+1} is nine in both. So the carry into column j + 2 turns, too,
+                         though no digit of column j + 1 changes: what brings it has looked further down.
 cross-digit (column k)   Base and source are drawn independently, except that their carries into k differ. If only the
                          carry is taken from the source, digit k of the base becomes (a_k + b_k of the base + carry of
                          the source) mod 10, which is the digit of neither sum.
 
 In pairs that share their digits, exchanging the whole answer looks like exchanging the carry; cross-digit pairs tell
 the two apart (lab/probing/instruments/interchange.py). All draws depend only on (seed, length, column).
+
+`same_carry` gives each sum a partner with the same carry and other digits. A part that holds the carry is the same in
+both; a part that fetches digits is not. `with_totals` sets the total of two digits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,12 +62,67 @@ def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
     if not 0 <= column < length - 1:
         raise TaskError(f"column {column} of {length} digits: a carry out of it should reach a column below {length}")
 
+    return _turned(length, column, count, column + 1, ("carry-only", seed, length, column))
+
+
+def through_nine(length: int, column: int, count: int, seed: int) -> Pairs:
+    """Pairs whose base has no carry out of `column`, and whose source has one that goes on through the next column,
+    where the digits add up to nine. `Pairs.column` is the column after that, `column` + 2.
+
+    Both numbers have `length` digits. Raises TaskError unless 0 <= column < length - 2.
+    """
+    if not 0 <= column < length - 2:
+        raise TaskError(f"column {column} of {length} digits: a carry through the next should reach one below {length}")
+    return _turned(length, column, count, column + 2, ("through-nine", seed, length, column))
+
+
+def same_carry(sums: Sequence[tuple[int, int]], column: int, seed: int) -> list[tuple[int, int]]:
+    """For each sum, another whose two digits in `column` have another total, but send the same carry. All other digits
+    of both numbers stay.
+
+    `column`: not that of the highest digits, which may not be 0. Raises TaskError for a number without a digit above
+    `column`.
+    """
+    generator, unit = np.random.Generator(philox("same carry", seed, column)), 10**column
+    totals = []
+    for a, b in sums:
+        total, carried = a // unit % 10 + b // unit % 10, (a % unit + b % unit) // unit
+        as_large = range(10 - carried, 19) if total + carried >= 10 else range(10 - carried)
+        totals.append(int(generator.choice([one for one in as_large if one != total])))
+    return with_totals(sums, column, totals, seed)
+
+
+def with_totals(
+    sums: Sequence[tuple[int, int]], column: int, totals: Sequence[int], seed: int
+) -> list[tuple[int, int]]:
+    """The same sums, but with other digits in `column`: any two that add up to the total given for each sum (0 to 18).
+
+    Raises TaskError for a number without a digit above `column`, and for a total that no two digits have.
+    """
+    generator, unit = np.random.Generator(philox("with totals", seed, column)), 10**column
+    found = []
+    for (a, b), total in zip(sums, totals, strict=True):
+        if min(a, b) < 10 * unit:
+            raise TaskError(f"{a} and {b}: both should have a digit above column {column}")
+        if not 0 <= total <= 18:
+            raise TaskError(f"total {total}: two digits have one from 0 to 18")
+        first = int(generator.integers(max(0, total - 9), min(9, total) + 1))
+        of_a, of_b = a // unit % 10, b // unit % 10
+        found.append((a + (first - of_a) * unit, b + (total - first - of_b) * unit))
+    return found
+
+
+def _turned(length: int, column: int, count: int, into: int, name: tuple[object, ...]) -> Pairs:
+    """Pairs in which the carries into the columns from `column` + 1 to `into` turn on, and nothing else changes but the
+    digits of `column`; the digits of columns between add up to nine."""
+
     def draw(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         a_BK, b_BK = (_digits(generator, length) for _ in "ab")
         total = generator.integers(0, 9, _BLOCK)
         # digits of a pair with a given sum, uniform among all such pairs
         a_BK[:, column] = generator.integers(0, total + 1)
         b_BK[:, column] = total - a_BK[:, column]
+        b_BK[:, column + 1 : into] = 9 - a_BK[:, column + 1 : into]
         source_a, source_b = a_BK.copy(), b_BK.copy()
         source_a[:, column] = generator.integers(total + 1, 10)
         source_b[:, column] = total + 10 - source_a[:, column]
@@ -70,9 +130,9 @@ def carry_only(length: int, column: int, count: int, seed: int) -> Pairs:
 
     def fits(base: Columns, source: Columns) -> np.ndarray:
         changed = base.carry != source.carry
-        return changed[:, column + 1] & (changed.sum(1) == 1)
+        return changed[:, column + 1 : into + 1].all(1) & (changed.sum(1) == into - column)
 
-    return _drawn(draw, fits, count, column + 1, ("carry-only", seed, length, column))
+    return _drawn(draw, fits, count, into, name)
 
 
 def cross_digit(length: int, column: int, count: int, seed: int) -> Pairs:

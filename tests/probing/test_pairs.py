@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lab.errors import TaskError
 from lab.numbers.columns import Columns
-from lab.probing.pairs import Pairs, carry_only, cross_digit
+from lab.probing.pairs import Pairs, carry_only, cross_digit, same_carry, through_nine, with_totals
 
 seeds = st.integers(0, 10**6)
 carry_only_cells = st.integers(2, 12).flatmap(lambda length: st.tuples(st.just(length), st.integers(0, length - 2)))
@@ -41,6 +41,60 @@ def test_carry_only_pairs_differ_in_one_column_and_in_the_carry_that_it_sends(ce
     assert (pairs.target == (base.sum[:, j + 1] + 1) % 10).all()
     other = np.arange(length + 1) != j + 1
     assert (base.sum[:, other] == source.sum[:, other]).all()
+
+
+@settings(max_examples=10)
+@given(st.integers(3, 12).flatmap(lambda length: st.tuples(st.just(length), st.integers(0, length - 3))), seeds)
+def test_through_nine_pairs_differ_in_one_column_and_in_the_carries_into_the_next_two(cell, seed):
+    length, j = cell
+    pairs = through_nine(length, j, 10, seed)
+    check_lengths(pairs, length, 10)
+    base, source = columns(pairs, length)
+    elsewhere = np.arange(length + 1) != j
+    assert pairs.column == j + 2
+    for of_base, of_source in ((base.a, source.a), (base.b, source.b)):
+        assert (of_base[:, elsewhere] == of_source[:, elsewhere]).all()
+    assert ((base.a + base.b)[:, j + 1] == 9).all()
+    turned = np.isin(np.arange(length + 1), [j + 1, j + 2])
+    assert (source.carry - base.carry == turned).all()
+    assert (pairs.target == source.sum[:, j + 2]).all()
+
+
+@settings(max_examples=20)
+@given(carry_only_cells, seeds)
+def test_a_sum_with_the_same_carry_has_another_total_in_one_column_and_nothing_else_that_differs(cell, seed):
+    length, j = cell
+    pairs = carry_only(length, j, 10, seed)
+    sums = [*pairs.base, *pairs.source]
+    others = same_carry(sums, j, seed)
+    assert others == same_carry(sums, j, seed)
+    before, after = Columns.of(sums, length + 1), Columns.of(others, length + 1)
+    assert (before.carry == after.carry).all()
+    elsewhere = np.arange(length + 1) != j
+    for name in "ab":
+        assert (getattr(before, name)[:, elsewhere] == getattr(after, name)[:, elsewhere]).all()
+    assert ((before.a + before.b)[:, j] != (after.a + after.b)[:, j]).all()
+
+
+def test_sums_with_the_same_carry_worked_out_by_hand():
+    # a carry comes from the ones, 5 + 8: the tens send a carry if they add up to at least 9
+    found = {same_carry([(115, 198)], 1, seed)[0] for seed in range(300)}
+    totals = {(a // 10 % 10) + (b // 10 % 10) for a, b in found}
+    assert totals == set(range(9, 19)) - {10}
+    with pytest.raises(TaskError, match=r"^95 and 120: both should have a digit above column 1$"):
+        same_carry([(95, 120)], 1, 0)
+
+
+@given(st.integers(0, 18), seeds)
+def test_two_digits_get_the_total_that_is_asked_for(total, seed):
+    ((a, b),) = with_totals([(4321, 9876)], 2, [total], seed)
+    assert a // 100 % 10 + b // 100 % 10 == total
+    assert (a - a // 100 % 10 * 100, b - b // 100 % 10 * 100) == (4021, 9076)
+
+
+def test_totals_that_no_two_digits_have_are_refused():
+    with pytest.raises(TaskError, match=r"^total 19: two digits have one from 0 to 18$"):
+        with_totals([(4321, 9876)], 2, [19], 0)
 
 
 @settings(max_examples=10)
@@ -99,6 +153,12 @@ def test_changed_columns_have_any_digits():
 def test_carries_that_would_leave_the_numbers_are_refused(length, column):
     with pytest.raises(TaskError, match=rf"^column {column} of {length} digits: .* below {length}$"):
         carry_only(length, column, 1, 0)
+
+
+@pytest.mark.parametrize(("length", "column"), [(3, -1), (3, 1), (2, 0)])
+def test_carries_through_a_nine_that_would_leave_the_numbers_are_refused(length, column):
+    with pytest.raises(TaskError, match=rf"^column {column} of {length} digits: .* below {length}$"):
+        through_nine(length, column, 1, 0)
 
 
 @pytest.mark.parametrize(("length", "column"), [(3, 0), (3, 3), (3, -1), (1, 0)])

@@ -20,7 +20,7 @@ in the base's run (resample ablation) or on average (mean ablation), and measure
 Shapes: B pairs (each in both directions), T tokens, D width, H heads, Z width of a head, U senders, R receivers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -186,24 +186,28 @@ class _Wired:
     @cached_property
     def _difference_UBTD(self) -> torch.Tensor:
         """What each sender writes for the source, minus what it writes for the base."""
-        source_UBTD, base_UBTD = (
-            torch.stack([writes.written(self.subject, one, run) for one in self.graph.senders])
-            for run in (self.runs.source, self.runs.base)
-        )
-        return source_UBTD - base_UBTD
+        difference = {
+            name: self.runs.source[name].float() - self.runs.base[name].float()
+            for name in writes.hook_points(self.subject)
+        }
+        return writes.all_written(self.subject, difference)
 
     @torch.inference_mode()
     def attributed(self, share: float) -> torch.Tensor:
         """The attributed effects (B, U, R), with gradients at this share of the way from base to source."""
-        gradient_RBTD = self._gradients(share)
-        return torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, gradient_RBTD)
+        # one layer after the other: the gradients of all layers would be larger than all activations
+        of_layers = [
+            torch.einsum("ubtd,rbtd->bur", self._difference_UBTD, layer_RBTD) for layer_RBTD in self._gradients(share)
+        ]
+        return torch.cat(of_layers, -1)
 
     def margin(self, circuit_UR: np.ndarray, off: dict[str, torch.Tensor]) -> torch.Tensor:
         """The margins (B,), with the edges of the circuit live and the writes of `off` on all other edges."""
         return self.runs.again(self._layers, _Circuit(self, circuit_UR, off).hooks())[0]
 
-    def _gradients(self, share: float) -> torch.Tensor:
-        """The gradient of the margin with respect to each receiver's input, (R, B, T, D)."""
+    def _gradients(self, share: float) -> Iterator[torch.Tensor]:
+        """The gradients of the margin with respect to what the receivers of each layer read, and then the logits,
+        (R, B, T, D)."""
         base_BTD, source_BTD = (run[EMBEDDING.hook_point] for run in (self.runs.base, self.runs.source))
         # the MLP's own input: a change here reaches the MLP and nothing else (see `interventions`)
         mlps = {layer: f"blocks.{layer}.ln2.hook_in" for layer in self._layers}
@@ -212,16 +216,13 @@ class _Wired:
         entering = [f"blocks.{layer}.hook_resid_pre" for layer in self._layers]
         names = [*mlps.values(), *heads.values(), last, *entering]
         kept, slopes = self.runs.slopes(names, base_BTD + share * (source_BTD - base_BTD))
-        found = []
         for layer in self._layers:
-            pulled = {
-                name: _pull_back(self.subject, layer, name, kept[entering[layer]], slopes[heads[name, layer]])
+            pulled = [
+                _pull_back(self.subject, layer, name, kept[entering[layer]], slopes[heads[name, layer]])
                 for name in _PROJECTIONS
-            }
-            for one in self.graph.receivers:
-                if one.layer == layer and one.input != "logits":
-                    found.append(slopes[mlps[layer]] if one.input == "mlp" else pulled[one.input][one.head])
-        return torch.stack([*found, slopes[last]])
+            ]
+            yield torch.cat([*pulled, slopes[mlps[layer]][None]])
+        yield slopes[last][None]
 
 
 class _Circuit:
@@ -232,29 +233,27 @@ class _Circuit:
         subject, source = wired.subject, wired.runs.source
         self._subject, self._graph, self._off, self._base = subject, wired.graph, off, wired.runs.base
         self._circuit_UR = torch.from_numpy(circuit_UR).to(source[EMBEDDING.hook_point].device, torch.float32)
-        self._changed = {
-            EMBEDDING: writes.written(subject, EMBEDDING, source) - writes.written(subject, EMBEDDING, off)
-        }
-        """By sender, in the order of writing: its live write minus its write in `off`."""
+        embedding_BTD = writes.written(subject, EMBEDDING, source) - writes.written(subject, EMBEDDING, off)
+        self._changed_UBTD = embedding_BTD.new_empty(len(wired.graph.senders), *embedding_BTD.shape)
+        """The live write of each sender minus its write in `off`, in the order of writing."""
+        self._changed_UBTD[0], self._count = embedding_BTD, 1
 
     def hooks(self) -> list[Hook]:
         found: list[Hook] = []
         for layer in range(self._subject.layers):
-            heads = [Component("head", layer, head) for head in range(self._subject.heads)]
             found += [self._projected(layer, name) for name in _PROJECTIONS]
-            found.append(self._wrote(heads))
+            found.append(self._wrote(Component("head", layer)))
             # this is an alias of the MLP's input; a change reaches the MLP and nothing else, which is what we want here
             found.append(self._reading("mlp", layer, f"blocks.{layer}.hook_resid_mid"))
-            found.append(self._wrote([Component("mlp", layer)]))
+            found.append(self._wrote(Component("mlp", layer)))
         last = self._subject.layers - 1
         return [*found, self._reading("logits", last, f"blocks.{last}.hook_resid_post")]
 
     def _read(self, input: str, layer: int, site: str) -> torch.Tensor:
         """What the receivers of this kind in a layer read, (R, B, T, D)."""
         some = [r for r, one in enumerate(self._graph.receivers) if (one.input, one.layer) == (input, layer)]
-        changed_UBTD = torch.stack(list(self._changed.values()))
-        mask_RU = self._circuit_UR[: len(changed_UBTD), some].T
-        return self._off[site].float() + torch.einsum("ru,ubtd->rbtd", mask_RU, changed_UBTD)
+        mask_RU = self._circuit_UR[: self._count, some].T
+        return self._off[site].float() + torch.einsum("ru,ubtd->rbtd", mask_RU, self._changed_UBTD[: self._count])
 
     def _projected(self, layer: int, name: str) -> Hook:
         point, site = f"blocks.{layer}.attn.hook_{name}", f"blocks.{layer}.hook_resid_pre"
@@ -273,14 +272,18 @@ class _Circuit:
         """A hook that gives the only receiver of its kind what it reads."""
         return site, lambda stream, hook: self._read(input, layer, site)[0].to(stream.dtype)
 
-    def _wrote(self, components: Sequence[Component]) -> Hook:
-        """A hook that records what the components of one hook point write."""
-        point = components[0].hook_point
+    def _wrote(self, component: Component) -> Hook:
+        """A hook that records what an MLP writes, or all heads of a layer."""
+        point = component.hook_point
 
         def keep(output: torch.Tensor, hook: Any) -> torch.Tensor:
-            for one in components:
-                live_BTD, off_BTD = (writes.written(self._subject, one, run) for run in ({point: output}, self._off))
-                self._changed[one] = live_BTD - off_BTD
+            change = output.float() - self._off[point].float()
+            if component.kind == "head":
+                changed_UBTD = writes.heads_written(self._subject, component.layer, {point: change})
+            else:
+                changed_UBTD = change[None]
+            self._changed_UBTD[self._count : self._count + len(changed_UBTD)] = changed_UBTD
+            self._count += len(changed_UBTD)
             return output
 
         return point, keep

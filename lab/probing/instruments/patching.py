@@ -12,9 +12,9 @@ one of them changes, and ends at q_k. The results equal those of one pass for ea
 Shapes: B pairs (each in both directions), P patches, C patches of one pass, T tokens, H heads, Z width of a head.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from lab.probing.measured import Axes
 from lab.probing.pairs import Pairs
 from lab.probing.positions import batches
 
+Donor: TypeAlias = Callable[[Sequence[tuple[int, int]]], Sequence[tuple[int, int]]]
 BATCH = 512
 """Rows per forward pass."""
 STRONGEST = "effect of the strongest heads"
@@ -78,7 +79,13 @@ def patch_head_pairs(subject: Subject, pairs: Pairs, heads: Sequence[Component])
 
 
 def patch(
-    subject: Subject, pairs: Pairs, patches: Sequence[Patch], name: str, axes: Axes, batch_size: int = BATCH
+    subject: Subject,
+    pairs: Pairs,
+    patches: Sequence[Patch],
+    name: str,
+    axes: Axes,
+    batch_size: int = BATCH,
+    donor: Donor | None = None,
 ) -> Effects:
     """The effects of patches; nan if a pair has no such place.
 
@@ -86,31 +93,37 @@ def patch(
         patches: one for each combination of the axes' labels; the last axis varies fastest.
         name: what is measured.
         axes: what the patches differ in; the axis "carry" is put before these.
+        donor: gives the sums whose activations are put in place, one for each base, such as `pairs.same_carry`; if not
+            given, they are the sources. Effects are shares of the margin between base and source all the same.
 
     Raises the same errors as `Contrast`, and ModelError for components that the subject does not have.
     """
     contrast = Contrast.able(subject, pairs, batch_size)
     shape = [len(labels) for labels in axes.values()]
-    return contrast.effects(name, axes, margins(contrast, patches, batch_size).reshape(-1, *shape))
+    return contrast.effects(name, axes, margins(contrast, patches, batch_size, donor).reshape(-1, *shape))
 
 
 @torch.inference_mode()
-def margins(contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATCH) -> np.ndarray:
-    """The margins after each patch (B, P); nan if a pair has no such place."""
+def margins(
+    contrast: Contrast, patches: Sequence[Patch], batch_size: int = BATCH, donor: Donor | None = None
+) -> np.ndarray:
+    """The margins after each patch (B, P); nan if a pair has no such place. `donor`: see `patch`."""
     subject = contrast.subject
+    donors = contrast.donors(donor(contrast.base.numbers)) if donor else contrast.source
     check_components(subject, {component for patch in patches for component in patch.components})
     masks = {place: contrast.at_BT(place) for place in {patch.place for patch in patches}}
     names = sorted({component.hook_point for patch in patches for component in patch.components})
     distinct = sorted(set(patches), key=lambda patch: (min(part.layer for part in patch.components), patch))
     found: dict[Patch, list[torch.Tensor]] = {patch: [] for patch in distinct}
     for rows in batches(len(contrast), batch_size):
-        runs = Runs(contrast, rows, [], names)
+        runs = Runs(contrast, rows, [], () if donor else names)
+        given = subject.activations(donors.part(rows), names)[1] if donor else runs.source
         at_once = max(1, batch_size // len(runs))
         for few in batches(len(distinct), at_once):
             group = distinct[few]
             lowest = min(component.layer for patch in group for component in patch.components)
             at_CBT = torch.stack([masks[patch.place][rows] for patch in group])
-            hooks = replacing([patch.components for patch in group], runs.source, at_CBT)
+            hooks = replacing([patch.components for patch in group], given, at_CBT)
             changed_CB = runs.again(range(lowest, subject.layers), hooks, len(group))
             for patch, changed_B in zip(group, changed_CB, strict=True):
                 there_B = masks[patch.place][rows].any(1).to(changed_B.device)

@@ -5,7 +5,7 @@
 The write of a head is its output times its part of the output projection. Whatever else a layer adds, such as a bias,
 is the same for every sum, so the difference between the streams of two sums is a sum of differences of writes.
 
-Shapes: B sums, T tokens, D width of the model, H heads, Z width of a head.
+Shapes: U components, B sums, T tokens, D width of the model, H heads, Z width of a head.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,15 @@ def written(subject: Subject, component: Component, run: Mapping[str, torch.Tens
     """What a component writes in a run, (B, T, D)."""
     if component.kind != "head":
         return run[component.hook_point].float()
-    return _per_head(subject, component.layer, run)[:, :, component.head]
+    return heads_written(subject, component.layer, run)[component.head]
+
+
+def all_written(subject: Subject, run: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """What every component writes in a run, (U, B, T, D), in the order of `writers` after the last layer."""
+    found = [run[EMBEDDING.hook_point].float()[None]]
+    for layer in range(subject.layers):
+        found += [heads_written(subject, layer, run), run[f"blocks.{layer}.hook_mlp_out"].float()[None]]
+    return torch.cat(found)
 
 
 def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
@@ -54,7 +62,7 @@ def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
     """
     for layer in range(subject.layers):
         total_BTD = run[f"blocks.{layer}.hook_attn_out"].float()
-        rest_BTD = total_BTD - _per_head(subject, layer, run).sum(2)
+        rest_BTD = total_BTD - heads_written(subject, layer, run).sum(0)
         gap = float((rest_BTD - rest_BTD[:1, :1]).abs().max())
         if gap > _TOLERANCE * max(1e-6, float(total_BTD.abs().max())):
             raise ModelError(
@@ -63,7 +71,7 @@ def check_additive(subject: Subject, run: Mapping[str, torch.Tensor]) -> None:
             )
 
 
-def _per_head(subject: Subject, layer: int, run: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """What each head of a layer writes, (B, T, H, D)."""
+def heads_written(subject: Subject, layer: int, run: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """What each head of a layer writes, (H, B, T, D)."""
     out_HZD = subject.bridge.blocks[layer].attn.W_O.float()
-    return torch.einsum("bthz,hzd->bthd", run[f"blocks.{layer}.attn.hook_z"].float(), out_HZD)
+    return torch.einsum("bthz,hzd->hbtd", run[f"blocks.{layer}.attn.hook_z"].float(), out_HZD)

@@ -6,6 +6,7 @@ import torch
 from transformer_lens import patching as stock
 
 from lab.errors import ModelError, TaskError
+from lab.numbers.columns import Columns
 from lab.probing.benchmark.known import DIGITS
 from lab.probing.bridge import Subject
 from lab.probing.components import Component
@@ -22,7 +23,7 @@ from lab.probing.instruments.patching import (
 )
 from lab.probing.instruments.path_patching import patch_paths, receivers
 from lab.probing.interventions import SITES
-from lab.probing.pairs import Pairs, carry_only, cross_digit
+from lab.probing.pairs import Pairs, carry_only, cross_digit, same_carry
 from tests.probing.known_adders import ADDERS, BY_HAND, EQUAL, native_adder, random_model
 
 
@@ -62,6 +63,27 @@ def test_a_carry_is_turned_on_by_either_head_and_off_by_both_and_the_decoy_does_
     one, other = (Component("head", *place) for place in known.carry_heads)
     together = patch_head_pairs(adder, pairs, [one, other]).effect.at(first=str(one), second=str(other))
     np.testing.assert_allclose(together.value, [1, 1], **EQUAL)
+
+
+def test_a_part_that_holds_the_carry_is_the_same_in_a_donor_with_that_carry_and_heads_that_fetch_digits_are_not(adder):
+    pairs = carry_only(4, 1, 24, seed=0)
+    heads = tuple(Component("head", *place) for place in adder.known.carry_heads)
+    mlps = tuple(Component("mlp", layer) for layer in range(adder.layers))
+    patches = [Patch(heads, EVERYWHERE), Patch(mlps, "q_k")]
+    axes = {"patch": ["heads", "mlps"]}
+
+    def donor(sums):
+        return same_carry(sums, 1, seed=3)
+
+    effect = patch(adder, pairs, patches, "effect", axes, donor=donor).effect
+    np.testing.assert_allclose(effect.at(patch="mlps").value, [0, 0], **EQUAL)
+    # the carry is on if the two digits add up to more than the digit of the sum, which these heads do not bring
+    base, given = Columns.of(pairs.base), Columns.of(donor([*pairs.base, *pairs.source])[:24])
+    turned = (given.a + given.b)[:, 1] > base.sum[:, 1]
+    assert 0.2 < turned.mean() < 0.8
+    np.testing.assert_allclose(effect.at(patch="heads").value, [turned.mean(), 0], **EQUAL)
+    with pytest.raises(TaskError, match=r"^donors and bases have their digits at different tokens"):
+        patch(adder, pairs, patches, "effect", axes, donor=lambda sums: [(1, 2)] * len(sums))
 
 
 def test_the_carry_is_found_at_its_query_alone_and_only_where_it_has_been_computed(adder):

@@ -1,0 +1,210 @@
+"""What does the head of tuned SmolLM2 that brings carries say, if it is given the digits of other sums? And does the
+model know a carry that passes through a nine?
+
+    python experiments/smollm2_chains.py [seeds=0,1,2] [pairs=100] [output=checkpoints] [table=smollm2_chains]
+                                         [publish=true] [key=value ...]
+
+Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model, on sums of
+three digits, where the digit of the hundreds is predicted:
+
+    right      how often this digit is right, without a carry and with one, if the tens alone decide, and if they add up
+               to nine, so that the ones decide (`pairs.through_nine` of lab/probing)
+    discovery  attributions rank all heads and MLPs on 24 pairs whose tens decide, and the twelve largest are patched
+    test       on other pairs, the effects of the two strongest heads, with the other sum's output, and with that of a
+               donor that has the same carry and other tens (`pairs.same_carry`)
+    totals     the strongest head gets its output from a sum whose tens have another total, 0 to 18, and all else is the
+               same; how far does the answer go from "no carry" to "carry"? Apart for sums with a carry from the ones
+               and without. Beside it, the whole stream at the same token, which has everything that the model computes
+
+Measurements are kept beside each model and are not repeated. Leaves tables and a figure in results/ beside the runs, or
+in experiments/results/ with publish=true.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from shared.arguments import own_and_others, whole_number, whole_numbers
+from shared.heads import discovery, strongest
+from shared.kept import Kept
+from shared.publishing import take_results
+from shared.showing import looks
+from shared.sums import estimate, shown
+from shared.training import trained
+
+from lab.config.finetuning import FinetuneConfig
+from lab.config.loading import load
+from lab.drawing import figures
+from lab.drawing.tables import Entry, Table, percent
+from lab.errors import exit_cleanly
+from lab.numbers.columns import Columns
+from lab.numbers.statistics import Estimate, wilson
+from lab.probing.bridge import Subject, open_model
+from lab.probing.components import Component
+from lab.probing.contrast import EVERYWHERE, WAYS, Contrast
+from lab.probing.instruments import patching
+from lab.probing.instruments.patching import Donor, Patch
+from lab.probing.interventions import said_digits
+from lab.probing.measured import Measured
+from lab.probing.pairs import Pairs, carry_only, same_carry, through_nine, with_totals
+from lab.progress import quiet_libraries
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
+LENGTH, TENS, HUNDREDS = 3, 1, 2
+DISCOVERY, SCREENED, TESTED = 24, 12, 2
+TOTALS = range(19)
+SHOWN = (0, 4, 8, 9, 10, 14, 18)
+"""Totals in the table; the figure has all."""
+MODEL = "tuned SmolLM2-135M"
+BATCH = 128
+"""Rows of a forward pass."""
+OTHER, SAME = "other carry", "same carry"
+DECIDES = {"the tens": partial(carry_only, LENGTH, TENS), "the ones": partial(through_nine, LENGTH, TENS - 1)}
+"""What decides about the carry into the hundreds, and how pairs are drawn for it (count, seed)."""
+
+
+@exit_cleanly
+def main(arguments: Sequence[str]) -> None:
+    quiet_libraries()
+    results, arguments = take_results(arguments, ROOT / "experiments" / "results")
+    given, changes = own_and_others(arguments, "seeds", "pairs", "output", "table")
+    output, count = given.get("output", "checkpoints"), whole_number(given, "pairs", 100)
+    name, found = given.get("table", "smollm2_chains"), {}
+    for seed in whole_numbers(given, "seeds", "0,1,2"):
+        own = [f"name=smollm2_sums_{seed}", f"seed={seed}", f"output={output}", "resume=true"]
+        found[seed] = measured(trained(load(FinetuneConfig, CONFIG, [*changes, *own])), count)
+        results.show(effects_table(found), name)
+        results.show(right_table(found), f"{name}_right")
+        results.show(totals_table(found), f"{name}_totals")
+        draw(found, results.file(f"{name}.png"))
+
+
+def measured(run: Path, count: int) -> dict[str, Any]:
+    """All measurements of a model. `count`: the number of pairs in each test."""
+    once, subject = Kept(run / "chains.json").once, open_model(str(run))
+    right = {
+        part: once(f"right, {count} pairs, {part}", partial(right_digits, subject, pairs(count, 2)))
+        for part, pairs in DECIDES.items()
+    }
+    tens = DECIDES["the tens"]
+    heads = strongest([once("discovery", partial(discovery, subject, tens(DISCOVERY, 1), SCREENED))], TESTED)
+    effects = {
+        name: once(f"{name}, {count} pairs, {' '.join(heads)}", partial(patched, subject, tens(count, 2), heads, donor))
+        for name, donor in {OTHER: None, SAME: partial(same_carry, column=TENS, seed=3)}.items()
+    }
+    totals = once(f"totals, {count} pairs, {heads[0]}", partial(by_total, subject, heads[0], tens(count, 2)))
+    return {"right": right, "effects": effects, "totals": totals}
+
+
+@torch.inference_mode()
+def right_digits(subject: Subject, pairs: Pairs) -> dict[str, list[int]]:
+    """How many digits of the hundreds are right, and of how many, without a carry and with one."""
+    found = {}
+    for carry, side in (("without", pairs.base), ("with", pairs.source)):
+        sums = subject.sums(side)
+        said_B = said_digits(subject, sums, HUNDREDS, lambda rows: [])
+        found[carry] = [int((said_B == sums.columns.sum[:, HUNDREDS]).sum()), len(sums)]
+    return found
+
+
+def patched(subject: Subject, pairs: Pairs, heads: Sequence[str], donor: Donor | None) -> dict[str, Any]:
+    """The effect of each head and of all of them together, with its interval, for each direction of the carry."""
+    groups: dict[str, tuple[Component, ...]] = {name: (Component.named(name),) for name in heads}
+    groups["together"] = tuple(sorted(one for group in groups.values() for one in group))
+    patches = [Patch(group, EVERYWHERE) for group in groups.values()]
+    effect = patching.patch(subject, pairs, patches, "effect", {"patch": list(groups)}, BATCH, donor).effect
+    return {name: {way: estimate(effect.at(patch=name, carry=way)) for way in WAYS} for name in groups}
+
+
+def by_total(subject: Subject, head: str, pairs: Pairs) -> dict[str, dict[str, list[list[float]]]]:
+    """For the head and for the whole stream after the last layer, and for the carry from the ones: how far the answer
+    goes from "no carry" (0) to "carry" (1) for each total of the donor's tens; value, low, high and n of each. A pair
+    counts once, in both directions."""
+    contrast = Contrast.able(subject, pairs, BATCH)
+    patches = [Patch((Component.named(head),), EVERYWHERE), Patch((Component("post", subject.layers - 1),), "q_k")]
+    count = len(contrast)
+    donors = [partial(with_totals, column=TENS, totals=[total] * count, seed=total) for total in TOTALS]
+    margins_BTP = np.stack([patching.margins(contrast, patches, BATCH, donor) for donor in donors], 1)
+    # a margin is for the source's digit, which is that of "carry" only if the base has none
+    has_none_B, sign_B = contrast.way_B == 0, np.where(contrast.way_B == 0, 1, -1)
+    without_B = np.where(has_none_B, contrast.corrupt_B, -contrast.clean_B)
+    moved_NTP = both_ways(margins_BTP * sign_B[:, None, None] - without_B[:, None, None])
+    gap_N = both_ways(contrast.clean_B - contrast.corrupt_B)
+    from_ones_N = Columns.of(contrast.base.numbers).carry[: count // 2, TENS]
+    found: dict[str, dict[str, list[list[float]]]] = {head: {}, "stream": {}}
+    for place, name in enumerate(found):
+        for carry in (0, 1):
+            rows = from_ones_N == carry
+            share = Measured.ratio("carried", {"total": TOTALS}, moved_NTP[rows, :, place], gap_N[rows])
+            found[name][str(carry)] = [estimate(share.at(total=total)) for total in TOTALS]
+    return found
+
+
+def both_ways(values_B: np.ndarray) -> np.ndarray:
+    """The sum of both directions of each pair."""
+    return values_B.reshape(2, -1, *values_B.shape[1:]).sum(0)
+
+
+def effects_table(found: Mapping[int, dict[str, Any]]) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for seed, one in found.items():
+        for head in one["effects"][OTHER]:
+            cells = [shown(estimated(known[head][way])) for known in one["effects"].values() for way in WAYS]
+            lines.append((str(seed), head, *cells))
+    title = f"How far a head's output from a donor moves the answer towards the other carry, {MODEL} (%, 95 %)"
+    return Table(title, ("seed", "head", *(f"{kind}, {way}" for kind in (OTHER, SAME) for way in WAYS)), lines, 2)
+
+
+def right_table(found: Mapping[int, dict[str, Any]]) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for seed, one in found.items():
+        lines.append(
+            (str(seed), *(percent(wilson(*known)) for part in one["right"].values() for known in part.values()))
+        )
+    title = f"Digits of the hundreds that {MODEL} gets right, by what decides about the carry into them (%, 95 %)"
+    columns = [f"{part}, {carry} a carry" for part in DECIDES for carry in ("without", "with")]
+    return Table(title, ("seed", *columns), lines, 1)
+
+
+def totals_table(found: Mapping[int, dict[str, Any]]) -> Table:
+    lines: list[tuple[Entry, ...]] = []
+    for seed, one in found.items():
+        for part, curves in one["totals"].items():
+            for carry, points in curves.items():
+                lines.append((str(seed), part, carry, *(shown(estimated(points[total])) for total in SHOWN)))
+    title = f"How far the answer of {MODEL} goes from no carry to carry, by the total of the donor's tens (%, 95 %)"
+    return Table(title, ("seed", "part", "carry from the ones", *map(str, SHOWN)), lines, 3)
+
+
+def estimated(point: Sequence[float]) -> Estimate:
+    value, low, high, n = point
+    return Estimate(value, low, high, int(n))
+
+
+def draw(found: Mapping[int, dict[str, Any]], path: Path) -> None:
+    """A panel for each seed, a line for each part and each carry from the ones."""
+    with figures.figure_at(path, (2.8 * max(2, len(found)), 3)) as figure:
+        panels = np.atleast_1d(figure.subplots(1, len(found), sharey=True))
+        for axes, (seed, one) in zip(panels, found.items(), strict=True):
+            lines = [
+                (part, carry, points) for part, curves in one["totals"].items() for carry, points in curves.items()
+            ]
+            for look, (part, carry, points) in zip(looks(), lines, strict=False):
+                named = f"{part}, {'with' if carry == '1' else 'without'} a carry from the ones"
+                figures.line_with_band(
+                    axes, dict(zip(TOTALS, map(estimated, points), strict=True)), label=named, **look
+                )
+            axes.axvline(9.5, color="gray", linewidth=0.6)
+            axes.set(title=f"seed {seed}", xlabel="total of the donor's tens")
+        panels[0].set_ylabel("from no carry (0) to carry (1)")
+        panels[0].legend(fontsize="x-small")
+        figures.headed(figure, "What the answer makes of a head's output from a sum with other tens")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
