@@ -1,4 +1,5 @@
-"""Three numbers that add: a transformer of one layer, by hand, and why every digit that it writes is right.
+"""Three numbers that add: a transformer of one layer, written by hand, and a proof that every digit that it writes is
+right.
 
     python -m lab.adder verify experiments/adder_by_hand.py
 
@@ -10,21 +11,22 @@ digits a_i and b_i lie 26 and 11 positions back, a_(i-1) and b_(i-1) 27 and 12, 
 **The three numbers** are `w` (embedding and query), `o` (output of attention) and `u` (MLP and head).
 
 1. *Embedding.* Token d becomes the number w d.
-2. *Attention.* One head with rotary positions of one frequency, period 15. The query is (0, w), the key (1, 0), and
-   the value is the embedding. At distance t the score is q R(-t) k = -w sin(2 pi t / 15): largest at 11.25 and again
-   15 later, at 26.25. With w near 50 only distances 11 and 26 (weight p each) and 12 and 27 (weight r p each) count,
-   where r = exp(w (sin(2 pi 11/15) - sin(2 pi 12/15))) = 0.1144. Distances 10 and 25 have 0.0016 p, all others less
-   than 0.00001 p. With s_i = a_i + b_i, attention gives w p (s_i + r s_(i-1)), and o = 1 / (w p) makes it
+2. *Attention.* One head with rotary positions of one frequency, period 15. The query is (0, w), the key (1, 0), and the
+   value is the embedding. At distance t the score is q R(-t) k = -w sin(2 pi t / 15), which is largest at 11.25 and
+   again 15 later, at 26.25. With w near 50, only distances 11 and 26 (weight p each) and 12 and 27 (weight r p each)
+   count, where r = exp(w (sin(2 pi 11/15) - sin(2 pi 12/15))) = 0.1144. Distances 10 and 25 have weight 0.0016 p, all
+   others less than 0.00001 p. With s_i = a_i + b_i, attention gives w p (s_i + r s_(i-1)), and o = 1 / (w p) makes it
    s_i + r s_(i-1).
 3. *Residual.* Added to the embedding of the current token: h = s_i + r s_(i-1) + w z_(i-1). Now w = 50 - r, and the
    next step has period 10, so 50 z_(i-1) does not matter: h is s_i + r (s_(i-1) - z_(i-1)) up to multiples of ten.
    (Any multiple of ten would do; 50 was chosen so that w is a good query as well.)
 4. *The carry.* By induction z_(i-1) is right, that is s_(i-1) + c_(i-1) = z_(i-1) + 10 c_i, where c_i is the carry into
    place i. So h = s_i + r (10 c_i - c_(i-1)) = s_i + c_i + e with e = 0.144 c_i - 0.1144 c_(i-1), between -0.12 and
-   0.15. The distances that hardly count add at most 0.03 to e.
+   0.15. The other distances add at most 0.03 to e.
 5. *MLP and head.* Two sine units, sin(u h + pi/2) and sin(u h), with u = 2 pi / 10, are a point on a circle; the head's
    row for token v is the point of v on this circle, with the same u. The logit cos(u (h - v)) is largest for the v
-   nearest to h on a circle of ten: (s_i + c_i) mod 10 = z_i, because h is less than 0.2 away from it; 0.5 is allowed.
+   nearest to h on a circle of ten: (s_i + c_i) mod 10 = z_i, because h is less than 0.2 away from it, and up to 0.5
+   would be allowed.
 6. *The ends.* For i = 0 the tokens 12 and 27 back, and the current one, are 0: h = s_0, no carry. For i = 10 the
    tokens 11 and 26 back are 0, and h = c_10 + e.
 """

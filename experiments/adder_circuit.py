@@ -1,13 +1,14 @@
-"""Is the circuit that a small adder has learned the known one?
+"""Has a small adder learned the known circuit?
 
     python experiments/adder_circuit.py RUN [RUN ...]
 
-Each RUN is a run directory of `lab.adder train`: of a tiny model with one head, or of a reduced one whose attention is
-by position and whose gates are hinges. The known circuit (hand-built, and found in other authors' trained models of 19
-to 49 parameters) attends 10 : 1 to the digits of this place and of the one before. It subtracts the digit written last,
-so that 10 (s + carry) - (carry before) is left, and subtracts 100 from that if it is beyond a step near 94-95. A tiny
-model normalizes what is left, so the script reads only its direction, and no step. A tiny model's attention weights
-depend on tokens, so their means over problems are shown, and the largest change of a weight.
+Each RUN is a run directory of `lab.adder train`, either of a tiny model with one head, or of a reduced model whose
+attention is by position and whose gates are hinges. The known circuit (hand-built, and found in other authors' trained
+models of 19 to 49 parameters) attends to the digits of this place and of the one before in the ratio 10 : 1. It
+subtracts the digit written last, so that 10 (s + carry) - (carry before) is left, and subtracts 100 from this if it is
+above a step near 94-95. A tiny model normalizes what is left, so the script reads only the direction of it, and no
+step. A tiny model's attention weights depend on tokens, so the script shows their means over problems, and the largest
+change of a weight.
 """
 
 import math
@@ -30,7 +31,7 @@ from lab.smallest_adder.rows import ANSWERS, batch
 
 KNOWN = ("known", "", "0.455 0.455", "0.045 0.045", "0.000", "10 : 1.00 : -1.00", "94-95")
 LAST = 33
-"""The last query's position: the digits it needs are 10 and 22 tokens before it."""
+"""The position of the last query: the digits that it needs are 10 and 22 tokens before it."""
 
 
 @exit_cleanly

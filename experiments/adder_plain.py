@@ -1,12 +1,12 @@
-"""How small can a plain block be that learns to add? Llama's layer, everything in it learned, with AdamW.
+"""How small can a plain block be and still learn to add? It is Llama's layer, all its weights learned by AdamW.
 
     python experiments/adder_plain.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
 Each size has a run of `lab adder train` for each group of seeds, named adder_plain_<label>_<seed>. Finished runs are
-left as they are. The table shows those of the given seeds that have ended, of all sizes. The seed and the step with the
-best validation are kept, and tested on the public test. A group has learned if 99.9 % of it is right. Gradients come
-from adder_plain.c, compiled by `cc`, which computes the same as the lab's model, several times as fast (a test compares
-them).
+left as they are. The table shows the finished runs of the given seeds, for all sizes. In each group, the seed and the
+step with the best validation are kept, and tested on the public test. A group has learned if 99.9 % of this test is
+right. Gradients come from adder_plain.c, compiled by `cc`, which computes the same as the lab's model, several times as
+fast (a test compares the two).
 """
 
 import ctypes
@@ -53,7 +53,7 @@ SEEDS_AT_ONCE = 16
 
 
 class CompiledModel(BatchedModel):
-    """The gradients of many TinyAdders from adder_plain.c."""
+    """Many TinyAdders whose gradients come from adder_plain.c."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__(model)

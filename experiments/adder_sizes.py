@@ -1,12 +1,12 @@
-"""How few parameters does gradient descent need to learn addition, and how surely does it?
+"""How few parameters does gradient descent need to learn addition, and how reliably does it?
 
     python experiments/adder_sizes.py [seeds=0,1,2] [only=LABEL/...] [publish=true] [key=value ...]
 
 A ladder of small adders (lab/smallest_adder/models.py), each trained in its final form, with several groups of seeds.
-Every group is a run of `lab.adder train` named adder_sizes_<label>_<seed>, and resumes; finished ones are shown again.
-A group has learned if its best seed by validation is right in 99 % of the public test. Prints the share of groups that
-have learned (95 % Wilson interval), and leaves a table and a figure in results/ beside the runs, or in
-experiments/results/ with publish=true.
+Every group is a run of `lab.adder train` named adder_sizes_<label>_<seed>; unfinished runs are resumed, and finished
+ones are not repeated. A group has learned if its best seed by validation is right in 99 % of the public test. Prints
+the share of groups that have learned (95 % Wilson interval), and leaves a table and a figure in results/ beside the
+runs, or in experiments/results/ with publish=true.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The paper's fine-tuning at its size, on a small pretrained model: what does it learn of all 53 tasks?
+"""The paper's fine-tuning with as many problems, on a small pretrained model: which of the 53 tasks does it learn?
 
     python experiments/all_tasks.py [config=configs/smollm2_lora_full.yaml] [seeds=0] [problems=50] [parts=1]
                                     [output=checkpoints] [table=all_tasks] [publish=true] [key=value ...]
@@ -10,8 +10,8 @@ of different tasks. Runs and results are named after `table`: give another one w
 killed, start it again: it goes on, and does not repeat finished parts.
 
 Shows exact match by kind of task and range before and after, over all seeds. For the first seed, it also shows how many
-of the tasks gained beyond chance (McNemar's exact test, adjusted for all tasks and ranges by Holm's method). The digits
-that each seed has learned well stand beside those of the paper's tuned Llama-3.1-8B (Table 8). Leaves tables and a heat
+of the tasks improved beyond chance (McNemar's exact test, adjusted for all tasks and ranges by Holm's method). It shows
+the well-learned digits of each seed beside those of the paper's tuned Llama-3.1-8B (Table 8). Leaves tables and a heat
 map of every task and range.
 """
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def tuning(config: Path, name: str, seed: str, output: Path, changes: Sequence[str]) -> FinetuneConfig:
-    """The job, with one problem for each task and range in its own tests, because both models are asked later."""
+    """The training, with one problem for each task and range in its own tests, because both models are tested later."""
     own = [
         f"name={name}",
         f"seed={seed}",

@@ -1,12 +1,12 @@
-"""Sums as people write them, nothing reversed: how long they may be, and what each part of the model is for.
+"""Sums as people write them, nothing reversed: how long may they be, and what is each part of the model for?
 
     python experiments/as_written.py [seeds=0,1,2] [only=NAME/NAME] [digits=10x100,50x100,100x100] [name=as_written]
                                      [train=false] [publish=true] [key=value ...]
 
-Trains each of WAYS with each seed; finished runs are not trained again, and with train=false, only these count. Then
-each run is asked for sums of each kind (lab/numbers/additions.py): `digits` says how long and how many. Each answer is
-checked in one pass. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 % over seeds and
-problems), and writes it to NAME.md and .png.
+Trains each of WAYS with each seed; finished runs are not trained again, and with train=false, only finished runs are
+used. Then asks each run sums of each kind (lab/numbers/additions.py): `digits` says of how many digits, and how many
+sums. Each answer is checked in one pass. Other keys change the runs' config. Prints exact match, mean over the seeds
+(95 % over seeds and problems), and writes it to NAME.md and .png.
 """
 
 import sys

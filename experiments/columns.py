@@ -1,9 +1,9 @@
-"""Redraws every table of exact match by length as a figure that is as wide as a paper's column.
+"""Redraws every table of exact match by length as a figure of the width of a paper's column.
 
     python experiments/columns.py [output=FOLDER] [publish=true]
 
-A panel for each task, a line for each model, digits on a logarithmic axis, 95 % intervals as bands. The values are
-those of the tables of the results (NAME.md), in whole percent. Writes NAME_column.svg beside each table.
+A figure has a panel for each task, a line for each model, digits on a logarithmic axis, and 95 % intervals as bands.
+The values come from the tables of the results (NAME.md), in whole percent. Writes NAME_column.svg beside each table.
 """
 
 import re

@@ -1,12 +1,12 @@
-"""What training would cost on GPUs that are not here: samples a second and GPU-hours, calculated and not measured.
+"""What training would cost on GPUs that we do not have: samples a second and GPU-hours, calculated, not measured.
 
     python experiments/cost_at_scale.py [steps=N] [publish=true]
 
 Tokens are counted on the lab's own prompts with the models' own tokenizers: the problems of `configs/llama_lora.yaml`
-(all 53 tasks, S and M), in its steps of 64, as prefix trees, with the micro-batch that costs least. A larger one shares
-more tokens, but its attention covers more pairs of tokens. Operations follow from the shape of the model
-(experiments/shared/shapes.py). The rate of a GPU is its peak rate times a utilisation, which is an assumption and is
-shown in every row. Writes cost_at_scale.md to checkpoints/results/, or to experiments/results/ with publish=true.
+(all 53 tasks, S and M), in its steps of 64, as prefix trees, with the cheapest size of micro-batch. A larger
+micro-batch shares more tokens, but its attention covers more pairs of tokens. Operations follow from the shape of the
+model (experiments/shared/shapes.py). The rate of a GPU is its peak rate times a utilisation, which is an assumption and
+is shown in every row. Writes cost_at_scale.md to checkpoints/results/, or to experiments/results/ with publish=true.
 """
 
 import sys

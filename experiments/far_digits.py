@@ -1,21 +1,21 @@
-"""What bounds the length that an adder reaches: how much all far digits together weigh?
+"""Is the length that an adder reaches limited by the total weight of all far digits?
 
     python experiments/far_digits.py [output=checkpoints] [lengths=10,20,50,100,200,500,1000] [sums=24] [publish=true]
 
 A softmax that has to find a few digits among n gives all the other digits together a weight that grows with n. Two
-remedies leave the model as it is, with no window and no slope:
+remedies need neither a window nor a slope:
 
     bound       only in the test, all far digits of a query together get at most the weight that a given number of them
                 would get (`NumberLlama.bound_far`; far: 4 places and more). The number is chosen for each model on sums
-                of 20 digits that are not tested: the first of BOUNDS with the most right.
+                of 20 digits that are not used in the test: the first of BOUNDS with the most right sums.
     copies      during training, each far digit counts as a given number of copies of itself (`model.far_copies`), so
-                that a model trained on ten digits learns the margin that longer numbers need; the test is unchanged.
+                that a model trained on ten digits learns the margin that longer numbers need; nothing changes in the
+                test.
 
 Tests the models of scratch_grid.py far_digits, which are trained on sums of at most ten digits. Sums of every length
-are drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each. Prints exact match by
-setting and length, mean over the seeds (95 % over seeds and problems).
-Answers are kept in far_digits.json beside each run. Leaves a table and a figure in results/ beside the runs, or in
-experiments/results/ with publish=true.
+are drawn from the four strata in turn (lab/numbers/additions.py), and each is checked in one pass. Prints exact match
+by setting and length, the mean over the seeds (95 % over seeds and problems). Answers are kept in far_digits.json
+beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 import sys

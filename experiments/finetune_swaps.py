@@ -1,16 +1,17 @@
-"""Table 18 of the Number Cookbook with our model, and with changes that do not disturb it when training begins.
+"""Table 18 of the Number Cookbook with our model, and other changes that leave the model's output as it is when
+training begins.
 
     python experiments/finetune_swaps.py [table=finetune_swaps] [publish=true] [key=value ...]
 
 Runs the sweep configs/sweeps/finetune_swaps.yaml (finished runs are not run again); keys change the sweep, such as
-seeds=[0] or only="[FT, NoPE]". Then shows each row by task and range: exact match and digit match, digit match against
-FT (means over the seeds that both have, on the same problems; each seed has its own), and the paper's figure.
-The paper's model reads three digits a token and is tuned on one ("1d"); SmolLM2 reads one and is tuned on two ("2d").
-A second table has all ranges together, and a figure shows exact match by range; both with the paper's plainly tuned
-Llama-3.1-8B.
+seeds=[0] or only="[FT, NoPE]". Then shows for each row, task and range: exact match and digit match; the difference in
+digit match from FT, plain fine-tuning (means over the seeds that both rows have; each seed has its own problems, the
+same for both rows); and the paper's score. The paper's model reads three digits per token, and rows with "1d" tune it
+on one; SmolLM2 reads one, and rows with "2d" tune it on two. A second table has all ranges together, and a figure shows
+exact match by range; both with the paper's plainly tuned Llama-3.1-8B.
 
 With config=../smollm2_swaps_gpu.yaml name=finetune_swaps_gpu, every row is tuned on half as many problems as in the
-paper, on numbers as long as there.
+paper, with numbers of the same lengths.
 """
 
 import csv
@@ -38,7 +39,7 @@ HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "sweeps" / "finetune_swaps.yaml"
 UNTUNED = "w/o FT"
 Seeds: TypeAlias = Mapping[int, dict[str, Any]]
-"""The figures of each seed by task."""
+"""The scores of each seed by task."""
 Rows: TypeAlias = Mapping[str, Seeds]
 AS_PUBLISHED = {
     "FT": "FT",

@@ -3,12 +3,12 @@
     python experiments/graft_all.py [seed=0] [problems=20] [rows=graft,plain] [output=checkpoints] [publish=true]
                                     [key=value ...]
 
-Tunes SmolLM2-135M by configs/smollm2_graft_all.yaml, 16,000 problems of the ranges S and M, and once more without the
-graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks both tuned
-models the same test problems of all four ranges, `problems` for each task and range. The grafted model is asked with a
-bound on what far digits weigh together (engine.far_at_most), which is twice the digits of the longest training
-problems: 16 for the tasks that NUPA calls hard, 40 for the others. The row `unbounded` asks it without. Other arguments
-go to `lab.finetune`. Runs that were killed go on, and finished ones are not repeated.
+Tunes SmolLM2-135M by configs/smollm2_graft_all.yaml, on 16,000 problems of the ranges S and M, and tunes it again
+without the graft (plain: positions as they were, numbers as people write them), on the same problems. Then it asks both
+tuned models the same test problems of all four ranges, `problems` for each task and range. For the grafted model, the
+total weight of far digits is bounded (engine.far_at_most), by the weight of twice as many digits as the longest
+training problems have: 16 for the tasks that NUPA calls hard, 40 for the others. The row `unbounded` tests it without
+this bound. Other arguments go to `lab.finetune`. Runs that were killed are resumed, and finished ones are not repeated.
 
 Shows exact match by range and by kind of task, plain against grafted. Leaves tables and a heat map of every task and
 range.
@@ -79,7 +79,7 @@ def configured(row: str, seed: int, output: Path, changes: Sequence[str]) -> Fin
 
 
 def show(runs: dict[str, list[Run]], results: Results) -> None:
-    """The plain model against each way to ask the grafted one, on the same problems."""
+    """The plain model against the grafted one with each bound, on the same problems."""
     summaries = {name: nupa(*parts) for name, parts in runs.items()}
     for name in [name for name in runs if name != "plain" and "plain" in runs]:
         plain, grafted = samples(*runs["plain"]), samples(*runs[name])

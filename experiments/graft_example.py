@@ -5,10 +5,10 @@
 
 MODEL is a run of a row "as written" of experiments/graft.py, or its exported adapters. Reads `problems` sums of each
 stratum (lab/numbers/additions.py) once with the right answer, so a sum counts as right if each digit is the likeliest
-after the right ones before it. Numbers are spaced as in the training; with spacing=3, evenly; with spacing=0, as in the
-text. The number of the instruction stays as it is, or is replaced (EXAMPLES). Shows how many sums are right, and at
-which places the wrong digits are; place 0 is that of the ones. Measurements are kept in the output folder. Leaves a
-table.
+after the right ones before it. Numbers are spaced as in the training; with spacing=3, they are spaced evenly, and with
+spacing=0, as in the text. The number in the instruction stays as it is, or is replaced (EXAMPLES). Shows how many sums
+are right, and at which places the wrong digits are; place 0 is that of the ones. Measurements are kept in the output
+folder. Leaves a table.
 """
 
 import sys
@@ -29,7 +29,7 @@ from lab.text.prompts import EXAMPLE_NUMBER
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {"like 123": EXAMPLE_NUMBER, "like 7": "7", "like this": "this"}
-"""What the instruction then says, and what stands in it instead of EXAMPLE_NUMBER."""
+"""A name for each change of the instruction, and what stands in it instead of EXAMPLE_NUMBER."""
 PLACES = {"places 0-3": range(4), "places 4 and higher": range(4, 10**6)}
 
 

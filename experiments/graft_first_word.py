@@ -4,12 +4,13 @@
                                            [table=graft_first_word] [publish=true] [output=FOLDER]
 
 MODEL is a run of experiments/graft.py, or its exported adapters. In a graft, a digit sees the first token of the text,
-which heads attend to when they need nothing else. If that token is a digit itself, it is hidden from most others.
+to which heads attend when there is nothing to look for. If this token is itself a digit, it is hidden from most other
+tokens.
 
 Reads sums with the right answer, so that a sum counts as right if each digit is the likeliest after the right ones
-before it. All wordings for tests (lab/text/templates.py) that begin with a number are asked, and as many that begin
-with a word, each after every one of BEGINNINGS. `problems` sums of each stratum (lab/numbers/additions.py) are the same
-in every cell. Measurements are kept in the output folder. Leaves a table.
+before it. The script asks all test wordings (lab/text/templates.py) that begin with a number, and as many that begin
+with a word, each after every one of BEGINNINGS. In every cell, the sums are the same: `problems` of each stratum
+(lab/numbers/additions.py). Measurements are kept in the output folder. Leaves a table.
 """
 
 import sys

@@ -3,11 +3,11 @@
     python experiments/graft_gap.py MODEL[,MODEL ...] [spacings=0,3] [gaps=2,5,10,20,40,80] [digits=60] [problems=6]
                                     [seed=0] [table=graft_gap] [publish=true] [output=FOLDER]
 
-MODEL is a run of a row "in prose" of experiments/graft.py, its exported adapters, or a model of the zoo.
-Asks sums after FRAME, in which some words of documentation stand between the numbers, or, as a control, the same words
-before the first one. Reads `problems` sums of each stratum (lab/numbers/additions.py) once with the right answer, so a
-sum counts as right if each digit is the likeliest after the right ones before it. A spacing of 0 leaves the distance
-between the numbers to the text; with another, numbers are evenly spaced in the test (`positions.locality.spacing`).
+MODEL is a run of a row "in prose" of experiments/graft.py, its exported adapters, or a model of the zoo. Asks sums
+after FRAME, in which some words of documentation stand between the numbers, or, as a control, the same words before the
+first one. Reads `problems` sums of each stratum (lab/numbers/additions.py) once with the right answer, so a sum counts
+as right if each digit is the likeliest after the right ones before it. With a spacing of 0, the text decides the
+distance between the numbers; with any other, numbers are evenly spaced in the test (`positions.locality.spacing`).
 Measurements are kept in the output folder. Leaves a table and a figure.
 """
 

@@ -2,8 +2,8 @@
 
     python experiments/graft_heads.py RUN[,RUN ...] [pairs=48] [long=40] [long_pairs=24] [publish=true] [output=FOLDER]
 
-RUN is a run directory of experiments/graft.py; give one for each seed. At q_k, the token that writes digit k, a head
-can be patched from a sum that differs in the carry into k alone (lab/probing/contrast.py).
+RUN is a run directory of experiments/graft.py; give one for each seed. At q_k, the token that writes digit k, a head is
+patched from a sum that differs only in the carry into place k (lab/probing/contrast.py).
 
     discovery    for the columns 1 and 2 of sums of three digits, attributions rank all heads on 24 pairs, and the 24
                  largest are patched
@@ -16,8 +16,8 @@ can be patched from a sum that differs in the carry into k alone (lab/probing/co
     bias         how much more a head is biased to the digits of one place, k or k-1, than to those of the other places
                  that it sees (lab/models/same_place.py): the heads with the largest such bias
 
-Leaves three tables and a figure. Measurements are kept beside each run and are not repeated, whatever the numbers of
-pairs.
+Leaves three tables and a figure. Measurements are kept beside each run and are not repeated, not even with other
+numbers of pairs.
 """
 
 import shutil
@@ -125,7 +125,7 @@ def effects(subject: Subject, pairs: Pairs, groups: Mapping[str, tuple[Component
 
 
 def right(subject: Subject, length: int, count: int) -> list[int]:
-    """How many of the sums of this length are right, and of how many."""
+    """How many sums of this length are right, and how many were asked."""
     sums = drawn(subject, length, 0, count)
     with torch.inference_mode():
         return [int(sums.read(subject.logits(sums)).exact_B.sum()), count]

@@ -2,9 +2,8 @@
 
     python experiments/graft_sight.py [publish=true]
 
-Each row is one forward pass: the text so far, with hidden digits and words in light grey, and the digit that is
-written next.
-What is visible is computed by the functions that the model itself uses.
+Each row is one forward pass: the text so far, with hidden digits and words in light grey, and the digit that is written
+next. The model's own functions decide what is visible.
 """
 
 import sys

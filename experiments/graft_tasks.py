@@ -4,12 +4,13 @@
                                       [output=checkpoints] [together=8000] [publish=true] [key=value ...]
 
 Trains configs/smollm2_graft_tasks.yaml, one seed after the other; with rows=graft,plain, also the same config without
-the graft, on equally many samples. Then asks each tuned model test problems of every task and length in NUPA's words,
-also of the hard strata, greedily, by the lab's own engine. The first numbers of a batch have at most `together` digits
-in all (a GPU has room for ten times as many). Other arguments go to `lab.finetune`. Measurements are kept beside each
-model and are not repeated. Shows exact match (95 % over seeds and problems) and well-learned digits: the longest length
-up to which at least 90 % of digits are right at every tested length. Beside them are those of the paper's Llama-3.1-8B,
-tuned on 51,200 samples of all tasks with numbers of up to 8 or 20 digits (Table 8).
+the graft, on equally many samples. Then asks each tuned model test problems of every task and length in NUPA's wording,
+including the hard strata; answers are decoded greedily by the lab's own engine. The first numbers of the problems in a
+batch have at most `together` digits in total (on a GPU, ten times as many fit). Other arguments go to `lab.finetune`.
+Measurements are kept beside each model and are not repeated. Shows exact match (95 % over seeds and problems) and
+well-learned digits: the longest length up to which at least 90 % of digits are right at every tested length. For
+comparison, it shows the well-learned digits of the paper's Llama-3.1-8B, tuned on 51,200 samples of all tasks with
+numbers of up to 8 or 20 digits (Table 8).
 """
 
 import sys
@@ -96,7 +97,7 @@ def drawn(row: str, length: int, problems: int) -> list[Problem]:
 def answered(
     run: Path, tasks: Sequence[str], lengths: Sequence[int], problems: int, together: int
 ) -> dict[str, dict[int, Answers]]:
-    """The answers of every row by length. Those that are not known yet are asked."""
+    """The answers of every row by length. Problems without an answer are asked."""
     kept, names = Kept(run / "graft_tasks.json"), rows_of(tasks)
     for length in lengths:
         missing = {name: row for row in names if (name := f"{row} {length} {problems}") not in kept.known}

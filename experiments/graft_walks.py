@@ -1,4 +1,4 @@
-"""Where walking heads stop, and what becomes of the answers if they stop elsewhere (lab/models/walking_heads.py).
+"""Where walking heads stop, and how the answers change if they stop elsewhere (lab/models/walking_heads.py).
 
     python experiments/graft_walks.py MODEL[,MODEL ...] [digits=6x12,20x12,50x12,100x12] [edit=100x16]
                                       [layers=50x8] [seed=1] [wording=N] [table=graft_walks]
@@ -6,15 +6,16 @@
 
 MODEL is a run of the row "as written" of experiments/graft.py, or its exported adapters; give one for each seed. Each
 sum is read once with its right answer, so a sum counts as right if each digit is the likeliest after the right ones
-before it: then the model writes it greedily. For each layer and length, measures the probability of stopping at the
-place that decides about the carry (or of not stopping, if none decides), by how many places are passed on the way. Then
-edits where walking heads stop:
+before it, that is, if greedy decoding would write it. For each layer and length, the script measures the probability of
+stopping at the place that decides about the carry (or of not stopping, if no place decides), by how many places are
+passed on the way. Then it changes where walking heads stop:
 
-    as it is            nothing is edited
+    as it is            nothing is changed
     the right place     all stop at the place that decides, with certainty
     one place lower     all stop one place below the right one (a control)
     nowhere             none ever stops
-    layer L nowhere     the heads of layer L never stop; on sums of `layers` digits, the others on sums of `edit` digits
+    layer L nowhere     the heads of layer L never stop (on the sums of `layers`; the other edits use the sums of
+                        `edit`)
 
 Sums are asked in NUPA's words, or in wording N of the held-out ones (lab/text/templates.py), counted from 0.
 digits=50x12 means 12 sums of 50 digits in each stratum. Measurements are kept in the output folder and not repeated.
@@ -65,7 +66,7 @@ class Row(NamedTuple):
     first: int
     """The index of the token that writes the answer's first digit."""
     right_QK: torch.Tensor
-    """Where each token should stop; nowhere if no place decides."""
+    """Where each token should stop: nowhere if no place decides."""
     lower_QK: torch.Tensor
     """One place lower than the right one."""
     passed_Q: torch.Tensor

@@ -1,12 +1,12 @@
-"""Which part of a question decides how safely a tuned model adds long numbers: the words before the sum or those after?
+"""What decides how reliably a tuned model adds long numbers: the words before the sum, or those after it?
 
     python experiments/graft_wordings.py [run=checkpoints/graft_0] [digits=100] [problems=3]
                                          [wordings=0,1,2,3,4,5,6,7,8,9,10,11] [table=graft_wordings] [publish=true]
 
 Cuts held-out wordings (lab/text/templates.py) after their second number, and joins every beginning to every ending. For
-each such question the model reads the right answer. The margin of an answer is that of its least certain digit: how far
-the logit of the right token lies above that of the best wrong one. Below 0, greedy decoding would go wrong. One third
-of the problems have uniform digits, one third carries everywhere, and one third nines.
+each such question, the model reads the right answer. The margin of an answer is the smallest margin of its digits: how
+far the logit of the right token lies above that of the best wrong token. If it is below 0, greedy decoding writes a
+wrong digit. One third of the problems have uniform digits, one third have carries everywhere, and one third have nines.
 
 Shows the mean margin by ending and by beginning, and how much of the variance of the margins of questions each
 explains (the two main effects of an analysis of variance). Leaves a table and a heat map.

@@ -5,13 +5,14 @@
 
 SmolLM2-135M-Instruct gets adapters and is trained by TRL's GRPOTrainer: in each step it answers four problems eight
 times each, and answers that earn more than the mean of their eight become more likely. An answer earns 1 if it is right
-(lab.rewards.nupa), plus its share of right digits (lab.rewards.nupa_digits), so a half-right answer counts too.
+(lab.rewards.nupa), plus its share of right digits (lab.rewards.nupa_digits), so a half-right answer earns something,
+too.
 
-Before and after training, the model is asked `n` test problems of each length, greedily: of the lengths that were
-trained on and as many beyond. Lengths that the lab never tests are left out, because all their problems are for
-training (up to 4 digits for most easy tasks). Both models are compared problem by problem (McNemar's exact test).
-Adapters are kept in output, and a finished seed is not trained again; `lab ask` opens them, also those of every tenth
-step.
+Before and after training, the model is asked `n` test problems of each length, with greedy decoding: of the lengths
+that were trained on, and of as many longer lengths. Lengths that the lab never tests (up to 4 digits for most easy
+tasks) are left out, because all their problems belong to the training split. Both models are compared problem by
+problem (McNemar's exact test). Adapters are kept in `output`, also those of every tenth step, and `lab ask` opens them.
+A finished seed is not trained again.
 """
 
 import json
@@ -77,7 +78,8 @@ def train(job: Job, seed: int, folder: Path) -> None:
 
 
 def answers(model: str, job: Job) -> dict[int, list[bool]]:
-    """Whether each test problem is answered right (strict reading), by length: those trained on and as many beyond."""
+    """Whether each test problem is answered right (strict reading), by length: trained lengths, and as many longer
+    ones."""
     opened = lab.load(model, batch_size=64, dtype="bfloat16")
     low, high = job.digits
     lengths = [length for length in range(low, 2 * high - low + 2) if length in task(job.task).tested_lengths]

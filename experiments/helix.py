@@ -1,15 +1,15 @@
-"""Do adders write digits on a helix and read it, and do their neurons follow simple rules?
+"""Do adders write digits on a helix and read them from it, and do their neurons follow simple rules?
 
     python experiments/helix.py [models=NAME,NAME,...] [sums=1000] [problems=100] [table=helix] [publish=true]
 
-Measured for each model: how much of the mean vectors of the ten digits at the tokens of a_k a helix and its controls
-explain, and how often the sum's digit follows if another digit is patched in along them
-(lab/probing/instruments/helix.py); how many of the hundred neurons that write the digit follow a rule, and how many
-digits are lost without the neurons whose rules hold (lab/probing/instruments/heuristics.py). Sums have as many digits
-as a model can add, three for SmolLM2, and k is the column below the highest.
+For each model, the script measures how well a helix and its controls explain the mean vectors of the ten digits at the
+tokens of a_k, and how often the sum's digit follows if another digit is patched in along them
+(lab/probing/instruments/helix.py). It also measures how many of the hundred neurons that write the digit follow a rule,
+and how many digits become wrong without the neurons whose rules hold (lab/probing/instruments/heuristics.py). Sums have
+as many digits as the model can add (three for SmolLM2), and k is the column below the highest.
 
-`models`: run directories and names; by default adders of the zoo that TransformerLens opens. Leaves tables and a
-figure.
+`models`: run directories and names of models; by default, the adders of the zoo that TransformerLens can open. Leaves
+tables and a figure.
 """
 
 import sys
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 ZOO = ("zoo/adds-4-digits", "zoo/adds-10-without-locality", "zoo/adds-1000")
 LENGTHS = {"zoo/adds-4-digits": 4, "zoo/adds-10-without-locality": 6, "zoo/adds-1000": 6}
 LAYERS = 6
-"""Digits are patched in at no more layers of a model than this."""
+"""The largest number of layers of a model at which digits are patched in."""
 
 
 @exit_cleanly

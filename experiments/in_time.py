@@ -1,4 +1,4 @@
-"""When do the heads that line digits up, and the carry, appear: in seeds that learn to add, and in those that do not?
+"""When do heads that line digits up, and the carry, appear in seeds that learn to add, and in seeds that do not?
 
     python experiments/in_time.py [seeds=0,1,2,3,4,5] [sums=200] [output=checkpoints] [publish=true] [key=value ...]
 
@@ -8,14 +8,14 @@ model:
 
     exact match     at 3 and 4 digits, of 100 sums that were not trained on
     aligned         the largest attention that a head gives to the digit of place k of an operand, minus what it gives
-                    that digit from another column's query (`lab.probing.instruments.alignment`); four digits
-    carry           how often an exchange of the difference of means turns digit 2 as the carry would, minus how often
-                    it turns it the other way (`lab.probing.instruments.interchange`); four digits, after the second
-                    attention, the place of F-025, so that no place is chosen here
+                    this digit from another column's query (`lab.probing.instruments.alignment`); four digits
+    carry           how often an exchange along the difference of means changes digit 2 as the carry would, minus how
+                    often it changes it the other way (`lab.probing.instruments.interchange`); four digits, after the
+                    second attention, the place of F-025, so that no place is chosen here
 
-An event is the first step at which a measure reaches half of the largest value that any seed has. Measures are kept in
-in_time.json beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with
-publish=true.
+An event is the first step at which a measure reaches half of the largest value that any seed has. Measurements are kept
+in in_time.json beside each run. Leaves a table and a figure in results/ beside the runs, or in experiments/results/
+with publish=true.
 """
 
 import sys
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def measured(seed: str, sums: int, changes: Sequence[str]) -> Mapping[str, Curve]:
-    """The measures of a seed's training. Trains the seed if that has not been done."""
+    """The measurements during a seed's training. Trains the seed first if that has not been done."""
     own = [f"training.evaluate_every={EVERY}", "training.keep_steps=true", "evaluation.while_training=[3, 4]"]
     config = load(PretrainConfig, CONFIG, [*own, *changes, f"name=in_time_{seed}", f"seed={seed}", "resume=true"])
     run = Run(trained(config))
@@ -95,7 +95,7 @@ def measured(seed: str, sums: int, changes: Sequence[str]) -> Mapping[str, Curve
 
 
 def look(folder: Path, sums: int) -> tuple[float, float]:
-    """How well the best head is aligned, and how far the exchanged direction turns a digit as the carry would."""
+    """How well the best head is aligned, and how often the exchanged direction changes a digit as the carry would."""
     subject = open_model(str(folder))
     problems = [addition("uniform", DIGITS, 0, index) for index in range(sums)]
     pairs = subject.sums([(int(one.a), int(str(one.b))) for one in problems])

@@ -1,11 +1,11 @@
-"""Removing a trace line by line: accuracy against words written, from the whole trace to none (ICoT-SI).
+"""Removing a trace line by line (ICoT-SI): accuracy against words written, from the whole trace to none.
 
     python experiments/internalize.py [seeds=0,1,2] [publish=true] [key=value ...]
 
 Trains configs/rules_internalize.yaml with each seed, and also the same model without traces, with the same updates and
-the same problems. Finished runs are shown again. The table has a row for each task and the end of each stage: the lines
-that samples lacked, the words written, and exact match at the lengths that were measured during training, mean over the
-seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems). Other keys belong to the runs'
+the same problems. Finished runs are not repeated. The table has a row for each task and the end of each stage: the
+number of lines removed, the words written, and exact match at the lengths that were measured during training, mean over
+the seeds (95 %, the wider of Student's over the seeds and Wilson's over their problems). Other keys change the runs'
 config. Writes internalize.md and .png to checkpoints/results/, or to experiments/results/ with publish=true. Takes a
 quarter of an hour a seed on a free core.
 """
@@ -85,7 +85,7 @@ def share(seeds: Curves, step: int, task: str, length: int) -> Estimate:
 
 
 def words(seeds: Curves, step: int, task: str, length: int) -> float:
-    """The mean of the words written for an answer."""
+    """The mean number of words written for an answer."""
     return mean(point.tokens or 0 for point in at(seeds, step, task, length))
 
 

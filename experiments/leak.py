@@ -1,13 +1,14 @@
-"""Why does a model that was trained on one problem a sequence fail at length, and what do packing and locality cure?
+"""Why does a model that was trained on one problem per sequence fail on long numbers, and what do packing and locality
+cure?
 
     python experiments/leak.py [output=checkpoints] [lengths=10,20,50,100] [sums=50] [publish=true]
 
-Measures the models of scratch_grid.py packing and locality, trained on one problem a sequence, on sixteen, and on one
-with locality. The leak is the share of its attention that a query of the aligned heads gives to digits that its digit
-of the answer does not need. Exact match is measured without changes (vanilla), with only the leak removed, with the
-aligned heads pointed at their digits, and with wrong operations as controls (lab/probing/instruments/surgery.py).
-Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
-experiments/results/ with publish=true.
+Measures the models of scratch_grid.py packing and locality, trained on one problem per sequence, on sixteen, and on one
+with locality. The leak is the share of attention that the aligned heads, at the query of a digit of the answer, give to
+digits that this digit does not need. Exact match is measured without changes (vanilla), with only the leak removed,
+with the aligned heads pointed at their digits, and with wrong operations as controls
+(lab/probing/instruments/surgery.py). Prints means over the seeds (95 %) and leaves a table and a figure in results/
+beside the runs, or in experiments/results/ with publish=true.
 """
 
 import sys

@@ -1,25 +1,23 @@
-"""Can the length at which a model fails be told from measurements at training length alone?
+"""Can the length at which a model fails be predicted from measurements at training length alone?
 
     python experiments/leak_law.py [sums=32] [output=checkpoints] [publish=true]
 
-Two trained one-layer models of the zoo, right up to 10 digits, are varied without training: a slope is subtracted from
-the attention scores for each place between two digits, and the scores are multiplied by a factor. Variants that are
-right at 10 digits fail at different lengths. Reach is the length at which half of the sums are right, interpolated
-between those in `LENGTHS`. Predictors are measured on sums of at most ten digits:
+Two trained one-layer models of the zoo, which are right up to 10 digits, are varied without training: a slope is
+subtracted from the attention scores for each place between two digits, and the scores are multiplied by a factor.
+Variants that are right at 10 digits fail at different lengths. Reach is the length at which half of the sums are right,
+interpolated between those in `LENGTHS`. Predictors are measured on sums of at most ten digits:
 
-    leak            attention that the aligned heads give at ten digits to digits that s_k does not need
-    growth          leak at ten digits minus leak at five
-    extrapolated    leak at fifty digits, if the odds of a foreign digit go on falling with distance as they do within
-                    ten digits
-    tolerance       the leak at which half of the sums of ten digits are wrong, given to the aligned heads
-    both            extrapolated minus tolerance
-    margin          logit of the right digit minus that of the next best; the tenth percentile
+    leak attention that the aligned heads give at ten digits to digits that s_k does not need growth leak at ten digits
+    minus leak at five extrapolated leak at fifty digits, if the odds of a foreign digit continue to fall with distance
+    as they do within ten digits tolerance the leak at which half of the sums of ten digits are wrong, given to the
+    aligned heads both extrapolated minus tolerance margin logit of the right digit minus that of the next best; the
+    tenth percentile
 
-The predictor is chosen on the variants of one model and tested on those of the other. Moreover, a variant is given the
-leak that it has at fifty digits while it adds ten digits, and the leak that it has at ten while it adds fifty. As a
-control, each head is also given its own mean leak at that length, the same for all queries. Measurements are kept in
-the output folder. Leaves two tables and a figure in results/ beside the runs, or in experiments/results/ with
-publish=true.
+The predictor is chosen on the variants of one model and tested on those of the other. As a causal test, a variant is
+given the leak that it has at fifty digits while it adds ten digits, and the leak that it has at ten digits while it
+adds fifty. As a control, each head is also given its own mean leak at that length, the same for all queries.
+Measurements are kept in the output folder. Leaves two tables and a figure in results/ beside the runs, or in
+experiments/results/ with publish=true.
 """
 
 import sys
@@ -118,7 +116,7 @@ def odds_by_distance(subject: Subject, sums: Sums, heads: set[tuple[int, int]]) 
 
 
 def extrapolated(odds: dict[int, float], length: int) -> float:
-    """The leak at a length, if the logarithm of the odds goes on as a straight line with distance on either side."""
+    """The leak at a length, if the logarithm of the odds continues as a straight line with distance on either side."""
     total = 0.0
     for side in (1, -1):
         near = sorted((abs(d), np.log(max(share, 1e-9))) for d, share in odds.items() if d * side > 0)

@@ -1,16 +1,17 @@
-"""How long products and sums of many terms may be for models that write running totals.
+"""How long may products and sums of many terms be for models that write running totals?
 
     python experiments/long_arithmetic.py RUN[,RUN ...] [sizes=5,10,20,50] [problems=16,16,16,4] [name=long_arithmetic]
                                           [control=RUN] [publish=true] [output=FOLDER]
 
 RUN is a run directory of `lab.pretrain` with data.style=running_totals; give one for each seed, all of one task. Size N
-is a product of two numbers of N digits, or a sum of N terms of N digits; `problems` is how many each stratum has at
-each size. Besides uniform digits there are hard strata: mostly nines (four digits of five), mostly zeros, and problems
-that are long in one direction only. `control` is a run without a window, which is asked at sizes up to 20 only.
+is a product of two numbers of N digits, or a sum of N terms of N digits; `problems` is the number of problems of each
+stratum at each size. In addition to uniform digits, there are hard strata: mostly nines (four digits of five), mostly
+zeros, and problems that are long in one direction only. `control` is a run without a window, which is tested only at
+sizes up to 20.
 
-A problem is right if every word of its totals is right, and so is its end. One pass checks this and agrees with greedy
-generation. Prints exact match (95 % over seeds and problems) and the number of words that the model writes, writes both
-to NAME.md, and draws the former. Measurements are kept beside each run and are not repeated.
+A problem is right if every word of its totals and the end of the answer are right. One pass checks this and agrees with
+greedy generation. Prints exact match (95 % over seeds and problems) and the number of words that the model writes,
+writes both to NAME.md, and draws exact match. Measurements are kept beside each run and are not repeated.
 """
 
 import sys

@@ -3,8 +3,8 @@
     python experiments/lost_maxima.py RUN[,RUN ...] [longer_than=10]
 
 RUN is a run directory of `lab.pretrain` on max_integer, numbers padded to one length. An answer is followed to its
-first wrong digit. If the model tells from the digits just before which number it has been writing, then it can lose
-that number only if those digits are equal: after a tie.
+first wrong digit. If the digits just before tell the model which number it is writing, then it can lose this number
+only where these digits are equal in both numbers: after a tie.
 """
 
 import sys

@@ -2,10 +2,10 @@
 
     python experiments/probe_benchmark.py [output=checkpoints] [publish=true]
 
-Runs configs/probe_benchmark.yaml, or goes on with it: adders that were written by hand and adders that were trained,
-whose circuits are known (lab/probing/benchmark). Leaves two tables in results/ beside the runs, or in
-experiments/results/ with publish=true: means over adders, with 95 % intervals by bootstrap over adders. The figure
-shows every adder.
+Runs configs/probe_benchmark.yaml, or resumes it, on adders whose circuits are known: adders that were written by hand,
+and trained adders (lab/probing/benchmark). Leaves two tables and a figure in results/ beside the runs, or in
+experiments/results/ with publish=true. The tables have means over adders, with 95 % intervals by bootstrap over adders;
+the figure shows every adder.
 """
 
 # %%

@@ -8,17 +8,17 @@ For every model of scratch_grid.py far_digits, without any bound:
     predicted   the length from which more than half of the sums of the longest trained length (five or ten digits) are
                 wrong, if attention sees them as it would see sums of that length (shared/inserted_places.py)
 
-Three more predictions change one thing alone, to see what makes a model fail: more digits, at distances that occur in
-training; the existing digits farther away; or signs farther away.
+Three more predictions change only one thing each, to see what makes a model fail: more digits, at distances that occur
+in training; the existing digits farther away; or signs farther away.
 
-Sums are drawn from the four strata in turn (lab/numbers/additions.py), those for predictions with another seed. The
-length is looked for between the trained length and GRID times it; the step in which the sums fail is halved until it is
-a tenth of the length, and the geometric middle of what is left is the reach. At LENGTHS, shares of right sums are
-compared, too. What is found is kept in reach_law.json beside each run. Models that are wrong in more
-than a tenth of the sums of the longest trained length are left out.
+Sums are drawn from the four strata in turn (lab/numbers/additions.py), and with another seed for predictions. The
+length is searched between the trained length and GRID times it: the step in which the sums fail is halved until it is a
+tenth of the length, and the reach is the geometric middle of this step. Shares of right sums are also compared at
+LENGTHS. Measurements are kept in reach_law.json beside each run. Models that are wrong in more than a tenth of the sums
+of the longest trained length are left out.
 
-Prints each model's reach and predictions, and for each kind of model their rank correlation with a bootstrap interval
-over models; leaves two tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+Prints each model's reach and predictions and, for each kind of model, their rank correlation, with a bootstrap interval
+over models. Leaves two tables and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 import math
@@ -48,7 +48,7 @@ LONGEST = 640
 LENGTHS = (11, 12, 15, 20, 30, 50, 100)
 WHOLE, MORE = "predicted", "more digits alone"
 TRIED_ON = ("relative-keys_0", "rope_0", "2-layers_0")
-"""The models that predictions were first tried on."""
+"""The models on which predictions were first tried."""
 
 
 def insertions(places: int) -> dict[str, Insertion]:
@@ -138,7 +138,8 @@ def share(run: ScratchRun, digits: int, sums: int, kind: str) -> float:
 
 
 def first_failure(right: Callable[[int], float], trained: int) -> float:
-    """About the first length, from `trained` up, at which the share of right sums is below a half; LONGEST if none is.
+    """Approximately the first length, from `trained` up, at which the share of right sums is below a half; LONGEST if
+    there is none.
 
     It is the geometric middle of two lengths that are at most a tenth apart: the shares are above and below a half.
     """
@@ -197,7 +198,7 @@ def rank_correlation(pairs_N2: np.ndarray) -> float:
 
 
 def draw(found: Sequence[Law], path: Path) -> None:
-    """Left, reach against its prediction; right, shares of right sums against theirs."""
+    """On the left, reach against its prediction; on the right, shares of right sums against their predictions."""
     kinds = list(dict.fromkeys(law.kind for law in found))
     with figures.figure_at(path, (8.6, 3.6)) as figure:
         lengths, shares = figure.subplots(1, 2)

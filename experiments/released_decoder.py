@@ -1,10 +1,11 @@
-"""What Table 16's columns of floats with reversed decimals are: the same answers, read as the released code reads them.
+"""What explains Table 16's columns of floats with reversed decimals: answers that are right, but read as the released
+code reads them.
 
     python experiments/released_decoder.py [folder of the runs of scratch_grid.py formats_float]
 
-The released decoder reverses decimals once more for each token, so that three digits and more come out scrambled. It
-reads the question in the same way, and takes the sum of the scrambled numbers to be right. Shows exact match of the
-answers of each run, of the same answers in that reading, and of a perfect model in that reading.
+The released decoder reverses decimals again for each token, so three or more decimals come out scrambled. It reads the
+question in the same way, and takes the sum of the scrambled numbers as the right answer. Shows the exact match of each
+run's answers, of the same answers in this reading, and of a perfect model in this reading.
 """
 
 import sys

@@ -4,23 +4,23 @@
                                          [publish=true]
 
 Tests the models with RoPE of scratch_grid.py far_digits, which are trained on sums of at most ten digits, with changes
-that need no training and no tuning:
+that need neither training nor tuning:
 
-    weight      all digits four and more places away weigh no more than five of them would (`engine.far_at_most=5`, the
-                value that other adders did best with, finding F-072)
+    weight      all digits four or more places away together weigh no more than five of them would
+                (`engine.far_at_most=5`, the value with which other adders did best, finding F-072)
     distance    a key that is farther away than digits ever are in training counts as if it were nine places away
                 (`engine.clip_distance=9`)
 
 To see which distances matter, it also clips those of digits alone and of signs alone, and hides the digits at new
 distances.
 
-Sums of every length are drawn from the four strata in turn (lab/numbers/additions.py), and checked in one pass each.
-Prints exact match by setting and length, mean over the seeds (95 % over seeds and problems). What was
-right is kept in rope_distances.json beside each run.
+Sums of every length are drawn from the four strata in turn (lab/numbers/additions.py), and each is checked in one pass.
+Prints exact match by setting and length, the mean over the seeds (95 % over seeds and problems). Results are kept in
+rope_distances.json beside each run.
 
-Also measures, averaged over layers, heads and queries that write a digit, how much attention one more digit would get
-in sums of ten digits, by its distance, and how much the digits at new distances get in longer sums. Leaves a table and
-a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+The script also measures how much attention one more digit would get in sums of ten digits, by its distance, and how
+much the digits at new distances get in longer sums. Both are averaged over layers, heads and queries that write a
+digit. Leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 import math
@@ -156,7 +156,7 @@ def _without_new_distances(
 
 
 def at_new_distances(row: Row) -> torch.Tensor:
-    """Which keys are digits that are farther away from a query than in training, (B, Q, K)."""
+    """Which keys are digits that are farther from a query than in training, (B, Q, K)."""
     return (row.ahead().abs() > FARTHEST) & (row.number_BK >= 0)[:, None]
 
 

@@ -1,12 +1,13 @@
-"""What does a trace cost at each detail, next to a direct answer? (the dial of rules.detail)
+"""What does a trace cost at each level of detail (rules.detail), compared with a direct answer?
 
     python experiments/rule_dial.py [samples=20] [publish=true]
 
-Tokens of a response, counted with SmolLM2's tokenizer, for sums, differences, maxima and products by a short factor, by
-length and by the digits that a step takes (rules.unit); the last columns divide them by the tokens of a direct answer.
-Products follow the lab's own rule, which multiplies by one digit at a time, and that of configs/rules, which multiplies
-by the whole factor. Means of `samples` (20) training problems each. Writes rule_dial.md and .png to
-checkpoints/results/, or to experiments/results/ with publish=true. Takes seconds, and needs no model.
+Counts the tokens of a response with SmolLM2's tokenizer, for sums, differences, maxima and products by a short factor,
+by length and by the number of digits that a step takes (rules.unit); the last columns divide them by the tokens of a
+direct answer. Products follow the lab's own rule, which multiplies by one digit at a time, and the rule of
+configs/rules, which multiplies by the whole factor. Each value is a mean of `samples` (20) training problems. Writes
+rule_dial.md and .png to checkpoints/results/, or to experiments/results/ with publish=true. Takes seconds, and needs no
+model.
 """
 
 import sys
@@ -68,7 +69,7 @@ def main(arguments: list[str]) -> None:
 
 
 def means(name: str, unit: int, length: int, samples: int, tokenizer: PreTrainedTokenizerBase) -> list[float]:
-    """The mean tokens of the prompt, of a response at each detail, and of a direct answer."""
+    """The mean number of tokens of the prompt, of a response at each level of detail, and of a direct answer."""
 
     def tokens(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False))

@@ -1,11 +1,11 @@
-"""Does a small model learn to follow rules, and is it worth its time? (Number Cookbook, section 4)
+"""Does a small model learn to follow rules, and is this worth the time? (Number Cookbook, section 4)
 
     python experiments/rule_following.py [publish=true] [key=value ...]
 
-Fine-tunes SmolLM2-135M to follow rules and, for about the same wall time, to answer directly; asks both the same
-problems, at their training lengths and beyond; says where in the rule the first wrong line stands. The arguments go to
-the two trainings, such as output=/tmp/runs. Every run resumes. Writes rule_following.png to results/ beside
-the runs, or to experiments/results/ with publish=true.
+Fine-tunes SmolLM2-135M to follow rules and, for about the same wall time, to answer directly. Asks both the same
+problems, at their training lengths and beyond, and says where in the rule the first wrong line is. Arguments, such as
+output=/tmp/runs, go to both trainings. Every run can be resumed. Writes rule_following.png to results/ beside the runs,
+or to experiments/results/ with publish=true.
 """
 
 import sys

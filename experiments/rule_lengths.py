@@ -1,13 +1,14 @@
-"""How long may numbers be for their rule, followed, to fit a window of 2,000 tokens? (Number Cookbook, Table 19)
+"""How long may numbers be if a rule and its trace have to fit into 2,000 tokens? (Number Cookbook, Table 19)
 
     python experiments/rule_lengths.py [samples=8] [publish=true]
 
-Prompt and response together, at each detail of traces, counted with Llama-3's tokenizer (up to three digits a token)
-and SmolLM2's (one). A length fits if all of its `samples` (8) training problems do. The table also shows the paper's
-own numbers, and the lengths that its released rules were measured to fit (all, median and any of 12 samples, Llama-3's
-tokenizer), both from table19.csv. Writes rule_lengths.md and .png, and rule_tokens.md with the mean tokens of a
-response by task, length and detail, and of a direct answer, to checkpoints/results/, or to experiments/results/ with
-publish=true. Takes a quarter of an hour on one core, and needs no model.
+Counts the tokens of prompt and response together, at each level of detail of the traces, with Llama-3's tokenizer (up
+to three digits per token) and SmolLM2's (one digit). A length fits if all of its `samples` (8) training problems fit.
+The table also shows the paper's own lengths, and the lengths at which its released rules were found to fit (all, median
+and any of 12 samples, Llama-3's tokenizer), both from table19.csv. Writes rule_lengths.md and .png, and rule_tokens.md
+with the mean number of tokens of a response by task, length and detail, and of a direct answer, to
+checkpoints/results/, or to experiments/results/ with publish=true. Takes a quarter of an hour on one core, and needs no
+model.
 """
 
 import csv
@@ -85,7 +86,7 @@ def measure(samples: int, results: Results) -> None:
 
 
 def drawn(task: Task, length: int, samples: int) -> list[Problem]:
-    """Training problems of a task and length; empty if there are none of this length."""
+    """Training problems of a task and length; empty if this length has none."""
     try:
         return [problem(Cell(task, length), "train", 0, index) for index in range(samples)]
     except TaskError:
@@ -102,7 +103,8 @@ def tokens(text: str, tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def tokens_by_length(task: Task, samples: int, tokenizer: PreTrainedTokenizerBase) -> list[tuple[str, ...]]:
-    """A row for each length: the mean tokens of the prompt, of a response at each detail, and of a direct answer."""
+    """A row for each length: the mean number of tokens of the prompt, of a response at each level of detail, and of a
+    direct answer."""
     rows = []
     for length in COUNTED:
         items = drawn(task, length, samples) if length <= task.difficulty.longest else []
@@ -139,7 +141,8 @@ def longest_fitting(task: Task, samples: int, detail: Detail, tokenizer: PreTrai
 
 
 def draw(rows: list[tuple[str, ...]], path: Path) -> None:
-    """One line for each cell of Table 19: the lengths that fit, by the paper, its released rules, and ours."""
+    """One line for each cell of Table 19: the lengths that fit according to the paper, with its released rules, and
+    with ours."""
     figure, axes = plt.subplots(figsize=(6.4, 5.2), layout="constrained")
     places = range(len(rows))
     series = {

@@ -1,10 +1,11 @@
-"""Small models that follow rules, against the same models that answer directly: accuracy and cost by task and length.
+"""Small models that follow rules, compared with the same models answering directly: accuracy and cost by task and
+length.
 
     python experiments/rules_scratch.py [seeds=0,1,2] [only=NAME/NAME] [table=rules_scratch] [publish=true]
                                         [key=value ...]
 
 Trains configs/rules_scratch.yaml with each seed in each of WAYS, with the same updates and problems; finished runs are
-not trained again. Other keys belong to the runs' config. Prints exact match, mean over the seeds (95 %, the wider of
+not trained again. Other keys change the runs' config. Prints exact match, mean over the seeds (95 %, the wider of
 Student's over the seeds and Wilson's over their problems), and the mean number of words written at the shortest length.
 Writes a table and a figure named after `table`.
 """
@@ -82,7 +83,7 @@ def share(seeds: Sequence[Sequence[Sample]]) -> Estimate:
 
 
 def words(seeds: Sequence[Cells], task: str, length: int) -> float:
-    """The mean of the words written for an answer."""
+    """The mean number of words written for an answer."""
     return mean(sample.completion.completion_tokens for cells in seeds for sample in cells[task, length])
 
 

@@ -1,13 +1,13 @@
-"""SmolLM2 that follows rules, against SmolLM2 that answers directly: accuracy and cost by task and length.
+"""SmolLM2 following rules, compared with SmolLM2 answering directly: accuracy and cost by task and length.
 
     python experiments/rules_smollm2.py [seeds=0,1,2] [only=NAME/NAME] [problems=48] [measure=true] [output=checkpoints]
                                         [table=rules_smollm2] [publish=true] [key=value ...]
 
 Tunes configs/smollm2_rules_values.yaml with each seed for each row of DETAILS, with the same number of updates and of
 problems, and asks every model the same test problems (configs/nupa_rfcot.yaml), `problems` in each range of lengths.
-Finished runs are not run again, and measure=false leaves out what is not finished. Other keys belong to the training.
-Shows exact match, mean over the seeds (95 % over seeds and problems), the tokens written for each token of a direct
-answer, and what the first mistake in a trace is. Leaves two tables and a figure.
+Finished runs are not run again, and measure=false leaves out tests that are not finished. Other keys change the config
+of the training. Shows exact match, the mean over the seeds (95 % over seeds and problems), the number of tokens written
+for each token of a direct answer, and the kind of the first mistake in a trace. Leaves two tables and a figure.
 """
 
 import sys
@@ -43,7 +43,7 @@ SCALE = (
     "training={learning_rate: 1e-3, warmup_steps: 20}",
     "evaluation={lengths: {hard: [3, 5], easy: [3, 5]}, problems_per_range: 1}",
 )
-"""How long the training takes. The test is a run of its own, so the training tests next to nothing."""
+"""Settings of the training. The test is a run of its own, so the training itself tests next to nothing."""
 LONGEST, WINDOW = 5, 1500
 """Digits of the longest numbers in training; the most tokens of a test problem and its response."""
 SPANS = {"3-5 digits": range(3, 6), "6-8": range(6, 9), "9-12": range(9, 13)}
@@ -123,7 +123,7 @@ def tokens(seeds: Sequence[Asked], task: str) -> str:
 
 
 def mistakes(found: dict[str, list[Asked]], tasks: Sequence[str]) -> Table:
-    """What the first mistake of a trace is, all seeds together."""
+    """The kind of the first mistake of a trace, for all seeds together."""
     lines: list[tuple[Entry, ...]] = []
     for row, seeds in found.items():
         for task in tasks:

@@ -3,10 +3,10 @@
     python experiments/same_place.py [seeds=0,1,2] [problems=48] [output=checkpoints] [publish=true]
 
 Evaluates runs of `experiments/finetune_swaps.py` (tuned on 1-3 digits) on 3 to 12 digits, the same problems for all:
-plain fine-tuning (FT), numbers from their lowest digit up (rev all), the same with the bias (same place), and the same
-with the learned bias set to zero. Every evaluation is a run of `lab.evaluate`; finished ones are not run again.
-Shows exact match and digit match, and the latter against FT (Student's interval over the seeds, paired); leaves a table
-and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+plain fine-tuning (FT), numbers written from their lowest digit up (rev all), the same with the bias (same place), and
+the same with the learned bias set to zero. Every evaluation is a run of `lab.evaluate`; finished ones are not run
+again. Shows exact match and digit match, and the difference in digit match from FT (Student's interval over the seeds,
+paired); leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 import json
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def measured(row: str, seed: int, problems: int, output: Path) -> NupaSummary:
-    """What a row's model of a seed answers; the problems are the same for all."""
+    """The answers of a row's model of one seed; the problems are the same for all."""
     tuned = output / f"finetune_swaps_{ROWS[row]}_{seed}"
     if not (tuned / "model").is_dir():
         raise RunError(f"{tuned}: no such model: run python experiments/finetune_swaps.py")

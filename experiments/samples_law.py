@@ -1,4 +1,4 @@
-"""How much does a pretrained model gain from more problems, and can its gain be told beforehand?
+"""How much does a pretrained model gain from more problems, and can this gain be predicted?
 
     python experiments/samples_law.py [runs=checkpoints/all_tasks_0] [problems=48] [output=checkpoints] [publish=true]
 

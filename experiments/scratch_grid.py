@@ -1,13 +1,13 @@
-"""Runs a sweep of models from scratch, and leaves its table and figure where other experiments leave theirs.
+"""Runs a sweep of models from scratch, and writes its table and figure where other experiments write theirs.
 
     python experiments/scratch_grid.py GRID [seeds=0,1] [only=CELL,...] [tasks=TASK,...] [table=NAME] [publish=true]
         [key=value ...]
 
 GRID names a file of configs/sweeps/; `python -m lab.sweep configs/sweeps/GRID.yaml` does the same and prints more.
 Table and figure are named after GRID, or as `table` says; they go to results/ beside the runs, or to
-experiments/results/ with publish=true. Other keys belong to the runs' config; `output` is the folder of the sweep and
-its runs. Every run is a run of `lab.pretrain`, and finished runs are shown again. Shows mean exact match over seeds
-(95 %, the wider of Student's over the seeds and Wilson's over their problems).
+experiments/results/ with publish=true. Other keys change the runs' config; `output` is the folder of the sweep and its
+runs. Every run is a run of `lab.pretrain`, and finished runs are not repeated. Shows mean exact match over seeds (95 %,
+the wider of Student's over the seeds and Wilson's over their problems).
 """
 
 import json

@@ -2,8 +2,9 @@
 
     python experiments/smollm2_benchmarks.py [key=value ...]
 
-The arguments go to every run, such as limit=4 or output=/tmp/runs. Every run resumes, so a script that was killed goes
-on where it was, and a finished run only draws its tables again. The endpoint is `transformers serve` on 127.0.0.1.
+Arguments, such as limit=4 or output=/tmp/runs, go to every run. Every run is resumed, so if the script was killed it
+continues where it stopped, and a finished run only draws its tables again. The endpoint is `transformers serve` on
+127.0.0.1.
 """
 
 import os

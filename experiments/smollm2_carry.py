@@ -10,14 +10,14 @@ Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for 
                  on 24 pairs, and the twelve largest are patched
     test         on other pairs, the three heads with the largest effect in discovery, and three other heads of
                  the same layers, are patched, both ways
-    contents     what the first of the three heads holds, on other sums of three digits (head_contents.py among
-                 lab/probing/instruments)
+    contents     what the first of the three heads holds, on other sums of three digits
+                 (lab/probing/instruments/head_contents.py)
     exchange     the effect of its carry direction alone, on the test pairs of three digits
-    told         digits that are right if its coordinate is set to the true carry, and to the wrong one
+    told         digits that are right if its coordinate is set to the true carry, or to the wrong one
 
-With prompts=prose, sums are asked as "The sum of 12 and 34 is"; a model that is tuned in NUPA's words alone adds few of
-them, so give data.templates=mixed, too. Other arguments go to `lab.finetune`. Measurements are kept beside each model
-and are not repeated.
+With prompts=prose, sums are asked as "The sum of 12 and 34 is"; a model that is tuned in NUPA's wording alone gets few
+of them right, so give data.templates=mixed, too. Other arguments go to `lab.finetune`. Measurements are kept beside
+each model and are not repeated.
 """
 
 import sys
@@ -140,7 +140,7 @@ def tested(subject: Subject, length: int, column: int, heads: Sequence[Component
 
 
 def inside(subject: Subject, heads: Sequence[Component], pairs: int) -> dict[str, Any]:
-    """Contents, exchange and what happens if the head is told a carry, for sums of `LENGTH` digits."""
+    """Contents, exchange, and what happens if the head is told a carry, for sums of `LENGTH` digits."""
     columns = range(1, LENGTH)
     train, test = drawn(subject, LENGTH, 0, LEARNED), drawn(subject, LENGTH, LEARNED, READ)
     seen = head_contents.contents(subject, heads, columns, train, test)

@@ -7,14 +7,15 @@ model know a carry that passes through a nine?
 Tunes SmolLM2-135M on sums of 1-4 digits by configs/smollm2_sums.yaml, once for each seed. For each model, on sums of
 three digits, where the digit of the hundreds is predicted:
 
-    right      how often this digit is right, without a carry and with one, if the tens alone decide, and if they add up
-               to nine, so that the ones decide (`pairs.through_nine` of lab/probing)
+    right      how often this digit is right, without a carry and with one: if the tens alone decide, and if the tens
+               add up to nine, so that the ones decide (`pairs.through_nine` of lab/probing)
     discovery  attributions rank all heads and MLPs on 24 pairs whose tens decide, and the twelve largest are patched
     test       on other pairs, the effects of the two strongest heads, with the other sum's output, and with that of a
                donor that has the same carry and other tens (`pairs.same_carry`)
-    totals     the strongest head gets its output from a sum whose tens have another total, 0 to 18, and all else is the
-               same; how far does the answer go from "no carry" to "carry"? Apart for sums with a carry from the ones
-               and without. Beside it, the whole stream at the same token, which has everything that the model computes
+    totals     the strongest head gets its output from a sum whose tens have another total, 0 to 18, and everything else
+               stays the same; how far does the answer move from "no carry" to "carry"? Sums with and without a carry
+               from the ones are measured separately. For comparison, the same is done with the whole stream at the same
+               token, which contains everything that the model computes
 
 Measurements are kept beside each model and are not repeated. Leaves tables and a figure in results/ beside the runs, or
 in experiments/results/ with publish=true.
@@ -65,7 +66,7 @@ BATCH = 128
 """Rows of a forward pass."""
 OTHER, SAME = "other carry", "same carry"
 DECIDES = {"the tens": partial(carry_only, LENGTH, TENS), "the ones": partial(through_nine, LENGTH, TENS - 1)}
-"""What decides about the carry into the hundreds, and how pairs are drawn for it (count, seed)."""
+"""Which place decides about the carry into the hundreds, and how pairs are drawn for it (count, seed)."""
 
 
 @exit_cleanly

@@ -1,8 +1,8 @@
-"""What the answers of SmolLM2-135M-Instruct are copies of: operands, or the example in the prompt's format hint.
+"""What SmolLM2-135M-Instruct copies in its answers: operands, or the example in the prompt's format hint.
 
     python experiments/smollm2_copies.py [FOLDER]
 
-FOLDER is that of the runs of experiments/smollm2_benchmarks.py, checkpoints by default.
+FOLDER is the folder with the runs of experiments/smollm2_benchmarks.py, checkpoints by default.
 """
 
 import sys

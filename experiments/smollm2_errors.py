@@ -1,12 +1,13 @@
-"""Do the errors of tuned SmolLM2 follow from named heads? Take each away while it answers, and count what goes wrong.
+"""Which heads do the answers of tuned SmolLM2 depend on? Ablates each head while the model answers, and counts the
+errors.
 
     python experiments/smollm2_errors.py [tuned=checkpoints/smollm2_direct] [sums=48] [length=3] [publish=true]
 
-Answers are written greedily, token by token, with mean ablation at the tokens that predict digits, and classed as
-`lab.evaluate` classes them (lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and
-`lab.probe` found: for a's digits, for b's digits, and for the carry. Controls are two heads that look at digits and are
-not used, and three other heads of their layer. Leaves a table in results/ beside the runs, or in experiments/results/
-with publish=true.
+Answers are written greedily, token by token, with mean ablation at the tokens that predict digits, and classified as in
+`lab.evaluate` (lab/numbers/taxonomy.py). The heads are those that `experiments/smollm2_heads.py` and `lab.probe` found:
+for a's digits, for b's digits, and for the carry. Controls are two heads that look at digits but are not used, and
+three other heads of their layer. Leaves a table in results/ beside the runs, or in experiments/results/ with
+publish=true.
 """
 
 import sys

@@ -2,10 +2,10 @@
 
     python experiments/smollm2_heads.py [tuned=checkpoints/smollm2_direct] [sums=40] [length=3] [publish=true]
 
-For the untouched and the tuned model, asked in the NUPA prompt: the heads that give the most attention from q_k to
-digit k of either number (minus what another column's query gives it), and what is lost without them. They are
-mean-ablated at the tokens that predict digits: each head, all of them together, and random heads of the same layers.
-Leaves a table in results/ beside the runs, or in experiments/results/ with publish=true.
+For the untouched and the tuned model, asked with NUPA's prompt, shows the heads that give the most attention from q_k
+to digit k of either number (minus what another column's query gives it), and the accuracy that is lost without them.
+Heads are mean-ablated at the tokens that predict digits: each of them, all of them together, and random heads of the
+same layers. Leaves a table in results/ beside the runs, or in experiments/results/ with publish=true.
 """
 
 import sys

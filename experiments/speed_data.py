@@ -3,8 +3,8 @@
     python experiments/speed_data.py
 
 The mix is the paper's training mix: all 53 tasks, hard ones at 1-8 digits, easy ones at 1-20. The baseline makes
-additions of the four representations, and their split, in the obvious way: one at a time with the standard library
-(random, fractions, decimal, hashlib).
+additions in the four representations, and decides their split, in the obvious way: one at a time, with the standard
+library (random, fractions, decimal, hashlib).
 """
 
 import random
@@ -27,7 +27,8 @@ LENGTHS = Lengths(hard=(1, 8), easy=(1, 20))
 
 
 def per_second(job) -> float:
-    """Items a second of a job that returns its items; the best of five, since other processes only slow it down."""
+    """Items per second of a job that returns its items; the best of five runs, since other processes can only slow it
+    down."""
     rates = []
     for repetition in range(5):
         began = time.perf_counter()

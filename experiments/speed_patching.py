@@ -1,12 +1,13 @@
-"""Activation patching of all heads against TransformerLens' stock sweep: same model, same prompts, same numbers.
+"""The speed of activation patching of all heads, compared with TransformerLens's stock sweep: same model, prompts and
+results.
 
     python experiments/speed_patching.py [prompts] [model]
 
 Each head of SmolLM2-135M (270) is patched at all positions, in runs of 64 prompts by default: additions of three
-digits, half of them with a carry into the hundreds and half without, written with their answers. Stock is
-`transformer_lens.patching`, one pass a head; both are timed from the tokens to a margin for each head and prompt, the
-runs on the sources included. One of the lab's savings is easy to do by hand: leaving out the tokens after the query. So
-the stock sweep is also timed on rows that are cut there, for one head of each layer.
+digits, written with their answers, half of them with a carry into the hundreds and half without. The stock sweep is
+`transformer_lens.patching`, with one pass for each head. Both are timed from the tokens to a margin for each head and
+prompt, including the runs on the sources. One of the lab's savings is easy to imitate by hand: leaving out the tokens
+after the query. So the stock sweep is also timed on rows that are cut off there, for one head of each layer.
 """
 
 import sys

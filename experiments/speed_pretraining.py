@@ -3,9 +3,10 @@ and with attention that is not fused, which the lab uses for compiled training o
 
     python experiments/speed_pretraining.py [steps] [config ...]
 
-The baseline is the usual way: logits of all tokens, and a cross-entropy that ignores those without a label. All take
-the same batches from the same weights, in the dtype that training takes here, and their losses are printed beside each
-other. A compiled model is timed after ten steps, in which it meets most of the lengths that batches have.
+The baseline is the usual way: logits of all tokens, and a cross-entropy that ignores tokens without a label. All
+variants start from the same weights and train on the same batches, in the dtype that training uses on this machine, and
+their losses are printed beside each other. A compiled model is timed after ten steps, in which it meets most of the
+lengths that batches have.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Test problems scored a second against the obvious loop over `generate`.
+"""Test problems scored per second, compared with the obvious loop over `generate`.
 
     python experiments/speed_scoring.py [problems per range] [run directory of a tuned model]
 

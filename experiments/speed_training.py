@@ -1,10 +1,11 @@
-"""Training samples a second against plain SFTTrainer: same data, model, batches and dtype; and against the machine.
+"""Training samples per second, compared with plain SFTTrainer (same data, model, batches and dtype), and with the
+machine's peak.
 
     python experiments/speed_training.py [steps]
 
 The baseline is TRL's SFTTrainer with its defaults on (prompt, completion) text. The losses of both are printed beside
-each other. Floating-point operations are counted for the tokens that a step really computes and compared with what
-matrix products alone reach here.
+each other. Floating-point operations are counted for the tokens that a step really computes, and are compared with the
+rate of matrix products alone on this machine.
 """
 
 import sys
@@ -41,7 +42,7 @@ OVERRIDES = ["adapter.rank=128", "training.learning_rate=5e-4", "training.log_ev
 
 
 class StepTimes(TrainerCallback):
-    """Seconds of each optimizer step, validation and saving left out, and its loss."""
+    """The seconds of each optimizer step, without validation and saving, and its loss."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -58,7 +59,7 @@ class StepTimes(TrainerCallback):
             self.losses.append(logs["loss"])
 
     def samples_per_second(self, batch: int) -> float:
-        """The samples a second of the median step, without the first step."""
+        """The samples per second of the median step, without the first step."""
         return batch / sorted(self.seconds[1:])[len(self.seconds[1:]) // 2]
 
 

@@ -1,11 +1,11 @@
-"""Models that add or subtract, tested on long carries and very different lengths (lab/numbers/additions.py).
+"""Tests models that add or subtract on long carries and very different lengths (lab/numbers/additions.py).
 
     python experiments/strata.py RUN[,RUN ...] [RUN,... ...] [digits=100,...] [problems=200] [sharpness=1,...]
 
-Each argument is a setting: run directories of `lab.pretrain`, one a seed. Attention's scores are multiplied by the
-sharpness, which is 1 in training. Each seed is asked `problems` sums of its own in every stratum. Prints exact match by
+Each argument is a setting: run directories of `lab.pretrain`, one for each seed. Attention scores are multiplied by the
+sharpness, which is 1 in training. Each seed is asked its own `problems` sums in every stratum. Prints exact match by
 stratum, mean over the seeds (95 %, the wider of Student's over the seeds and Wilson's over the problems), and the
-lowest seed. Answers are checked in one pass each (experiments/shared/one_pass.py), which finds what generation would.
+lowest seed. Each answer is checked in one pass (experiments/shared/one_pass.py), with the same result as generation.
 """
 
 import itertools

@@ -1,13 +1,14 @@
-"""What fails first beyond the lengths of training: the alignment of digits, the carry, or what reads both?
+"""What fails first beyond the trained lengths: the alignment of digits, the carry, or what reads both?
 
     python experiments/surgery.py [publish=true] [key=value ...]
 
-Trains the models of configs/sweeps/surgery.yaml; keys change the sweep, such as seeds=[0] or only=[rope]. At lengths
-outside training, it gives each model what it would need: its alignment heads get the digits that they look at inside
-training, or the stream gets the true carry, in the direction that holds it inside training, or both; or attention to
-digits that are not needed is removed. Wrong operations are the controls (lab/probing/instruments/surgery.py). Digits
-are predicted after the right ones before them. Finished runs are not repeated. Prints means over the seeds (95 %) and
-leaves a table and a figure in results/ beside the runs, or in experiments/results/ with publish=true.
+Trains the models of configs/sweeps/surgery.yaml; keys change the sweep, such as seeds=[0] or only=[rope]. At untrained
+lengths, the script gives each model what it would need: it points the alignment heads at the digits that they look at
+in training, or writes the true carry into the stream, along the direction that holds it in training, or does both; or
+it removes attention to digits that are not needed. Wrong operations are the controls
+(lab/probing/instruments/surgery.py). Each digit is predicted after the right digits before it. Finished runs are not
+repeated. Prints means over the seeds (95 %) and leaves a table and a figure in results/ beside the runs, or in
+experiments/results/ with publish=true.
 """
 
 import sys
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def operated(output: Path, model: str) -> Operated:
-    """What becomes of a model's answers after each operation."""
+    """How a model answers after each operation."""
     run = Run(output / f"probe_{model}")
     if not (run.path / "probe_surgery.json").is_file():
         sums = f"sums={{lengths: {LENGTHS}, trained: {TRAINED}, per_length: {SUMS}}}"

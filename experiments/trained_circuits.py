@@ -2,15 +2,17 @@
 
     python experiments/trained_circuits.py [NAME ...]
 
-Prints heads and MLPs, and the edges between them, of the trained adders of `lab probe benchmark` (all of them if none
-is named), which lab/probing/benchmark/families/trained.py lists.
+Prints heads and MLPs, and the edges between them, of the trained adders of `lab probe benchmark`, which
+lab/probing/benchmark/families/trained.py lists (all of them if none is named).
 
 Nobody wrote these circuits, so a circuit is the smallest set of parts that this script finds and that passes two tests.
 With the source's activations only in the set, the base answers as the source does; with the source's activations
-everywhere else, it answers as before. Parts are left out one after another, beginning with the one that does least by
-itself, as long as both tests pass. If two parts can stand in for each other, another set may pass as well.
+everywhere else, it answers as before. Parts are left out one after another, beginning with the one that has the
+smallest effect by itself, as long as both tests pass. If two parts can replace each other, another set may pass as
+well.
 
-Instruments score single parts, so no instrument computes what it is scored by; activation patching comes closest.
+Instruments score single parts, so no instrument computes the quantity by which it is scored; activation patching comes
+closest.
 """
 
 import sys

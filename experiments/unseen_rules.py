@@ -2,16 +2,16 @@
 
     python experiments/unseen_rules.py [config keys, such as name=unseen_1 seed=1 training.max_steps=600] [publish=true]
 
-Rules of one family, 48 in all, differ in up to four places of their text: what stands for a digit that the first number
-lacks (0, 5 or 9), what stands for one that the second lacks, what is done with the two digits (the larger, the smaller,
-the first, the second), and whether the digit or nine minus the digit is written. The prompt shows the rule's text, and
-nothing else names it. Training has 40 rules. Eight are held out, each of which can be made from a trained one by
-editing one line: all rules with one of four combinations (HELD_OUT).
+The 48 rules of one family differ in up to four places of their text: what stands for a digit that the first number
+lacks (0, 5 or 9), what stands for a digit that the second number lacks, what is done with the two digits (the larger,
+the smaller, the first, the second), and whether the digit or nine minus the digit is written. The prompt shows the
+rule's text, and nothing else names it. Training has 40 rules. Eight are held out: all rules with one of four
+combinations (HELD_OUT). Each of them can be made from a trained rule by editing one line.
 
-Problems of held-out rules are those that no trained rule answers right, so a model that knows only trained rules gets
-none. A problem counts as right if each word of the whole bare trace and of the answer is the likeliest after the right
-words before it, which is what greedy generation would write. Writes <name>.md to checkpoints/results/, or to
-experiments/results/ with publish=true; training and test take five minutes on a free core.
+Test problems of held-out rules are problems that no trained rule answers right, so a model that knows only trained
+rules gets none of them right. A problem counts as right if each word of the whole bare trace and of the answer is the
+likeliest after the right words before it, which is what greedy generation would write. Writes <name>.md to
+checkpoints/results/, or to experiments/results/ with publish=true; training and test take five minutes on a free core.
 """
 
 import functools
@@ -126,7 +126,8 @@ def main(arguments: list[str]) -> None:
 
 
 def family() -> tuple[list[Rule], list[Rule]]:
-    """The rules of the training, and those held out. They are read from files like a user's, so all can be followed."""
+    """The rules of the training, and the held-out rules. They are read from files, like a user's own rules, so all can
+    be followed."""
     seen, unseen = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for number, (x, y, picked, written) in enumerate(itertools.product(ABSENT, ABSENT, PICKED, WRITTEN)):

@@ -1,13 +1,13 @@
-"""Which errors of a model that adds are at places at which its window shows something that training never showed?
+"""Which errors of an adder are at places where its window shows something that training never showed?
 
     python experiments/unseen_windows.py RUN [RUN ...]
 
 RUN is a run directory of `lab.pretrain` on add_integer with one layer and a window. The digit of a place is written by
 the token of the place below. With a window of 1, that token sees the digits of its own place, of the place above (whose
-digit it writes), and of the place below. So a long sum is only a row of small views. A view is described by a mark for
-each place of either number: d for a digit, - beyond the number's end, ^ below its ones digit. Every answer is
-followed from the ones digit to its first wrong digit. A run that was trained with `format.pad=all` sees zeros in front
-of the shorter number, up to the length of the longer.
+digit it writes), and of the place below. So the model sees a long sum only as a row of small views. A view is described
+by a mark for each place of either number: d for a digit, - beyond the number's end, ^ below its ones digit. Every
+answer is followed from the ones digit to its first wrong digit. A run that was trained with `format.pad=all` sees zeros
+in front of the shorter number, up to the length of the longer one.
 """
 
 import sys

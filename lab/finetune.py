@@ -6,6 +6,7 @@ and beyond. Saves everything in a run directory, with a second table by range. I
 continues it, and it ends with the same result.
 """
 
+import gc
 import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -73,7 +74,8 @@ def finetune(config: FinetuneConfig) -> None:
         if sets:
             train(adapter_training(config, model, tokenizer, sets), run)
         shutil.rmtree(run.path / "checkpoints", ignore_errors=True)
-        del model, engine  # there may be memory for only one large model
+        del model, engine  # there may be memory for only one large model, and the trainer refers to itself
+        gc.collect()
         model, tokenizer = loading.load(ModelConfig(name=str(run.path)))
         engine = LocalEngine(model, tokenizer, tested.batch_size, tested.speculation)
         after = measure(benchmark, engine, run, "samples_after", requests=requests)

@@ -79,6 +79,32 @@ CASES = {
     ),
     "mistyped model": ("finetune", ["model.name=FOLDER/almots"], "there is no such folder, did you mean"),
     "mistyped run": ("evaluate", ["engine.model.name=checkpoints/a/b"], "engine.model.name = checkpoints/a/b: ther"),
+    "groups of digits that are not asked for": ("finetune", ["tokenizer.digits.k=4"], "use kind=k_digit, not original"),
+    "places without embeddings": ("finetune", ["positions.places=4", "format.reverse=total"], "up to 8 digits: use as"),
+    "alignment in prose": (
+        "finetune",
+        ["data.tasks=[add_integer]", "data.templates=many", "training.alignment.first=[[0, 0]]"],
+        "training.alignment needs problems in NUPA's words alone",
+    ),
+    "alignment with a bias": (
+        "finetune",
+        ["positions.kind=alibi", "training.alignment.first=[[0, 0]]"],
+        "training.alignment does not know the bias",
+    ),
+    "products counted down": (
+        "pretrain",
+        [
+            "model.positions.kind=countdown",
+            "format={reverse: none, pad: answer, carry_place: true}",
+            "data.tasks=[multiply_hard_integer]",
+        ],
+        "products are longer: leave multiply_hard_integer out of data.tasks",
+    ),
+    "erasing what is counted": (
+        "pretrain",
+        ["model={encoding: relative, window: 6, far_at_most: 2, positions: {kind: coupled}}", "evaluation.erase=true"],
+        "evaluation.erase does not go with model.far_at_most",
+    ),
     "no problems": ("evaluate", ["benchmark.published=/nowhere.json"], "/nowhere.json: No such file or directory"),
     "no place": ("pretrain", ["output=FOLDER/file/x"], "Not a directory"),
     "no logger": ("pretrain", ["training.report_to=[trackio]"], "trackio is not installed"),

@@ -1,7 +1,7 @@
-"""What runs from scratch answer: problems of their tasks as NUPA draws them, and hard ones beside them.
+"""How many problems runs from scratch answer right: problems of their tasks as NUPA draws them, and hard problems.
 
-Sums and differences are hard if they have long carries (lab/numbers/additions.py), and maxima and minima if two numbers
-differ only in their last digit. Each answer is checked in one pass (`one_pass`).
+Sums and differences are hard if they have long carries (lab/numbers/additions.py), and maxima and minima are hard if
+the two numbers differ only in their last digit. Each answer is checked in one pass (`one_pass`).
 """
 
 import random
@@ -22,7 +22,7 @@ from lab.numbers.tasks import task
 
 
 def answered(folder: Path, lengths: Sequence[int], count: int, ids: int) -> dict[tuple[str, int], float]:
-    """The share of right answers of a run by row and length. What was measured before is kept beside the run."""
+    """The share of right answers of a run by row and length. Measurements are kept beside the run and not repeated."""
     run, kept = with_settings(load_scratch(folder), largest=ids), Kept(folder / "answered.json")
     return {
         (row, length): kept.once(

@@ -1,4 +1,4 @@
-"""The arguments of a script, key=value: its own, and those that it passes on to a config."""
+"""The arguments of a script (key=value): its own, and those that it passes on to a config."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,8 @@ def own(arguments: Sequence[str], *names: str) -> dict[str, str]:
 
 
 def own_and_listed(arguments: Sequence[str], what: str, *names: str) -> tuple[dict[str, str], list[str]]:
-    """The values of a script's own arguments, by name, and what the arguments without = list, with commas between.
+    """The values of a script's own arguments, by name, and the items that the arguments without = list, separated by
+    commas.
 
     Raises ConfigError for an argument that is not one of them, or if nothing is listed; `what` says what should be.
     """
@@ -34,8 +35,8 @@ def own_and_others(arguments: Sequence[str], *names: str) -> tuple[dict[str, str
 
 
 def some_of(labels: Collection[str], only: str | None, name: str = "only", between: str = "/") -> list[str]:
-    """The labels that the argument `name` lists, with `between` between them, or all. Raises ConfigError for one that
-    does not exist."""
+    """The labels that the argument `name` lists, separated by `between`, or all labels. Raises ConfigError for a label
+    that does not exist."""
     chosen = list(labels) if only is None else only.split(between)
     if unknown := [label for label in chosen if label not in labels]:
         known = (" / " if between == "/" else f"{between} ").join(labels)
@@ -44,7 +45,8 @@ def some_of(labels: Collection[str], only: str | None, name: str = "only", betwe
 
 
 def one_of(labels: Collection[str], given: Mapping[str, str], name: str, usual: str) -> str:
-    """The label that the argument `name` is; `usual` if it is not given. Raises ConfigError if it does not exist."""
+    """The label that the argument `name` gives; `usual` if it is not given. Raises ConfigError if the label does not
+    exist."""
     text = given.get(name, usual)
     if text not in labels:
         raise ConfigError(f"{name}={text}: should be one of {', '.join(labels)}")
@@ -60,7 +62,7 @@ def true_or_false(given: Mapping[str, str], name: str, usual: bool) -> bool:
 
 
 def whole_numbers(given: Mapping[str, str], name: str, usual: str) -> list[int]:
-    """The whole numbers of the argument `name`, with commas between them; those of `usual` if it is not given.
+    """The whole numbers that the argument `name` lists, separated by commas; those of `usual` if it is not given.
 
     Raises ConfigError if they are not whole numbers.
     """
@@ -71,7 +73,8 @@ def whole_numbers(given: Mapping[str, str], name: str, usual: str) -> list[int]:
 
 
 def whole_number(given: Mapping[str, str], name: str, usual: int) -> int:
-    """The whole number of the argument `name`; `usual` if it is not given. Raises ConfigError if it is none."""
+    """The whole number that the argument `name` gives; `usual` if it is not given. Raises ConfigError if it is not a
+    whole number."""
     text = given.get(name, str(usual))
     if not text.isdecimal():
         raise ConfigError(f"{name}={text}: should be a whole number, such as {name}={usual}")
@@ -88,8 +91,9 @@ def numbers(given: Mapping[str, str], name: str, usual: str) -> list[float]:
 
 
 def counts(given: Mapping[str, str], name: str, usual: str, otherwise: int | None = None) -> dict[int, int]:
-    """How many problems the argument `name` asks at each length: 50x12 are 12 of 50 digits. A length alone stands for
-    `otherwise` problems. Those of `usual` if it is not given. Raises ConfigError if it is written in another way."""
+    """The number of problems that the argument `name` gives for each length: 50x12 means 12 problems of 50 digits. A
+    length alone stands for `otherwise` problems. `usual` is read if the argument is not given. Raises ConfigError if it
+    is written in another way."""
     text = given.get(name, usual)
     found = [re.fullmatch(r"(\d+)(?:x(\d+))?", part) for part in text.split(",")]
     if not all(one and (one[2] or otherwise) for one in found):

@@ -20,7 +20,7 @@ _NAME = "scored"
 
 
 class Scores:
-    """The scores of a layer. Queries and keys are as they come into attention, rotated by their ids if the model
+    """The scores of a layer. Queries and keys are given as they enter attention, rotated by their ids if the model
     rotates them."""
 
     def __init__(

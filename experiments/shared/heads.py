@@ -47,8 +47,8 @@ def random_groups(subject: Subject, group: Group, count: int, seed: int) -> list
 
 
 def discovery(subject: Subject, pairs: Pairs, screened: int) -> dict[str, float]:
-    """The effects of heads, at all tokens, among the `screened` heads and MLPs that attribution ranks first: the larger
-    of the two directions of the carry."""
+    """The effects of the heads among the `screened` heads and MLPs that attribution ranks first, at all tokens: for
+    each, the larger of the effects in the two directions of the carry."""
     exact = attribution.screen(subject, pairs, (EVERYWHERE,), screened, batch_size=64).exact
     effects = np.nan_to_num(exact.value).max(0)
     named = zip((name.removesuffix(f" {EVERYWHERE}") for name in exact.axes["patch"]), effects, strict=True)
@@ -56,8 +56,8 @@ def discovery(subject: Subject, pairs: Pairs, screened: int) -> dict[str, float]
 
 
 def strongest(ranked: Sequence[dict[str, float]], count: int) -> list[str]:
-    """The heads with the largest mean effect over several measurements; heads that one of them lacks count as 0
-    there."""
+    """The heads with the largest mean effect over several measurements; a head that is missing from one of them counts
+    as 0 there."""
     names = {name for effects in ranked for name in effects}
     total = {name: sum(effects.get(name, 0.0) for effects in ranked) for name in names}
     return sorted(total, key=lambda name: -total[name])[:count]
@@ -69,8 +69,8 @@ def told(
 ) -> np.ndarray:
     """The most likely digit at q_k (N,), if a head's coordinate is set to its mean for the carries `carry_N` (N,).
 
-    If the rest of the model believes the head, a wrong carry changes the digit of every sum, and the right carry mends
-    those errors that come from a wrong one. `direction`: see `head_contents.Contents`.
+    If the rest of the model relies on the head, a wrong carry changes the digit of every sum, and the right carry
+    corrects those errors that come from a wrong carry. `direction`: see `head_contents.Contents`.
     """
     query_B1, said_B1 = sums.query_at_BK[:, column, None], torch.from_numpy(carry_N)[:, None]
 
@@ -81,11 +81,11 @@ def told(
 
 
 def set_leak(sums: Sums, leak: Mapping[tuple[int, int], float]) -> list[Hook]:
-    """From every q_k, these heads give digits that are not needed (`alignment.Destinations.leak`) a set share of their
-    attention.
+    """At every q_k, these heads give a set share of their attention to digits that are not needed
+    (`alignment.Destinations.leak`).
 
     Within these digits, and within all other tokens, proportions stay the same. A head that can attend only to such
-    digits, or to none, is unchanged.
+    digits, or to no such digit, is unchanged.
 
     `leak`: shares from 0 to 1 by (layer, head); 0 removes the leak.
     """

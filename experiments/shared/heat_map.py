@@ -15,7 +15,8 @@ def heat_map(
 ) -> Any:
     """Draws shares (rows, columns), red for 0 and green for 1. Returns the image.
 
-    `size`: the font size in the cells, in points; row names are one point larger. If not given, the style's sizes hold.
+    `size`: the font size in the cells, in points; row names are one point larger. By default, the style's sizes are
+    used.
     """
     image = axes.imshow(values, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
     for row, line in enumerate(values):

@@ -1,19 +1,19 @@
 """A short sum as a model would see it if it were longer.
 
 `inserted(model, Insertion(3))` inserts three places into every row that the model reads, but only as attention sees
-them. Take a query in the upper half of a number. All that lies at least FAR places below it moves down, and there is an
-average digit at each place of the gap:
+them. Take a query in the upper half of a number. Everything that lies at least FAR places below it moves down, and each
+place of the gap holds an average digit:
 
     a number             7 6 5 4 3 2 1 0             the query writes the digit of place 7
     as it is seen        7 6 5 4 x x x 3 2 1 0       x: in expectation over 7 6 5 4 3 2 1 0
 
 A query in the lower half has its gap above. This shows, without a longer sum, what more digits and new distances do to
-attention. Signs lie below the numbers and move with what is beyond the gap. An inserted digit is an average: each of
-the m visible digits of its number contributes 1/m of the weight that it would have at that distance, with its value
-vector. Numbers that are shorter than the longest get no gap: they would stay short in longer sums.
+attention. Signs lie below the numbers and move with everything that is beyond the gap. An inserted digit is an average:
+each of the m visible digits of its number contributes 1/m of the weight that it would have at that distance, with its
+value vector. Numbers that are shorter than the longest number get no gap, because they would stay short in longer sums.
 
-Works for coupled ids, one problem in a row, with any encoding of `lab.models.position_encodings` but learned ids, whose
-vectors are part of what digits bring.
+This works for coupled ids and one problem in each row, with any encoding of `lab.models.position_encodings` except
+learned ids, whose vectors are part of the keys and values of digits.
 
 Shapes: B rows (one), H heads, Q queries and K keys (the tokens of a row), D width of a head, P places at once, N
 numbers.
@@ -44,8 +44,9 @@ class Insertion(NamedTuple):
     more: bool = True
     """Whether there are digits in the gap."""
     farther: bool = True
-    """Whether digits are farther away: those beyond the gap move, and those in it are at distances of their own.
-    Otherwise, digits stay, and those in the gap are at distances that occur in the row, FAR and more, in turn."""
+    """Whether digits are farther away: those beyond the gap move, and those in the gap are at distances of their own.
+    Otherwise, digits stay where they are, and those in the gap are in turn at all distances of at least FAR that occur
+    in the row."""
     signs: bool = True
     """Whether signs move."""
 
@@ -67,7 +68,7 @@ def inserted(model: NumberLlama, insertion: Insertion) -> Iterator[None]:
 
 
 class Row:
-    """The tokens of a forward pass: where they stand, and which numbers they belong to."""
+    """The tokens of a forward pass: where they stand, and to which numbers they belong."""
 
     def __init__(self, positions_BK: torch.Tensor, number_BK: torch.Tensor) -> None:
         """
@@ -84,7 +85,7 @@ class Row:
         self.is_short_BK = (self.is_digit_BKN * ~self.has_gap_BN[:, None]).any(-1)
         """The digits of numbers without a gap, all of which are below it."""
         self.upper_BK = (2 * positions_BK > self.highest) & ~self.is_short_BK
-        """Whether a token, as a query, has its gap below, and not above."""
+        """Whether a token, as a query, has its gap below it, not above."""
 
     @classmethod
     def of(cls, model: NumberLlama, ids_BK: torch.Tensor) -> "Row":
@@ -107,7 +108,7 @@ class Row:
 
     def averaged(self, visible_BQK: torch.Tensor) -> torch.Tensor:
         """The share of each key in an inserted digit of its number, (B, Q, K); 0 in numbers without a gap. These are
-        short ones, and the query's own if the gap is above it, where nothing has been read or written yet."""
+        short numbers, and the query's own number if the gap is above it, where nothing has been read or written yet."""
         own_BQN = self.is_digit_BKN.bool() & ~self.upper_BK[..., None]
         gap_BQN = self.has_gap_BN[:, None] & ~own_BQN
         number_BQKN = self.is_digit_BKN[:, None] * visible_BQK[..., None] * gap_BQN[:, :, None]

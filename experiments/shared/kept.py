@@ -1,4 +1,4 @@
-"""What a script has measured, kept beside a run."""
+"""Measurements of a script, kept beside a run."""
 
 import hashlib
 import json
@@ -35,13 +35,14 @@ class Kept:
     def once(
         self, name: str, measure: Callable[[], Value], in_short: Callable[[Value], object] = lambda value: ""
     ) -> Value:
-        """The measurement of this name. If it is not known yet, it is made and saved; `in_short` of it is printed."""
+        """The measurement of this name. If there is none yet, it is made and saved, and `in_short` of it is printed."""
         if name not in self.known:
             self.keep(name, measure(), in_short)
         return self.known[name]
 
     def keep(self, name: str, value: Value, in_short: Callable[[Value], object] = lambda value: "") -> None:
-        """Saves a measurement and prints `in_short` of it. What other processes have saved meanwhile stays."""
+        """Saves a measurement and prints `in_short` of it. Measurements that other processes have saved in the meantime
+        are kept."""
         self.known = {**self._read(), **self.known, name: value}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.file.with_name(f".{self.file.name}.{os.getpid()}")
@@ -51,7 +52,8 @@ class Kept:
 
 
 def identified(model: str) -> str:
-    """The name of a model with a few digits of the checksum of its weights, which tell it from another training."""
+    """The name of a model with a few digits of the checksum of its weights, which distinguish it from other training
+    runs."""
     folder = Path(resolve(model))
     checksum = hashlib.sha256()
     for file in sorted([*folder.glob("*.safetensors"), *folder.glob("model/*.safetensors")]):

@@ -31,8 +31,8 @@ ARITHMETIC = "arithmetic, fractions to floats"
 
 
 def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[str] = ()) -> Run:
-    """A finished run of configs/nupa_smollm2.yaml. If it does not exist or is not finished, it is run. Raises RunError
-    if a run of this name has other settings.
+    """A finished run of configs/nupa_smollm2.yaml. If it does not exist or is not finished, it is run now. Raises
+    RunError if a run of this name has other settings.
 
     Args:
         name: the name of the run directory.
@@ -52,8 +52,8 @@ def asked(name: str, model: str, problems: str, output: Path, changes: Sequence[
 def asked_in_parts(
     name: str, model: str, problems: str, output: Path, parts: int, changes: Sequence[str] = ()
 ) -> list[Run]:
-    """Like `asked`, with the tasks divided among several runs, one after the other; other processes may ask some of
-    them beforehand. Raises RunError if the tasks were divided otherwise before."""
+    """Like `asked`, with the tasks divided among several runs, one after the other; other processes may have run some
+    of these before. Raises RunError if the tasks were divided in another way before."""
     if parts == 1:
         return [asked(name, model, problems, output, changes)]
     divided = (f"benchmark.tasks=[{', '.join(list(TASKS)[part::parts])}]" for part in range(parts))
@@ -83,8 +83,8 @@ def by_range(rows: Sequence[Change], title: str, labels: Sequence[str] = ("befor
     """Exact match of two runs on the same problems, by range.
 
     Also counts the tasks at which the second run is better, or worse, beyond chance (McNemar's exact test, adjusted for
-    all tasks and ranges by Holm's method), and those at which it is right in nine of ten problems. The row "all" counts
-    each task once in every range.
+    all tasks and ranges by Holm's method), and the tasks at which it gets nine of ten problems right. The row "all"
+    counts each task once in every range.
     """
     lines = []
     for name in (*RANGES, "all"):

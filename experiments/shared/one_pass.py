@@ -1,12 +1,12 @@
 """How far a model from scratch gets with an answer, found in one forward pass instead of one for each digit.
 
-Greedy generation writes a token if it has the highest logit after the tokens before it. So it writes the right answer
-if that holds for each token of the right answer after the right tokens before it; and up to its first wrong token, it
-writes what this finds. What it would write after that stays unknown.
+Greedy generation writes the token that has the highest logit after the tokens before it. So it writes the right answer
+if each token of the right answer has the highest logit after the right tokens before it. If not, one pass finds what
+generation writes up to its first wrong token; what it would write after that stays unknown.
 
-If the model has a window, a pass is cut into pieces: what it does at one place depends only on the places that its
-layers can see from there. A sum of 1,000 digits then costs ten times one of 100, and not a hundred times. Running
-totals are cut along rows and places.
+If the model has a window, a pass is cut into pieces: what the model does at one place depends only on the places that
+its layers can see from there. A sum of 1,000 digits then costs ten times as much as one of 100, not a hundred times.
+Running totals are cut along rows and places.
 
 Shapes: T tokens of a row, P pieces, K tokens of a piece, D directions of position ids.
 """
@@ -69,7 +69,8 @@ def likeliest(model: NumberLlama, ids_T: torch.Tensor) -> list[int]:
 
 
 def pieces(model: NumberLlama, positions_T: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """The tokens of some pieces at a time (P, K), and which of them the piece is for; all others are what these see."""
+    """The tokens of some pieces at a time (P, K), and which of them the piece is for; the others are there because
+    those see them."""
     reach, grid = model.config.window * len(model.model.layers), model.config.grid
     size = _PLACES_OF_GRID if grid else _PLACES
     at_DT = rows_and_places(positions_T) if grid else positions_T[None]

@@ -1,4 +1,4 @@
-"""The shapes of published models, and the operations of a training step, for calculations that need no weights.
+"""The shapes of published models and the operations of a training step, for calculations without the models' weights.
 
 All have the Llama architecture. The numbers are those in the config.json of each published model.
 """
@@ -73,7 +73,7 @@ def lora_operations(
         head: number of weights of the head.
         attention_width: sum of the widths of all heads in all layers.
         tokens: tokens that are computed.
-        answers: tokens among them on which the head is applied.
+        answers: tokens among them at which the head is applied.
         pairs: pairs of tokens that attention multiplies; for a tree with its own mask, all pairs.
     """
     # Frozen weights: forward, and the gradient of their input. Adapters: also their own gradient. Attention: two

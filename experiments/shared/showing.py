@@ -1,4 +1,4 @@
-"""How several scripts show what they measured."""
+"""Figures and values that several scripts use to show what they measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, product
@@ -38,7 +38,8 @@ def panels(lines: Mapping[str, Mapping[str, Mapping[float, Estimate]]], x: str, 
 
 
 def looks() -> Iterator[dict[str, str]]:
-    """The look of one line after the other, without end: all colors with a solid line, then all dashed, and so on."""
+    """The styles of one line after another, without end: all colors with solid lines, then all colors with dashed
+    lines, and so on."""
     return cycle({"color": color, "ls": style} for style, color in product(("-", "--", ":", "-."), COLORS))
 
 

@@ -1,7 +1,7 @@
 """Hard additions (lab/numbers/additions.py) turned into problems of other tasks.
 
 A subtraction is the inverse of an addition, sum minus second number: it borrows where the addition carries. A float
-addition is one of integers with a point in the middle of both numbers.
+addition is an addition of integers with a point in the middle of both numbers.
 """
 
 from collections.abc import Callable

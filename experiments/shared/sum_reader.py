@@ -1,4 +1,4 @@
-"""A tuned model that reads sums with their right answers, which is faster than asking for them."""
+"""A tuned model that reads sums with their right answers, which is faster than generating answers."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from lab.text.formats import TextFormat
 class SumReader:
     """Reads sums of integers in the format that the model was tuned with. It is loaded when it is first needed.
 
-    `spacing` evenly spaces the numbers of what is read from now on; 0 leaves them as in the text, and None as in the
-    training.
+    `spacing` spaces the numbers evenly in everything that is read from now on; 0 leaves them as in the text, and None
+    as in the training.
     """
 
     def __init__(self, name: str) -> None:
@@ -26,7 +26,7 @@ class SumReader:
         self._loaded: Any = None
 
     def example(self, item: Problem) -> Example:
-        """The sum in the words of the benchmark."""
+        """The sum in the benchmark's wording."""
         return self._model()[2].example(item)
 
     @torch.inference_mode()

@@ -19,8 +19,8 @@ def drawn(subject: Subject, length: int, first: int, count: int) -> Sums:
 
 
 def of_one_length(length: int, count: int) -> list[tuple[int, int]]:
-    """The numbers of uniform sums that have as many digits as their numbers, so that tokens can be compared by
-    position: `count` of them, or fewer if `length` is so short that there are not as many."""
+    """The operands of uniform sums that have as many digits as their operands, so that tokens can be compared by
+    position: `count` pairs, or fewer if there are not so many of this length."""
     items = (addition("uniform", length, 0, index) for index in range(10 * count))
     return [(int(item.a), int(str(item.b))) for item in items if len(item.answer) == length][:count]
 

@@ -1,4 +1,4 @@
-"""Trainings that a script needs, and does not repeat."""
+"""Training runs that a script needs and does not repeat."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Trained models with a setting of their config changed, and their weights as they are."""
+"""Trained models with a changed setting of their config, but the same weights."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from lab.models.loading import ScratchRun
 
 
 def with_settings(run: ScratchRun, **settings: Any) -> ScratchRun:
-    """The run with its model built anew. `settings`: attributes of the model's config, such as `locality`."""
+    """The run with its model built again. `settings`: attributes of the model's config, such as `locality`."""
     config = type(run.model.config).from_dict({**run.model.config.to_dict(), **settings})
     model = type(run.model)(config).eval()
     model.load_state_dict(run.model.state_dict())

@@ -15,6 +15,7 @@ from lab.config.schema import (
     Tasks,
     TrainingConfig,
     Variation,
+    check_no_products,
     chosen,
     wrong,
 )
@@ -45,6 +46,12 @@ class DigitTokensConfig(Section):
     align: Literal["left", "right"] = "right"
     """The end of a run of digits from which k_digit counts groups. With right, decimals are still counted from the
     point."""
+
+    @model_validator(mode="after")
+    def _groups(self) -> Self:
+        if self.kind != "k_digit" and (self.k, self.align) != (3, "right"):
+            raise ValueError(f"k and align are for groups of digits: use kind=k_digit, not {self.kind}")
+        return self
 
 
 class TextTokenizerConfig(Section):
@@ -207,6 +214,11 @@ class AlignmentConfig(Section):
     weight: float = Field(default=0.1, gt=0)
     """Weight of this loss: the mean negative logarithm of the attention that these heads pay to that digit."""
 
+    @property
+    def heads(self) -> list[tuple[int, int]]:
+        """All heads that are rewarded."""
+        return [*self.first, *self.second]
+
     @field_validator("first", "second")
     @classmethod
     def _not_negative(cls, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -308,6 +320,10 @@ class FinetuneConfig(RunConfig):
             raise ValueError("format.index_hints stand before single digits: use tokenizer.digits.kind=one_digit")
         if self.positions.places:
             self.format.check_that_places_agree("positions.places")
+            longest = max(cell.length for cell in [*self.data.cells, *self.test_cells])
+            if longest > self.positions.places:
+                what = f"positions.places={self.positions.places}: numbers of data.lengths and evaluation.lengths have"
+                raise ValueError(f"{what} up to {longest} digits: use as many places or more, or shorter numbers")
         coupled = self.positions.kind == "coupled"
         if coupled and self.positions.same_place:
             raise ValueError("positions.kind=coupled includes the bias of positions.same_place: leave same_place out")
@@ -340,12 +356,22 @@ class FinetuneConfig(RunConfig):
         if self.data.example_number == "drawn" and not (direct and all(one.answer is Integer for one in chosen(tasks))):
             what = "data.example_number=drawn needs direct answers that are integers"
             raise ValueError(f"{what}: use such data.tasks and data.style=direct, or leave example_number out")
-        if (self.training.alignment.first or self.training.alignment.second) and not (
-            plain and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
+        if self.training.alignment.heads:
+            self._check_alignment()
+        return self
+
+    def _check_alignment(self) -> None:
+        """Raises ValueError for what does not go together with training.alignment, which finds digits by characters."""
+        if not (
+            self.format == FormatConfig() and self.data.style == "direct" and self.tokenizer.digits.kind != "k_digit"
         ):
             what = "training.alignment needs plain numbers, one digit a token"
             raise ValueError(f"{what}: leave format out, use data.style=direct, and do not use k_digit")
-        return self
+        if self.data.passages or (self.data.templates, self.data.example_number) != ("benchmark", "benchmark"):
+            what = "training.alignment needs problems in NUPA's words alone"
+            raise ValueError(f"{what}: leave data.passages, data.templates and data.example_number out")
+        if self.positions.kind == "alibi":
+            raise ValueError("training.alignment does not know the bias of positions.kind=alibi: use another kind")
 
     def _check_downward(self) -> None:
         """Raises ValueError for what does not go together with places that are counted from the highest down."""
@@ -356,6 +382,7 @@ class FinetuneConfig(RunConfig):
         if placeless:
             what = "format.reverse=none with positions.kind=coupled finds places in integers and floats only"
             raise ValueError(f"{what}: leave {', '.join(placeless)} out of data.tasks")
+        check_no_products(chosen(self.data.tasks), "format.reverse=none with positions.kind=coupled")
 
     @property
     def swap(self) -> Swap:

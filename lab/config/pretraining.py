@@ -16,6 +16,7 @@ from lab.config.schema import (
     TaskNames,
     TrainingConfig,
     Variation,
+    check_no_products,
     chosen,
     known,
     wrong,
@@ -353,6 +354,10 @@ class PretrainConfig(RunConfig):
             self.format.check_that_places_agree(f"model.positions.kind={kind}")
         if kind == "counted" and self.data.packing > 1:
             raise ValueError("model.positions.kind=counted needs data.packing=1")
+        if kind in ("countdown", "counted"):
+            by_a_digit = [_PRODUCT] if self.data.factor_digits == 1 else []
+            tasks = [item for item in chosen(self.data.tasks) if item.key not in by_a_digit]
+            check_no_products(tasks, f"model.positions.kind={kind}")
         if kind in ("countdown", "counted") and (self.format.reverse != "none" or not self.format.carry_place):
             raise ValueError(
                 f"model.positions.kind={kind} counts down to the ones digit, from the place of a last carry: "
@@ -370,6 +375,9 @@ class PretrainConfig(RunConfig):
                 raise ValueError(f"model.positions.through_point {what}: {how}")
         if self.evaluation.erase and not (self.model.window and not self.model.stick_breaking):
             raise ValueError("evaluation.erase needs model.window and no model.stick_breaking, or some head sees all")
+        if self.evaluation.erase and (self.model.far_at_most or kind == "randomised"):
+            what = "evaluation.erase does not go with model.far_at_most, which counts what is erased, nor with"
+            raise ValueError(f"{what} model.positions.kind=randomised, whose ids depend on the length of a row")
         if not self.evaluation.lengths:
             raise ValueError("evaluation.lengths should name at least one length")
         return self

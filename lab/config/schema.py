@@ -1,6 +1,6 @@
 """The sections that several configs share. Does not import torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
@@ -83,6 +83,15 @@ Tasks: TypeAlias = Annotated[TaskNames, AfterValidator(lambda names: known(names
 
 def chosen(names: TaskNames) -> list[Task]:
     return list(TASKS.values()) if names == "all" else [task(name, KNOWN) for name in names]
+
+
+def check_no_products(tasks: Sequence[Task], key: str) -> None:
+    """Raises ValueError for tasks whose answers may be longer than their longest number by more than one digit, where
+    `key` counts places from such a number down."""
+    products = [item.key for item in tasks if item.key.startswith("multiply")]
+    if products:
+        what = f"{key} counts down from one place more than the longest number has"
+        raise ValueError(f"{what}, and products are longer: leave {', '.join(products)} out of data.tasks")
 
 
 class Lengths(Section):

@@ -24,7 +24,7 @@ from lab.inference.engine import GREEDY, Completion, ModelEngine, Request, Sampl
 from lab.inference.prefill import PromptReader
 from lab.inference.speculation import Drafter, Passages
 from lab.models.paths import attend_along_paths
-from lab.models.row_places import step_places
+from lab.models.row_places import written_places
 from lab.models.swaps import swap_of
 from lab.text.examples import encode_prompt
 
@@ -142,7 +142,7 @@ class LocalEngine(ModelEngine):
         ids = [
             [row.tokens[-1], *draft, *[0] * (most - 1 - len(draft))] for row, draft in zip(rows, drafts, strict=True)
         ]
-        inputs |= step_places(
+        inputs |= written_places(
             self.model, [[*row.tokens, *draft] for row, draft in zip(rows, drafts, strict=True)], counts
         )
         return self.model(input_ids=torch.tensor(ids, device=self.model.device), **inputs).logits

@@ -1,5 +1,6 @@
 """Low-rank adapters on a pretrained model: attach, load, merge (PEFT)."""
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ from lab.models.swaps import recorded, swap_of
 
 
 def check_targets(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Raises ModelError if a target is not a linear layer of the model, or if the rank exceeds the width of every
-    target."""
+    """Raises ModelError if a target is not a linear layer of the model or is tied to its embeddings, or if the rank
+    exceeds the width of every target."""
     linear = [(name, module) for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
     layers = {name.rpartition(".")[2] for name, _ in linear}
     unknown = sorted(set(config.targets) - layers)
     if unknown or not config.targets:
         raise ModelError(f"adapter.targets {unknown}: the model has no such layers; it has {', '.join(sorted(layers))}")
+    if "lm_head" in config.targets and model.config.tie_word_embeddings:
+        # merged adapters would change the embeddings as well
+        raise ModelError("adapter.targets: lm_head shares its weights with this model's embeddings; leave it out")
     widest = max(max(m.in_features, m.out_features) for name, m in linear if name.rpartition(".")[2] in config.targets)
     if config.rank > widest:
         raise ModelError(f"adapter.rank={config.rank}: no layer of adapter.targets is wider than {widest}")
@@ -65,7 +69,9 @@ def load(model: PreTrainedModel, folder: Path) -> PeftModel:
             f"{folder}: trained with {trained!r}, but the model has {there!r}; lab.models.loading loads both"
         )
     try:
-        tuned = PeftModel.from_pretrained(model, str(folder))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Found missing adapter keys")  # they would keep their first values
+            tuned = PeftModel.from_pretrained(model, str(folder))
     except Exception as error:
         raise ModelError(f"{folder}: not a loadable adapter: {in_one_line(error)}") from error
     fuse(tuned)

@@ -137,6 +137,8 @@ class LocalityBias(nn.Module):
         copied = self.training and self.far_copies > 1
         if copied or self.far_at_most:
             far_BHQK = bound_H11 & (distances_B1QK >= FAR) & _digits(positions_BK, visible_BQK, self.circle)
+            if self.window:
+                far_BHQK = far_BHQK & (distances_B1QK <= self.window)
             if copied:
                 bias_BHQK = bias_BHQK + math.log(self.far_copies) * far_BHQK
             if self.far_at_most:

@@ -17,7 +17,7 @@ from lab.config.pretraining import ScratchConfig
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError, in_one_line
 from lab.models.sources import EMBEDDED, locate
-from lab.models.swapped_llama import SwappedLlama
+from lab.models.swapped_llama import ADDED, SwappedLlama
 
 _ADVICE = f"a model that needs no hub is {next(iter(EMBEDDED))}"
 
@@ -47,14 +47,21 @@ def load(
             raise ModelError(f"{config.name} is of type {own.model_type}: {what}")
         if positions:
             own.swapped_positions = positions.model_dump()
-        model = (SwappedLlama if positions else AutoModelForCausalLM).from_pretrained(
+        kind: Any = SwappedLlama if positions else AutoModelForCausalLM
+        model, told = kind.from_pretrained(
             path,
             config=own,
             dtype=dtype,
             attn_implementation="sdpa",
             quantization_config=_quantization(config, dtype),
             device_map={"": device},
+            output_loading_info=True,
         )
+        missing = sorted(key for key in told["missing_keys"] if not key.startswith(ADDED))
+        if missing:  # transformers would draw these weights at random
+            raise ModelError(
+                f"model {config.name!r} has no weights for {', '.join(missing[:3])}; its files are damaged"
+            )
     except ModelError:
         raise
     except Exception as error:  # the hub client, the config parser and safetensors raise dozens of types

@@ -92,6 +92,15 @@ def step_places(
     return {name: part.to(model.device) for name, part in given.items()}
 
 
+def written_places(model: Any, rows: Sequence[Sequence[int]], counts: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Like `step_places`, for tokens that the model has written. It may write any number, so places beyond the last one
+    that has an embedding count as the last."""
+    given = step_places(model, rows, counts)
+    if "place_ids" in given:
+        given["place_ids"].clamp_(max=model.place_embeddings.num_embeddings)
+    return given
+
+
 def tree_places(model: Any, tree: PrefixTree, before: Sequence[int] = ()) -> dict[str, torch.Tensor]:
     """Like `row_places`, for the nodes of a tree as one row, which follows the tokens `before`."""
     given, known = {}, len(before)

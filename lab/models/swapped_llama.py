@@ -35,6 +35,9 @@ from lab.models.stick_breaking import Downward
 from lab.models.walking_heads import Walk, WalkBias, WalkHook
 from lab.text.places import RowSpots, in_number, row_spots, row_spots_downward
 
+ADDED = ("place_embeddings", "same_place", "walk_bias")
+"""The modules that a swap adds; a base model has no weights for them."""
+
 
 class PlaceEmbeddings(nn.Embedding):
     """Vectors (B, Q, D) for places (B, Q) from 1 up; place 0 adds nothing. All are zero before training."""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -53,8 +54,10 @@ def recorded(folder: Path) -> Swap:
         return Swap.model_validate_json((folder / FILE).read_text())
     except FileNotFoundError:
         return Swap()
-    except ValueError as error:
-        raise ModelError(f"{folder / FILE}: not a swap: {str(error).splitlines()[0]}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        what = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+        raise ModelError(f"{folder / FILE}: not a swap: {what}") from None
 
 
 def _begin_texts(tokenizer: Any) -> None:

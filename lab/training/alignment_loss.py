@@ -23,7 +23,7 @@ from lab.training.losses import base_model, tree_loss
 
 def check_heads(model: torch.nn.Module, config: AlignmentConfig) -> None:
     """Raises ModelError if the model does not have these heads, or if it is not a Llama."""
-    heads = [*config.first, *config.second]
+    heads = config.heads
     if not heads:
         return
     facts: Any = model.config

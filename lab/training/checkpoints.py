@@ -16,7 +16,8 @@ def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint in `folder`, or None. A checkpoint is complete if it has the trainer's state,
     which is written last."""
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if _is_json(path)]
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    steps = {int(number): path for path in whole if (number := path.name.rpartition("-")[2]).isdigit()}
+    return steps[max(steps)] if steps else None
 
 
 def undamaged(folder: Path) -> Path | None:
@@ -55,6 +56,9 @@ def check_undamaged(checkpoint: Path) -> None:
     for name in (f"{weights}.safetensors", optimizer, "scheduler.pt"):
         if not (checkpoint / name).is_file():
             raise ModelError(f"checkpoint {checkpoint} has no {name}; remove {checkpoint.name} to continue without it")
+    if not any(checkpoint.glob("rng_state*.pth")):  # with several processes, one for each
+        what = "no rng_state.pth, so dropout would go on differently"
+        raise ModelError(f"checkpoint {checkpoint} has {what}; remove {checkpoint.name} to continue without it")
     for path in sorted(checkpoint.iterdir()):
         try:
             match path.suffix:

@@ -10,7 +10,7 @@ from typing import NamedTuple, NotRequired, Self, TypedDict, cast
 from datasets import Dataset
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from lab.config.finetuning import AlignmentConfig, FinetuneConfig
+from lab.config.finetuning import FinetuneConfig
 from lab.config.schema import Variation
 from lab.errors import TaskError
 from lab.numbers.additions import vary
@@ -102,7 +102,7 @@ def training_sets(config: FinetuneConfig, wording: Wording, tokenizer: PreTraine
     samples, some = config.training.max_steps * config.training.batch_size, config.training.valid_problems
     selection = Selection.of(config)
     valid = Selection(validated(selection.cells, config.seed), config.seed)
-    rows = Rows(tokenizer, taught(wording, config.data), config.training.alignment != AlignmentConfig())
+    rows = Rows(tokenizer, taught(wording, config.data), bool(config.training.alignment.heads))
     return TrainingSets(
         problem_set(selection, "train", samples, rows, config.training.batch_size),
         problem_set(valid, "valid", some, rows._replace(wording=wording), some),

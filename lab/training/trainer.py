@@ -220,7 +220,8 @@ class AnswerTrainer(SFTTrainer):
                 moved = [parameter for parameter in group["params"] if id(parameter) in own]
                 if moved:
                     group["params"] = [parameter for parameter in group["params"] if id(parameter) not in own]
-                    optimizer.add_param_group({**group, "params": moved, "lr": rate})
+                    # what a swap adds is a bias or a slope, and biases do not decay
+                    optimizer.add_param_group({**group, "params": moved, "lr": rate, "weight_decay": 0.0})
         return optimizer
 
     def evaluation_loop(self, dataloader: DataLoader, *arguments: Any, **settings: Any) -> EvalLoopOutput:

@@ -1,6 +1,7 @@
 import pytest
 import torch
 import yaml
+from safetensors.torch import load_file, save_file
 
 from lab.config.finetuning import LoraConfig
 from lab.config.schema import ModelConfig
@@ -55,6 +56,22 @@ def test_a_run_with_a_whole_model_is_that_model(run, toy_model, tmp_path):
     loaded, _ = loading.load(ModelConfig(name=str(whole), device="cpu", dtype="float32"))
     plain, _ = pretrained.load(ModelConfig(name=str(toy_model), device="cpu", dtype="float32"))
     assert torch.equal(logits(loaded), logits(plain))
+
+
+def test_adapters_without_some_of_their_weights_are_refused(run):
+    folder, _ = run
+    weights = load_file(file := folder / "model" / "adapter_model.safetensors")
+    save_file({name: weight for name, weight in weights.items() if "layers.0." not in name}, file)
+    with pytest.raises(ModelError, match=r"not a loadable adapter: Found missing adapter keys"):
+        loading.load(ModelConfig(name=str(folder), device="cpu"))
+
+
+def test_a_head_that_shares_its_weights_with_the_embeddings_gets_no_adapter(toy_model):
+    model, _ = pretrained.load(ModelConfig(name=str(toy_model), device="cpu", dtype="float32"))
+    adapters.check_targets(model, LoraConfig(rank=2, targets=["lm_head"]))
+    model.config.tie_word_embeddings = True
+    with pytest.raises(ModelError, match=r"^adapter\.targets: lm_head shares its weights"):
+        adapters.check_targets(model, LoraConfig(rank=2, targets=["lm_head"]))
 
 
 def test_a_run_without_a_model_and_adapters_without_a_base_are_one_line(tmp_path):

@@ -110,6 +110,14 @@ def test_far_digits_that_are_not_visible_do_not_count():
     assert not bias[..., 1:7].any()
 
 
+def test_far_digits_that_a_window_hides_do_not_count():
+    keys = torch.arange(1, 30)[None]
+    bias = LocalityBias(0, window=6, far_at_most=2)(torch.tensor([[1]]), keys)[0, 0, 0]
+    # the digits that are 4, 5 and 6 places away are seen, and together count as two
+    assert bias[:7].exp().tolist() == pytest.approx([1, 1, 1, 1, 2 / 3, 2 / 3, 2 / 3])
+    assert (bias[7:] == -math.inf).all()
+
+
 @given(st.floats(0.1, 4), st.integers(1, 5000))
 def test_with_locality_all_other_digits_weigh_no_more_however_many_there_are(slope, count):
     bias = LocalityBias(slope)(torch.tensor([[count]]), torch.arange(2 * count)[None])

@@ -1,8 +1,10 @@
 import hashlib
+import shutil
 import subprocess
 import zipfile
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from lab.config.schema import ModelConfig
 from lab.errors import ModelError
@@ -67,9 +69,16 @@ def test_weights_that_cannot_be_had_name_the_config_to_use_instead(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_a_damaged_weight_file_is_one_line(toy_model, tmp_path):
-    import shutil
+def test_a_model_without_some_of_its_weights_is_refused(toy_model, tmp_path):
+    copy = shutil.copytree(toy_model, tmp_path / "lacking")
+    weights = load_file(copy / "model.safetensors")
+    kept = {name: weight for name, weight in weights.items() if "layers.1.mlp" not in name}
+    save_file(kept, copy / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"has no weights for model\.layers\.1\.mlp\.down_proj\.weight"):
+        pretrained.load(ModelConfig(name=str(copy), dtype="float32"))
 
+
+def test_a_damaged_weight_file_is_one_line(toy_model, tmp_path):
     copy = shutil.copytree(toy_model, tmp_path / "damaged")
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])

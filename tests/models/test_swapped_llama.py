@@ -491,6 +491,16 @@ def test_a_place_without_an_embedding_is_refused(toy_model):
         model(tokenizer.encode("123", return_tensors="pt"))
 
 
+def test_a_longer_number_that_the_model_writes_does_not_end_the_test(toy_model):
+    model, tokenizer = load(toy_model, Swap(positions=TextPositionsConfig(places=2), format=REVERSED))
+    seven = torch.tensor(tokenizer.encode("7")[0])
+    model.lm_head.register_forward_hook(
+        lambda _, given, logits: torch.nn.functional.one_hot(seven, logits.shape[-1]).to(logits).expand_as(logits)
+    )
+    (found,) = LocalEngine(model, tokenizer, 1).generate([Request("1+2=", max_tokens=5)])
+    assert found[0].text == "77777"
+
+
 def test_tokens_of_several_digits_have_no_place_of_their_own(toy_model):
     model, _ = load(toy_model, SWAPS["same place"])
     with pytest.raises(ModelError, match=r"one digit a token.*'12'.*one_digit"):

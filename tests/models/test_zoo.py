@@ -5,9 +5,11 @@ import shutil
 import pytest
 
 import lab
+from lab.config.finetuning import Swap
 from lab.errors import ModelError, TaskError
 from lab.evaluate import main as evaluate
 from lab.models import sources
+from lab.models.swaps import FILE, recorded
 from lab.numbers.additions import STRATA, addition
 
 
@@ -32,6 +34,14 @@ def test_each_model_has_a_card_that_says_how_to_open_it_and_how_it_was_trained()
         assert f'lab.load("{name}")' in card
         assert "## How it was trained" in card
         assert "/root/" not in card
+
+
+def test_the_swap_of_each_model_can_be_read():
+    swapped = [folder for folder in sources.zoo().values() if list(folder.rglob(FILE))]
+    assert len(swapped) >= 3
+    for folder in swapped:
+        for file in folder.rglob(FILE):
+            assert recorded(file.parent) != Swap()
 
 
 def test_the_adder_of_four_digits_adds_four_and_not_five():

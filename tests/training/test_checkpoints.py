@@ -16,6 +16,7 @@ def checkpoint(tmp_path):
     save_file({"weight": torch.arange(100.0)}, folder / "adapter_model.safetensors")
     torch.save({"state": torch.arange(100.0)}, folder / "optimizer.pt")
     torch.save({}, folder / "scheduler.pt")
+    torch.save({}, folder / "rng_state.pth")
     (folder / "trainer_state.json").write_text(json.dumps({"global_step": 10}))
     return folder
 
@@ -26,6 +27,8 @@ def test_the_newest_whole_checkpoint_is_gone_on_from(checkpoint, tmp_path):
     (tmp_path / "checkpoint-11").mkdir()  # killed before its last file was written
     (tmp_path / "checkpoint-12").mkdir()
     (tmp_path / "checkpoint-12" / "trainer_state.json").write_text('{"global_st')  # killed while it was
+    (tmp_path / "checkpoint-old").mkdir()  # a copy that somebody made
+    (tmp_path / "checkpoint-old" / "trainer_state.json").write_text('{"global_step": 99}')
     assert last_checkpoint(tmp_path) == checkpoint
     assert last_checkpoint(tmp_path / "nowhere") is None
     check_undamaged(checkpoint)
@@ -43,6 +46,14 @@ def test_a_file_cut_short_is_named_in_one_line(checkpoint, name):
 def test_a_missing_optimizer_is_not_replaced_in_silence(checkpoint):
     (checkpoint / "optimizer.pt").unlink()
     with pytest.raises(ModelError, match=r"has no optimizer\.pt"):
+        check_undamaged(checkpoint)
+
+
+def test_a_missing_state_of_random_draws_is_not_replaced_in_silence(checkpoint):
+    (checkpoint / "rng_state.pth").rename(checkpoint / "rng_state_0.pth")  # the first of several processes
+    check_undamaged(checkpoint)
+    (checkpoint / "rng_state_0.pth").unlink()
+    with pytest.raises(ModelError, match=r"has no rng_state\.pth"):
         check_undamaged(checkpoint)
 
 
