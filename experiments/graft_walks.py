@@ -17,9 +17,9 @@ passed on the way. Then it changes where walking heads stop:
     layer L nowhere     the heads of layer L never stop (on the sums of `layers`; the other edits use the sums of
                         `edit`)
 
-Sums are asked in NUPA's words, or in wording N of the held-out ones (lab/text/templates.py), counted from 0.
-digits=50x12 means 12 sums of 50 digits in each stratum. Measurements are kept in the output folder and not repeated.
-Leaves two tables and a figure.
+Sums are asked in NUPA's wording, or in held-out wording N (lab/text/templates.py), counted from 0. digits=50x12 means
+12 sums of 50 digits in each stratum. Measurements are kept in the output folder and not repeated. Leaves two tables and
+a figure.
 """
 
 import sys

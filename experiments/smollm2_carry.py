@@ -170,7 +170,7 @@ def told(subject: Subject, head: Component, column: int, direction: Any) -> dict
     """Counts of right digits, of digits that are right except for a wrong carry, and of all digits: for the unchanged
     model, if the head is told the true carry, if it is told the wrong one, and if the wrong one is written along a
     random direction of its output. "slips mended": how many of the unchanged model's digits with a wrong carry the true
-    carry mends."""
+    carry corrects."""
     sums = drawn(subject, LENGTH, LEARNED + READ, TOLD)
     there = (sums.query_at_BK[:, column] >= 0).numpy()
     carry, digit = sums.columns.carry[:, column], sums.columns.sum[:, column]

@@ -46,21 +46,24 @@ from lab.numbers.columns import Columns
 from lab.numbers.statistics import Estimate, wilson
 from lab.probing.bridge import Subject, open_model
 from lab.probing.components import Component
-from lab.probing.contrast import EVERYWHERE, WAYS, Contrast
+from lab.probing.contrast import EVERYWHERE, WAYS, Contrast, Runs
 from lab.probing.instruments import patching
-from lab.probing.instruments.patching import Donor, Patch
+from lab.probing.instruments.patching import Donor, Patch, replacing
 from lab.probing.interventions import said_digits
 from lab.probing.measured import Measured
 from lab.probing.pairs import Pairs, carry_only, same_carry, through_nine, with_totals
+from lab.probing.positions import batches
 from lab.progress import quiet_libraries
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "smollm2_sums.yaml"
 LENGTH, TENS, HUNDREDS = 3, 1, 2
 DISCOVERY, SCREENED, TESTED = 24, 12, 2
-TOTALS = range(19)
+TOTALS = (0, 2, 4, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18)
 SHOWN = (0, 4, 8, 9, 10, 14, 18)
 """Totals in the table; the figure has all."""
+CURVE_PAIRS = 60
+"""Pairs that get each total."""
 MODEL = "tuned SmolLM2-135M"
 BATCH = 128
 """Rows of a forward pass."""
@@ -98,7 +101,7 @@ def measured(run: Path, count: int) -> dict[str, Any]:
         name: once(f"{name}, {count} pairs, {' '.join(heads)}", partial(patched, subject, tens(count, 2), heads, donor))
         for name, donor in {OTHER: None, SAME: partial(same_carry, column=TENS, seed=3)}.items()
     }
-    totals = once(f"totals, {count} pairs, {heads[0]}", partial(by_total, subject, heads[0], tens(count, 2)))
+    totals = once(f"totals, {heads[0]}", partial(by_total, subject, heads[0], tens(CURVE_PAIRS, 2)))
     return {"right": right, "effects": effects, "totals": totals}
 
 
@@ -122,28 +125,40 @@ def patched(subject: Subject, pairs: Pairs, heads: Sequence[str], donor: Donor |
     return {name: {way: estimate(effect.at(patch=name, carry=way)) for way in WAYS} for name in groups}
 
 
-def by_total(subject: Subject, head: str, pairs: Pairs) -> dict[str, dict[str, list[list[float]]]]:
+def by_total(subject: Subject, head: str, pairs: Pairs) -> dict[str, dict[str, dict[str, list[float]]]]:
     """For the head and for the whole stream after the last layer, and for the carry from the ones: how far the answer
     goes from "no carry" (0) to "carry" (1) for each total of the donor's tens; value, low, high and n of each. A pair
     counts once, in both directions."""
     contrast = Contrast.able(subject, pairs, BATCH)
-    patches = [Patch((Component.named(head),), EVERYWHERE), Patch((Component("post", subject.layers - 1),), "q_k")]
-    count = len(contrast)
-    donors = [partial(with_totals, column=TENS, totals=[total] * count, seed=total) for total in TOTALS]
-    margins_BTP = np.stack([patching.margins(contrast, patches, BATCH, donor) for donor in donors], 1)
+    parts = (Component.named(head), Component("post", subject.layers - 1))
+    margins_BTP = np.concatenate([given_totals(contrast, rows, parts) for rows in batches(len(contrast), BATCH)])
     # a margin is for the source's digit, which is that of "carry" only if the base has none
     has_none_B, sign_B = contrast.way_B == 0, np.where(contrast.way_B == 0, 1, -1)
     without_B = np.where(has_none_B, contrast.corrupt_B, -contrast.clean_B)
     moved_NTP = both_ways(margins_BTP * sign_B[:, None, None] - without_B[:, None, None])
     gap_N = both_ways(contrast.clean_B - contrast.corrupt_B)
-    from_ones_N = Columns.of(contrast.base.numbers).carry[: count // 2, TENS]
-    found: dict[str, dict[str, list[list[float]]]] = {head: {}, "stream": {}}
+    from_ones_N = Columns.of(contrast.base.numbers).carry[: len(gap_N), TENS]
+    found: dict[str, dict[str, dict[str, list[float]]]] = {head: {}, "stream": {}}
     for place, name in enumerate(found):
         for carry in (0, 1):
             rows = from_ones_N == carry
             share = Measured.ratio("carried", {"total": TOTALS}, moved_NTP[rows, :, place], gap_N[rows])
-            found[name][str(carry)] = [estimate(share.at(total=total)) for total in TOTALS]
+            found[name][str(carry)] = {str(total): estimate(share.at(total=total)) for total in TOTALS}
     return found
+
+
+@torch.inference_mode()
+def given_totals(contrast: Contrast, rows: slice, parts: Sequence[Component]) -> np.ndarray:
+    """The margins (B, totals, parts) of some of the bases, if each part alone comes from a donor with another total."""
+    subject, runs = contrast.subject, Runs(contrast, rows, [], [])
+    at_CBT = torch.stack([contrast.at_BT("q_k")[rows]] * len(parts))
+    layers, found = range(min(part.layer for part in parts), subject.layers), []
+    for total in TOTALS:
+        donors = contrast.donors(with_totals(contrast.base.numbers, TENS, [total] * len(contrast), seed=total))
+        _, given = subject.activations(donors.part(rows), [part.hook_point for part in parts])
+        hooks = replacing([(part,) for part in parts], given, at_CBT)
+        found.append(runs.again(layers, hooks, len(parts)).T)
+    return torch.stack(found, 1).cpu().numpy()
 
 
 def both_ways(values_B: np.ndarray) -> np.ndarray:
@@ -177,7 +192,7 @@ def totals_table(found: Mapping[int, dict[str, Any]]) -> Table:
     for seed, one in found.items():
         for part, curves in one["totals"].items():
             for carry, points in curves.items():
-                lines.append((str(seed), part, carry, *(shown(estimated(points[total])) for total in SHOWN)))
+                lines.append((str(seed), part, carry, *(shown(estimated(points[str(total)])) for total in SHOWN)))
     title = f"How far the answer of {MODEL} goes from no carry to carry, by the total of the donor's tens (%, 95 %)"
     return Table(title, ("seed", "part", "carry from the ones", *map(str, SHOWN)), lines, 3)
 

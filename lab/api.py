@@ -19,7 +19,7 @@ from lab.errors import ConfigError, LabWarning, ModelError, TaskError
 from lab.inference.engine import Engine, NotatedEngine, Request
 from lab.inference.opening import open_engine
 from lab.models import sources
-from lab.numbers.sampling import Cell, Problem, distinct_problems, posed
+from lab.numbers.sampling import Cell, Problem, distinct_problems, posed, problem
 from lab.numbers.tasks import KNOWN, SUM, Task
 from lab.numbers.tasks import task as task_named
 from lab.smallest_adder import asking
@@ -71,7 +71,10 @@ class Model:
             return evaluate(self, [asked]).samples[0].reading.given or ""
         if isinstance(self.engine, NotatedEngine):
             names = ", ".join(task.key for task in self.tasks)
-            what = f"{question!r}: this model from scratch reads only {names}, such as 12 + 34"
+            first = self.tasks[0]
+            example = problem(Cell(first, first.tested_lengths.start), "test", 0, 0)
+            operands = example.a if example.b is None else f"{example.a}, {example.b}"
+            what = f"{question!r}: this model from scratch reads only {names}, such as {first.key} {operands}"
             raise TaskError(f"{what}; a difference should not be negative")
         [completions] = self.engine.generate([Request(question, max_tokens=64)])
         return completions[0].text

@@ -103,6 +103,8 @@ def compare(arguments: Sequence[str]) -> None:
 
     words, options = read_options(CompareOptions, arguments, COMMAND, __doc__ or "", "RUN [RUN ...]")
     paths, out = list(map(Path, words)), options.out
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ConfigError(f"{' '.join(words)}: a run is given twice")
     for word in words:
         if not os.path.exists(word):  # unlike Path.exists, False for a name that is too long
             meant = did_you_mean(word, list(shipped_configs()))
@@ -112,7 +114,7 @@ def compare(arguments: Sequence[str]) -> None:
     show([report.settings(paths)])
     for benchmark, runs in summaries.items():
         report.write(benchmark, runs, out / (benchmark if len(summaries) > 1 else ""), compared=True)
-        print(*report.in_short(benchmark, runs), sep="\n")
+        print(*report.in_short(benchmark, runs, compared=len(paths) > 1), sep="\n")
     first, found = report.differences(paths)
     if found:
         report.write_table("differences", report.differences_table(first, found), out)
@@ -120,7 +122,8 @@ def compare(arguments: Sequence[str]) -> None:
     elif len(paths) > 1:
         print("no two of these runs share a problem, so their differences were not tested")
     print(f"tables and figures: {out}")
-    print(f"next: lab report {' '.join(words)} out=report (each problem with both answers)")
+    told = "every answer, side by side for runs that were asked the same problems"
+    print(f"next: lab report {' '.join(words)} out=report ({told})")
 
 
 def export(arguments: list[str]) -> None:

@@ -27,6 +27,8 @@ def main(words: list[str]) -> None:
 
         print(tasks_folder())
     else:
+        if words[0] != "runs" and words[1:]:
+            raise ConfigError(f"lab list {' '.join(words)}: {words[0]} takes no further words")
         listed = LISTINGS.get(words[0])
         if not listed:
             raise ConfigError(f"lab list {words[0]}: should be one of {', '.join([*LISTINGS, 'lm-eval'])}")

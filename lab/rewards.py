@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.benchmarks.nupa.layouts.skyrl import RewardSpec, ground_truth
 from lab.benchmarks.nupa.layouts.verdicts import verdict
+from lab.errors import TaskError
 from lab.numbers.metrics import Score, score
 from lab.numbers.sampling import Cell, Problem, problem, task_of
 from lab.numbers.tasks import task as task_named
@@ -40,10 +41,12 @@ def problems(
         seed: the seed from which they are drawn.
         setting: base (raw text to continue), chat or api (messages).
 
-    Raises TaskError for an unknown task.
+    Raises TaskError for an unknown task or impossible lengths.
     """
     from datasets import Dataset
 
+    if not 1 <= digits[0] <= digits[1]:
+        raise TaskError(f"digits={digits}: should be the shortest and the longest length, from 1 up")
     tasks = [task_named(key) for key in ([task] if isinstance(task, str) else task)]
     cells = [Cell(item, length) for length in range(digits[0], digits[1] + 1) for item in tasks]
     wording = wording_of(setting)

@@ -104,8 +104,9 @@ def differences_in_short(first: str, found: Sequence[Compared]) -> list[str]:
         least = _detectable(whole.difference, len(found))
         power = f", a difference of {least} points would be significant" if least and whole.p >= 0.05 else ""
         shown = f"{points(whole.difference.estimate)}, p {probability(whole.p)}, n={whole.difference.n}{power}"
-        told = [shown, named or "no task beyond chance"] if tasks else [shown]
-        lines.append(f"{run} against {first}, in points: {'; '.join(told)}")
+        few = "too few problems to show any difference" if not least else ""
+        told = [shown, named or few or "no task beyond chance"] if tasks else [shown, few]
+        lines.append(f"{run} against {first}, in points: {'; '.join(filter(None, told))}")
     return lines
 
 
@@ -168,12 +169,13 @@ def write(benchmark: str, summaries: Summaries, folder: Path, compared: bool = F
         report.draw(summaries, report.title, folder / "figures")
 
 
-def in_short(benchmark: str, summaries: Summaries) -> list[str]:
-    """What the summaries of a benchmark say, in a few lines."""
+def in_short(benchmark: str, summaries: Summaries, compared: bool = False) -> list[str]:
+    """What the summaries of a benchmark say, in a few lines. `compared`: whether there are other runs, so that each
+    line should say whose it is."""
     if benchmark == "nupa" and len(summaries) > 1:
         return nupa_in_short.compared(summaries)
     told = REPORTS[benchmark].in_short
-    if len(summaries) == 1:
+    if len(summaries) == 1 and not compared:
         return told(next(iter(summaries.values())))
     return [f"{label}: {line}" for label, summary in summaries.items() for line in told(summary)]
 

@@ -64,7 +64,8 @@ def row(number: int, record: Record, found: Sequence[Series]) -> Row:
 
 def scores(record: Record, found: Sequence[Series]) -> dict[str, Estimate]:
     """The scores of a run by the name of the scored part (such as "trained lengths" or "after"), the latest first."""
-    if record.command == "adder" and isinstance(estimate := record.summary.get("exact_match"), dict):
+    whole = record.summary if record.command == "adder" else record.summary.get("own_questions") or {}
+    if isinstance(estimate := whole.get("exact_match"), dict):
         return {"": Estimate(**estimate)}
     parts = {}
     for one in reversed(found):
@@ -87,7 +88,11 @@ def fold(rows: Sequence[Row]) -> list[Fold]:
         together = len(set(map(str, seeds))) == len(seeds) and None not in seeds
         folded += [members] if together else [[one] for one in members]
     return [
-        Fold(_shared_name([one.record.name for one in members]), members, _mean([one.scores for one in members]))
+        Fold(
+            _shared_name([one.record.name for one in members]),
+            members,
+            _mean([one.scores for one in members], members[0].record.command != "pretrain"),
+        )
         for members in sorted(folded, key=lambda members: members[0].number)
     ]
 
@@ -140,13 +145,18 @@ def _pooled(cells: Iterable[list[Any]]) -> Estimate | None:
     return pooled(found) if found else None
 
 
-def _mean(runs: Sequence[Scores]) -> Scores:
-    """Means over the seeds that have scores; seeds that are still running have none."""
+def _mean(runs: Sequence[Scores], same_problems: bool) -> Scores:
+    """Means over the seeds that have scores; seeds that are still running have none. `same_problems`: see
+    `seeds_proportion`."""
     seeds = [scores for scores in runs if scores]
     if len(seeds) < 2:
         return seeds[0] if seeds else {}
     shared = [label for label in seeds[0] if all(label in scores for scores in seeds)]
-    return {label: seeds_proportion([one[label].value for one in seeds], seeds[0][label].n) for label in shared}
+    counts = {label: min(one[label].n for one in seeds) for label in shared}
+    return {
+        label: seeds_proportion([one[label].value for one in seeds], count, same_problems)
+        for label, count in counts.items()
+    }
 
 
 def _shared_name(names: Sequence[str]) -> str:

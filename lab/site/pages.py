@@ -191,6 +191,8 @@ def _write_samples(number: int, record: Record, into: list[dict[str, Any]], fold
             if said := samples.write(name, record.run.read(path.stem), folder, benchmark):
                 if left := said.pop("left_out"):
                     record.notes.append(f"{path.name}: {counted(left, 'line')} without a sample")
+                if failed := said.pop("failed"):
+                    record.notes.append(f"{path.name}: {failed} of {counted(said['n'], 'question')} have no answer")
                 write_script(f"{name}/errors", said.pop("errors"), folder)
                 part = path.stem.removeprefix("samples").strip("_").replace("_", " ")
                 label = f"{record.name}, {part}" if part else record.name

@@ -45,7 +45,19 @@ FACT = 300
 """The most characters of a short fact, such as an operand."""
 
 _TOLD = {"index", "task", "task_key", "representation", "length", "digits", "prompt", "text", "reasoning", "answer"}
-_TOLD |= {*SUM_READINGS, "outcome", "given", "exact_match", "digit_match", "dlength", "api_error", "error", "model"}
+_TOLD |= {
+    *SUM_READINGS,
+    "outcome",
+    "given",
+    "exact_match",
+    "asked",
+    "success",
+    "digit_match",
+    "dlength",
+    "api_error",
+    "error",
+    "model",
+}
 """Fields that have their own place on a card; the other fields are its facts."""
 
 
@@ -59,8 +71,8 @@ class Alignment(NamedTuple):
 def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") -> dict[str, Any] | None:
     """Writes the samples below `folder`/`name`, and returns what the page should know; None if there are no samples.
 
-    The page should know n, the digest of the problems, the outcomes by task and length, and how many records were not
-    samples.
+    The page should know n, the digest of the problems, how many of them failed at the endpoint, the outcomes by task
+    and length, and how many records were not samples.
 
     Args:
         name: the name of the side files.
@@ -97,7 +109,7 @@ def write(name: str, samples: Iterable[Any], folder: Path, benchmark: str = "") 
             chunk, size = [], 0
     directory = {"groups": groups, "outcomes": "".join(letters[kind] for kind in found), "starts": starts}
     write_script(f"{name}/directory", directory, folder)
-    said = {"n": len(kept), "problems": digest(kept)}
+    said = {"n": len(kept), "problems": digest(kept), "failed": found.count("api_error")}
     return said | {"errors": by_length(kept, found), "left_out": len(records) - len(kept)}
 
 
@@ -105,7 +117,8 @@ def digest(samples: Iterable[Sample]) -> str:
     """A fingerprint of the problems: two files of samples have the same one if they ask the same problems in the same
     order."""
     problems = [
-        (*place(sample), *(str(sample.get(key)) for key in ("index", "a", "b", "answer"))) for sample in samples
+        (*place(sample), *(str(sample.get(key)) for key in ("index", "a", "b", "asked", "answer")))
+        for sample in samples
     ]
     return sha256(repr(problems).encode()).hexdigest()[:16]
 
@@ -136,7 +149,7 @@ def outcome(sample: Sample) -> str:
         return sample["outcome"] if sample["outcome"] in OUTCOMES else "wrong"
     read = sample["strict"] if isinstance(sample.get("strict"), dict) else sample
     given = read.get("given")
-    if read.get("exact_match"):
+    if read.get("exact_match") or read.get("success"):
         return "correct"
     if given is None:
         return "parse_error"
@@ -200,16 +213,20 @@ def _answer_form(sample: Sample) -> Representation:
 
 
 def _with_task(sample: Sample, benchmark: str) -> dict[str, Any]:
-    """The sample with its task's full name. Samples of the sums benchmarks name no task, and call the length digits."""
+    """The sample with its task's full name. Samples of the sums benchmarks name no task, and call the length digits.
+    Those of own questions have neither, so their length is that of the digits in the answer."""
     if "task" in sample:
         return {**sample, "task_key": f"{sample['task']}_{sample['representation']}"}
-    return {**sample, "task_key": benchmark, "length": sample["digits"]}
+    digits = sum(map(str.isdigit, str(sample["answer"]))) if "asked" in sample else sample["digits"]
+    return {**sample, "task_key": benchmark, "length": digits}
 
 
 def _is_sample(record: Any) -> bool:
     """Whether a record has the fields of a sample; a file on disk may contain anything."""
     if not isinstance(record, dict) or not isinstance(record.get("index"), int) or "answer" not in record:
         return False
+    if "asked" in record:  # a question of somebody's own
+        return True
     size = record.get("length" if "task" in record else "digits")
     return isinstance(size, int) and ("task" not in record or "representation" in record)
 

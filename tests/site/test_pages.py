@@ -446,7 +446,8 @@ def test_a_hundred_thousand_samples_leave_the_page_small_and_quick(open_page, lo
 
 @pytest.fixture(scope="module")
 def compared(log, tmp_path_factory) -> str:
-    """Two runs of 40 problems, in which the second gains 9 additions and loses 1, and a run on fewer problems."""
+    """Two runs of 40 problems, in which the second gains 9 additions and loses 1, and a run on fewer problems.
+    A fourth run has no answer to the three problems that only the first solves besides."""
     folder = tmp_path_factory.mktemp("compared")
 
     def answered(right: Callable[[int], bool]) -> list[dict[str, Any]]:
@@ -458,6 +459,10 @@ def compared(log, tmp_path_factory) -> str:
 
     write_run(folder, "before", f"{NUPA}seed: 0\n", samples=answered(lambda index: index in (0, 1, 2) or index > 30))
     write_run(folder, "after", f"{NUPA}seed: 1\n", samples=answered(lambda index: 1 <= index <= 11 or index > 30))
+    failing = answered(lambda index: index > 30)
+    for sample in failing[:3]:
+        sample["api_error"] = "HTTP 400"
+    write_run(folder, "failing", f"{NUPA}seed: 2\n", samples=failing)
     write_run(folder, "elsewhere", NUPA, samples=answered(bool)[:20])
     return report([folder], folder / "report", log).as_uri()
 
@@ -465,7 +470,7 @@ def compared(log, tmp_path_factory) -> str:
 def test_two_runs_on_the_same_problems_are_compared_problem_by_problem(open_page, compared):
     page = open_page("compare", compared)
     chosen = page.locator("#compare-choosers")
-    assert chosen.get_by_label("First").locator("option").all_inner_texts() == ["after", "before"]
+    assert chosen.get_by_label("First").locator("option").all_inner_texts() == ["after", "before", "failing"]
     chosen.get_by_label("First").select_option(label="before")
     page.wait_for_function(READY)
     rows = [
@@ -473,11 +478,11 @@ def test_two_runs_on_the_same_problems_are_compared_problem_by_problem(open_page
         for row in page.locator("#compare-view table").first.locator("tbody tr").all()
     ]
     whole = Difference(both=11, gained=9, lost=1, neither=19)
-    adjusted = holm([whole.p, 1.0])
+    adjusted = holm([whole.p, 1.0, whole.p])
     assert rows == [
         ["add, integer", "20", "3", "11", "1", "9", f"{adjusted[0]:.3f}"],
         ["max, integer", "20", "9", "9", "0", "0", "1.000"],
-        ["all", "40", "12", "20", "1", "9", f"{whole.p:.3f}"],
+        ["all", "40", "12", "20", "1", "9", f"{adjusted[2]:.3f}"],
     ]
     differences = page.locator("#compare-view table").last.locator("tbody tr").all_inner_texts()
     assert [row.split() for row in differences] == [["name", "before", "after"], ["seed", "0", "1"]]
@@ -488,6 +493,21 @@ def test_two_runs_on_the_same_problems_are_compared_problem_by_problem(open_page
     assert pairs.locator("details").count() == 1
     assert "#0" in pairs.locator("details").inner_text()
     assert "told 0" in pairs.locator("details").inner_text()
+
+
+def test_a_question_without_an_answer_is_not_compared_as_a_wrong_one(open_page, compared):
+    page = open_page("compare/before?with=failing", compared)
+    rows = page.locator("#compare-view table").first.locator("tbody tr").all()
+    assert rows[0].locator("th, td").all_inner_texts() == ["add, integer", "17", "0", "0", "0", "0", "1.000"]
+    assert "No problem fits" in page.locator("#compare-pairs").inner_text()
+
+
+@pytest.mark.parametrize("place", ["compare/before?with=elsewhere", "compare/nowhere", "compare/elsewhere?with=before"])
+def test_an_address_of_runs_that_cannot_be_compared_shows_no_others(open_page, compared, place):
+    page = open_page(place, compared)
+    assert "no runs here that were asked the same problems" in page.locator("#compare-view").inner_text()
+    assert page.locator("#compare-view table").count() == 0
+    assert page.locator("#compare-pairs").inner_text() == ""
 
 
 def test_a_run_links_to_its_comparison(open_page, compared):

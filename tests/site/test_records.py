@@ -212,6 +212,7 @@ def test_the_directory_of_samples_leads_to_every_one_of_them(tmp_path):
     assert len(problems) == 16
     assert said == {
         "n": 450,
+        "failed": 0,
         "left_out": 2,
         "errors": {"two_integers": {n: {"parse_error": 150} for n in (28, 29, 30)}},
     }
@@ -222,6 +223,20 @@ def test_the_directory_of_samples_leads_to_every_one_of_them(tmp_path):
     assert max(map(len, chunks)) <= samples.CHUNK
     assert all((tmp_path / "set" / f"{n}.js").stat().st_size < 2 * samples.CHUNK_CHARACTERS for n in range(len(chunks)))
     assert len(directory["outcomes"]) == sum(map(len, chunks)) == 450
+
+
+def test_a_question_of_ones_own_is_a_sample_and_one_without_an_answer_is_counted(tmp_path):
+    asked = {"index": 0, "asked": "Which year is MMXXIV?", "answer": "2024", "text": "2024", "given": "2024"}
+    records = [
+        {**asked, "success": True},
+        {**asked, "index": 1, "asked": "Which year is MCMXCIX?", "given": "1998", "success": False},
+        {**asked, "index": 2, "asked": "When?", "api_error": "HTTP 400"},
+    ]
+    said = samples.write("set", records, tmp_path, "own_questions")
+    assert (said["n"], said["failed"], said["left_out"]) == (3, 1, 0)
+    assert said["errors"] == {"own_questions": {4: {"correct": 1, "wrong": 1, "api_error": 1}}}
+    other = [{**record, "asked": "Something else?"} for record in records]
+    assert samples.write("other", other, tmp_path, "own_questions")["problems"] != said["problems"]
 
 
 def test_a_long_text_is_cut_in_its_chunk_and_whole_in_a_file_of_its_own(tmp_path):

@@ -10,6 +10,7 @@ function openCompare(what, chosen) {
   if (!paired.length) { choosers.replaceChildren(element("p", { class: "absent" }, "No two of these runs were asked the same problems.")); return; }
   const first = SETS.indexOf(what), second = SETS.indexOf(chosen.get("with"));
   if (paired.includes(first)) Object.assign(COMPARE, { first, second: partners(first).includes(second) ? second : null, task: "", page: 0 });
+  const unpaired = what && (!paired.includes(first) || (chosen.get("with") && COMPARE.second === null));
   COMPARE.first ??= paired[0];
   COMPARE.second ??= partners(COMPARE.first)[0];
   const name = (place) => [place, DATA.sets[place].label];
@@ -17,6 +18,12 @@ function openCompare(what, chosen) {
   choosers.replaceChildren(
     choice("First", paired.map(name), COMPARE.first, (value) => choose({ first: Number(value), second: partners(Number(value))[0] })),
     choice("Second", partners(COMPARE.first).map(name), COMPARE.second, (value) => choose({ ...COMPARE, second: value })));
+  if (unpaired) {
+    const asked = [what, chosen.get("with")].filter(Boolean).join(" and ");
+    for (const part of ["compare-view", "compare-pairs"]) document.getElementById(part).replaceChildren();
+    document.getElementById("compare-view").append(element("p", { class: "absent" }, `${visible(asked)}: no runs here that were asked the same problems.`));
+    return;
+  }
   fill("compare-view", drawCompare);
   drawPairs();
 }
@@ -25,16 +32,17 @@ async function drawCompare() {
   const sides = [COMPARE.first, COMPARE.second].map((place) => DATA.sets[place]);
   const [first, second] = await Promise.all(sides.map((one) => load(`${one.file}/directory`)));
   const counts = pairedCounts(first, second), tasks = [...counts.keys()];
-  const adjusted = holm(tasks.map((task) => mcnemar(counts.get(task))));
   const whole = tasks.map((task) => counts.get(task)).reduce((sum, found) => Object.fromEntries(Object.entries(sum).map(([key, value]) => [key, value + found[key]])));
   const row = (name, found, p) => {
     const n = found.both + found.gained + found.lost + found.neither;
     return [name, n, found.both + found.lost, found.both + found.gained, found.lost, found.gained, p].map((value) => (typeof value === "number" ? value.toLocaleString("en") : value));
   };
-  const rows = tasks.map((task, place) => row(taskName(task), counts.get(task), probability(adjusted[place])));
-  if (tasks.length > 1) rows.push(row("all", whole, probability(mcnemar(whole))));
+  const shown = tasks.map((task) => [taskName(task), counts.get(task)]);
+  if (tasks.length > 1) shown.push(["all", whole]);
+  const adjusted = holm(shown.map(([, found]) => mcnemar(found)));
+  const rows = shown.map(([name, found], place) => row(name, found, probability(adjusted[place])));
   const columns = ["task", "n", "first right", "second right", "only first", "only second", "p"];
-  return [table("Answers to the same problems, strict reading; p: McNemar’s exact test, adjusted over the tasks (Holm)", columns, rows), await settings(sides)];
+  return [table("Answers to the same problems, strict reading; p: McNemar’s exact test, adjusted over all rows (Holm)", columns, rows), await settings(sides)];
 }
 
 /** The keys of the two configs that differ. */
@@ -48,13 +56,21 @@ async function settings(sides) {
 
 /** How many problems of each task both models solve, only one, or none. Both directories list the same problems. */
 function pairedCounts(first, second) {
-  const right = String(Object.keys(DATA.outcomes).indexOf("correct")), counts = new Map();
+  const counts = new Map(first.groups.map(([task]) => [task, { both: 0, gained: 0, lost: 0, neither: 0 }]));
+  for (const [, task, pair] of answeredPairs(first, second)) counts.get(task)[pair] += 1;
+  return counts;
+}
+
+/** The place and the task of each problem that both models answered, and who was right. A problem without an answer, because the endpoint failed, is not a wrong answer. */
+function* answeredPairs(first, second) {
+  const letter = (outcome) => String(Object.keys(DATA.outcomes).indexOf(outcome)), right = letter("correct"), failed = letter("api_error");
   let place = 0;
   for (const [task, , count] of first.groups) {
-    if (!counts.has(task)) counts.set(task, { both: 0, gained: 0, lost: 0, neither: 0 });
-    for (const end = place + count; place < end; place += 1) counts.get(task)[pairOf(first.outcomes[place] === right, second.outcomes[place] === right)] += 1;
+    for (const end = place + count; place < end; place += 1) {
+      const [one, other] = [first.outcomes[place], second.outcomes[place]];
+      if (one !== failed && other !== failed) yield [place, task, pairOf(one === right, other === right)];
+    }
   }
-  return counts;
 }
 
 const pairOf = (first, second) => (first ? (second ? "both" : "lost") : second ? "gained" : "neither");
@@ -103,16 +119,8 @@ async function drawPairs() {
 }
 
 function pairPlaces(first, second) {
-  const right = String(Object.keys(DATA.outcomes).indexOf("correct")), places = [];
-  let place = 0;
-  for (const [task, , count] of first.groups) {
-    for (const end = place + count; place < end; place += 1) {
-      const pair = pairOf(first.outcomes[place] === right, second.outcomes[place] === right);
-      const fits = COMPARE.wanted === "differ" ? pair === "gained" || pair === "lost" : pair === COMPARE.wanted;
-      if (fits && (!COMPARE.task || task === COMPARE.task)) places.push(place);
-    }
-  }
-  return places;
+  const wanted = (pair) => (COMPARE.wanted === "differ" ? pair === "gained" || pair === "lost" : pair === COMPARE.wanted);
+  return [...answeredPairs(first, second)].filter(([, task, pair]) => wanted(pair) && (!COMPARE.task || task === COMPARE.task)).map(([place]) => place);
 }
 
 /** The last words of a prompt, which are the question. */
